@@ -1,0 +1,56 @@
+# Needs Python 3.11 or newer and make. `.venv` is made on first use; a stamp per extra in it makes
+# later runs fast, and is older than pyproject.toml or constraints.txt when these change.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+JOBS ?= 2
+
+# The first interpreter that runs (a shim may exist and not run) and is new enough.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.PHONY: help demo test lint format wheel clean distclean
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.stamp-demo  ## tune a classifier on the digits data; results in demo-output/
+	$(BIN)/python examples/demo.py $(DEMO_ARGS)
+
+test: $(VENV)/.stamp-test  ## run the test suite (PYTEST_ARGS="tests/trees -k gaussian" for a part)
+	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-lint  ## ruff (lint and format) and mypy in strict mode
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.stamp-lint  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.stamp-lint  ## build the wheel, check it, install and import it in a clean environment
+	$(BIN)/python tools/check_wheel.py
+
+clean:  ## remove what was built, caches and the demo's output (benchmark results stay)
+	rm -rf build dist *.egg-info demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
+		| xargs -0 rm -rf
+
+distclean: clean  ## clean, and remove .venv
+	rm -rf $(VENV)
+
+$(VENV)/pyvenv.cfg:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (PYTHON=... names one)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-%: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	@echo "Installing mondrian-bo and its '$*' requirements into $(VENV) (a minute or two)"
+	$(PIP_INSTALL) --editable '.[$*]'
+	@touch $@

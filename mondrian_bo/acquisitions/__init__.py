@@ -1,0 +1,55 @@
+"""Acquisition functions: scores of candidates from a surrogate's prediction. Larger is better."""
+
+from __future__ import annotations
+
+from mondrian_bo.acquisitions.base import Acquisition, Prediction, mixture_moments
+from mondrian_bo.acquisitions.ei import ExpectedImprovement
+from mondrian_bo.acquisitions.log_ei import LogExpectedImprovement
+from mondrian_bo.acquisitions.pi import ProbabilityOfImprovement
+from mondrian_bo.acquisitions.ucb import UpperConfidenceBound
+
+__all__ = [
+    "Acquisition",
+    "ExpectedImprovement",
+    "LogExpectedImprovement",
+    "Prediction",
+    "ProbabilityOfImprovement",
+    "UpperConfidenceBound",
+    "get_acquisition",
+    "mixture_moments",
+]
+
+_BY_NAME: dict[str, type[Acquisition]] = {
+    "ucb": UpperConfidenceBound,
+    "ei": ExpectedImprovement,
+    "log_ei": LogExpectedImprovement,
+    "pi": ProbabilityOfImprovement,
+}
+
+
+def get_acquisition(acquisition: str | Acquisition) -> Acquisition:
+    """Return an acquisition function by name, or check one.
+
+    Parameters
+    ----------
+    acquisition : {"ucb", "ei", "log_ei", "pi"} or Acquisition
+        A name stands for the function with its defaults; an instance is returned as it is.
+
+    Returns
+    -------
+    Acquisition
+        The function.
+
+    Raises
+    ------
+    ValueError
+        If it is another name, or no instance.
+    """
+    if isinstance(acquisition, str):
+        if acquisition in _BY_NAME:
+            return _BY_NAME[acquisition]()
+    elif isinstance(acquisition, Acquisition) and not isinstance(acquisition, type):
+        return acquisition
+    raise ValueError(
+        f"`acquisition` must be one of {list(_BY_NAME)} or an Acquisition, got {acquisition!r}."
+    )

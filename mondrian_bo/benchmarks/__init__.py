@@ -1,0 +1,1 @@
+"""Benchmarks: problems, measured tables, peers, the runner and the report."""

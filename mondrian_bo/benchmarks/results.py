@@ -1,0 +1,130 @@
+"""The directory a benchmark fills: ``<problem>/<sampler>/<seed>.jsonl``, one line per trial."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mondrian_bo.benchmarks.problems import Problem
+
+__all__ = [
+    "ProblemFacts",
+    "TrialRecord",
+    "append_session",
+    "read_facts",
+    "read_run",
+    "read_sessions",
+    "record_problem",
+    "run_path",
+]
+
+_PACKAGES = ("mondrian-bo", "optuna", "numpy", "scipy", "scikit-learn", "numba", "cmaes", "torch")
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One line of a run.
+
+    Attributes
+    ----------
+    number : int
+        The trial, from 0.
+    params : dict
+        Its active parameters.
+    value : float
+        What the sampler was told.
+    best : float
+        The noise-free value of the best trial so far, by what the sampler was told.
+    seconds : float
+        Wall time of ask and tell, without the objective.
+    """
+
+    number: int
+    params: dict[str, Any]
+    value: float
+    best: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ProblemFacts:
+    """What a report needs to know of a problem, kept beside its runs."""
+
+    name: str
+    description: str
+    optimum: float
+    tolerance: float
+
+
+def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
+    """Return where a finished run is kept."""
+    return directory / problem / sampler / f"{seed}.jsonl"
+
+
+def read_run(path: Path) -> list[TrialRecord]:
+    """Read the trials of a run."""
+    return [TrialRecord(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def record_problem(directory: Path, problem: Problem) -> None:
+    """Write the facts of a problem, or check that they are those of the runs already there.
+
+    Parameters
+    ----------
+    directory : Path
+        The directory of the results.
+    problem : Problem
+        The problem about to be run.
+
+    Raises
+    ------
+    ValueError
+        If the directory holds runs of a different problem of this name, say of another table.
+    """
+    facts = ProblemFacts(problem.name, problem.description, problem.optimum, problem.tolerance)
+    path = directory / problem.name / "problem.json"
+    if path.exists():
+        if ProblemFacts(**json.loads(path.read_text())) != facts:
+            raise ValueError(
+                f"{path.parent} holds runs of another problem called {problem.name} (a different "
+                "table?): choose another directory"
+            )
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(facts), indent=2) + "\n")
+
+
+def read_facts(directory: Path) -> Iterator[ProblemFacts]:
+    """Read the facts of every problem a directory has results for, by name."""
+    for path in sorted(directory.glob("*/problem.json")):
+        yield ProblemFacts(**json.loads(path.read_text()))
+
+
+def append_session(directory: Path) -> None:
+    """Note in ``meta.json`` with what, and on what, runs are made from now on."""
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    session = {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": platform.machine(),
+        "versions": versions,
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    sessions = [*read_sessions(directory), session]
+    (directory / "meta.json").write_text(json.dumps(sessions, indent=2) + "\n")
+
+
+def read_sessions(directory: Path) -> list[dict[str, Any]]:
+    """Read ``meta.json``: one entry per session that added runs, oldest first."""
+    path = directory / "meta.json"
+    return list(json.loads(path.read_text())) if path.exists() else []

@@ -1,0 +1,228 @@
+"""Runs problems with samplers over seeds, in parallel and resumable."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import optuna
+from tqdm import tqdm
+
+from mondrian_bo.benchmarks.peers import get_peer
+from mondrian_bo.benchmarks.problems import get_problem, suggest
+from mondrian_bo.benchmarks.results import TrialRecord, append_session, record_problem, run_path
+
+__all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
+
+_THREAD_LIMITS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sampler on one problem with one seed.
+
+    Attributes
+    ----------
+    problem, sampler : str
+        Their names.
+    seed : int
+        Seed of the sampler and of the noise.
+    n_trials : int
+        How many trials.
+    directory : Path
+        Where the results of all runs are kept.
+    tables : Path or None
+        Directory of the original tables; None for the project's own.
+    """
+
+    problem: str
+    sampler: str
+    seed: int
+    n_trials: int
+    directory: Path
+    tables: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where its trials are kept."""
+        return run_path(self.directory, self.problem, self.sampler, self.seed)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that raised, and its traceback."""
+
+    run: Run
+    error: str
+    traceback: str
+
+
+def run_benchmark(
+    problems: Sequence[str],
+    samplers: Sequence[str],
+    seeds: Sequence[int],
+    directory: Path,
+    *,
+    n_trials: int | None = None,
+    tables: Path | None = None,
+    n_jobs: int = 1,
+) -> list[Failure]:
+    """Run every problem with every sampler and seed, except the runs that are finished.
+
+    Each run has a process limited to one thread, so that times compare. A run that was interrupted
+    starts afresh: with its seed it repeats itself.
+
+    Parameters
+    ----------
+    problems, samplers : sequence of str
+        Names of problems and peers.
+    seeds : sequence of int
+        One run for each.
+    directory : Path
+        Where to write the results.
+    n_trials : int, optional
+        Trials per run; by default each problem's budget.
+    tables : Path, optional
+        Directory of the original tables; by default the project's own are used.
+    n_jobs : int, default=1
+        How many runs at a time.
+
+    Returns
+    -------
+    list of Failure
+        The runs that raised; the others are complete.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a number is below 1, or the directory holds other problems' runs.
+    """
+    if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
+        raise ValueError("jobs, trials and seeds must be at least 1")
+    for sampler in samplers:
+        get_peer(sampler)
+    resolved = [get_problem(name, tables) for name in problems]
+    for problem in resolved:
+        record_problem(directory, problem)
+    # Seeds outermost: an interrupted benchmark has comparable runs of every sampler.
+    runs = [
+        Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
+        for seed, problem, sampler in product(seeds, resolved, samplers)
+    ]
+    unfinished = [run for run in runs if not is_finished(run)]
+    if not unfinished:
+        return []
+    append_session(directory)
+    return _execute_all(unfinished, len(runs), n_jobs)
+
+
+def is_finished(run: Run) -> bool:
+    """Whether the run's file holds as many trials as it should have."""
+    if not run.path.exists():
+        return False
+    with run.path.open() as file:
+        return sum(1 for _ in file) >= run.n_trials
+
+
+def execute(run: Run) -> None:
+    """Run a study and write its trials.
+
+    The file gets its final name when it is complete, so a partial file is never mistaken for a run.
+
+    Parameters
+    ----------
+    run : Run
+        What to run.
+    """
+    problem = get_problem(run.problem, run.tables)
+    sampler = get_peer(run.sampler).factory(run.seed)
+    study = optuna.create_study(sampler=sampler)
+    noise = np.random.default_rng(run.seed)
+    lowest, best = np.inf, np.inf
+    run.path.parent.mkdir(parents=True, exist_ok=True)
+    partial = run.path.with_suffix(".partial")
+    with partial.open("w") as file:
+        for number in range(run.n_trials):
+            asked = time.perf_counter()
+            trial = study.ask()
+            params = suggest(trial, problem.space)
+            seconds = time.perf_counter() - asked
+
+            exact = problem.function(params)
+            value = problem.observe(exact, noise)
+            if value < lowest:
+                lowest, best = value, exact
+
+            told = time.perf_counter()
+            study.tell(trial, value)
+            seconds += time.perf_counter() - told
+            record = TrialRecord(number, params, value, best, round(seconds, 7))
+            file.write(json.dumps(asdict(record)) + "\n")
+    partial.replace(run.path)
+
+
+def _execute_all(runs: Sequence[Run], n_total: int, n_jobs: int) -> list[Failure]:
+    failures = []
+    with (
+        _worker_pool(min(n_jobs, len(runs))) as pool,
+        tqdm(total=n_total, initial=n_total - len(runs), unit="run") as progress,
+    ):
+        futures = {pool.submit(execute, run): run for run in runs}
+        for future in as_completed(futures):
+            run = futures[future]
+            progress.set_postfix_str(f"{run.problem} {run.sampler} {run.seed}", refresh=False)
+            progress.update()
+            if (error := future.exception()) is not None:
+                failures.append(
+                    Failure(run, repr(error), "".join(traceback.format_exception(error)))
+                )
+    return failures
+
+
+@contextmanager
+def _worker_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
+    strangers = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        n_jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
+    )
+    before = {name: os.environ.get(name) for name in _THREAD_LIMITS}
+    # Numerical libraries read these when they are loaded, so the workers must inherit them.
+    os.environ.update(dict.fromkeys(_THREAD_LIMITS, "1"))
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in set(multiprocessing.active_children()) - strangers:
+            worker.terminate()
+        raise
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _prepare_worker() -> None:
+    # Die of Ctrl-C without a traceback each; the parent reports the interruption.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

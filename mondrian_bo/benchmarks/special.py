@@ -1,0 +1,30 @@
+"""Suites that are no Optuna studies and bring their own program."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+__all__ = ["SPECIAL_SUITES", "special_suite"]
+
+# Name of the suite -> "module:function"; imported when asked for, so that listing stays light.
+SPECIAL_SUITES: dict[str, str] = {}
+
+
+def special_suite(name: str) -> Callable[[Namespace], None]:
+    """Import the program of a special suite.
+
+    Parameters
+    ----------
+    name : str
+        A key of `SPECIAL_SUITES`.
+
+    Returns
+    -------
+    callable
+        Takes the parsed arguments of ``mondrian-bo bench run``.
+    """
+    module, function = SPECIAL_SUITES[name].split(":")
+    return cast(Callable[[Namespace], None], getattr(import_module(module), function))

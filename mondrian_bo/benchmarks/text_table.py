@@ -1,0 +1,30 @@
+"""Tables of strings, aligned for a terminal or in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+__all__ = ["to_markdown", "to_text"]
+
+
+def to_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align columns with blanks: the first to the left, the others to the right."""
+    widths = _widths(header, rows)
+    rule = ["-" * width for width in widths]
+    return "\n".join("  ".join(_pad(row, widths)).rstrip() for row in (header, rule, *rows))
+
+
+def to_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table, aligned like `to_text`."""
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*chain([header], rows), strict=True)]
+
+
+def _pad(row: Sequence[str], widths: Iterable[int]) -> Iterable[str]:
+    for position, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield cell.ljust(width) if position == 0 else cell.rjust(width)

@@ -1,0 +1,164 @@
+"""The command ``mondrian-bo``. Subcommands import what they need when they run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mondrian_bo import __version__
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 on success, 1 if a benchmark run failed, 2 for wrong arguments, 130 if
+        interrupted.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        status: int = arguments.command(arguments)
+    except (ValueError, ImportError) as error:
+        _notify(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        _notify("interrupted")
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mondrian-bo", description="Bayesian optimisation with Mondrian forests."
+    )
+    parser.add_argument("--version", action="version", version=f"mondrian-bo {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    bench = commands.add_parser("bench", help="compare samplers on benchmark problems")
+    actions = bench.add_subparsers(required=True, metavar="ACTION")
+    _add_bench_run(actions)
+    _add_bench_report(actions)
+    actions.add_parser("list", help="list problems, suites and samplers").set_defaults(
+        command=_bench_list
+    )
+    return parser
+
+
+def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = actions.add_parser(
+        "run",
+        help="run problems with samplers over seeds",
+        description="Run problems with samplers over seeds. The same command resumes what was "
+        "interrupted: finished runs are kept.",
+    )
+    what = run.add_mutually_exclusive_group()
+    what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
+    what.add_argument("--problems", type=_names, help="problems instead of a suite, e.g. branin")
+    run.add_argument(
+        "--samplers",
+        type=_names,
+        default=["mondrian", "random", "tpe"],
+        help="samplers to compare (default: mondrian,random,tpe)",
+    )
+    run.add_argument(
+        "--seeds", type=int, default=5, help="seeds 0, 1, ... per problem (default: %(default)s)"
+    )
+    run.add_argument(
+        "--jobs", type=int, default=1, help="runs at a time, one process each (default: 1)"
+    )
+    run.add_argument("--trials", type=int, help="trials per run (default: the problem's budget)")
+    run.add_argument(
+        "--tables",
+        type=Path,
+        help="directory of the original svm_on_grid.csv and lda_on_grid.csv, used instead of the "
+        "project's own measurements",
+    )
+    run.add_argument("--out", type=Path, required=True, help="directory of the results")
+    run.set_defaults(command=_bench_run)
+
+
+def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = actions.add_parser("report", help="tables and regret curves of a directory of results")
+    report.add_argument("directory", type=Path, help="directory `bench run` wrote to")
+    report.add_argument("--out", type=Path, help="where to write (default: the same directory)")
+    report.set_defaults(command=_bench_report)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _bench_run(arguments: argparse.Namespace) -> int:
+    from mondrian_bo.benchmarks.peers import installed_peers
+    from mondrian_bo.benchmarks.problems import SUITES
+    from mondrian_bo.benchmarks.runner import run_benchmark
+    from mondrian_bo.benchmarks.special import SPECIAL_SUITES, special_suite
+
+    if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
+        special_suite(arguments.suite)(arguments)
+        return 0
+    if arguments.problems is None and arguments.suite not in SUITES:
+        known = ", ".join([*SUITES, *SPECIAL_SUITES])
+        raise ValueError(f"unknown suite {arguments.suite!r}; known: {known}")
+    failures = run_benchmark(
+        arguments.problems or SUITES[arguments.suite],
+        installed_peers(arguments.samplers, _notify),
+        range(arguments.seeds),
+        arguments.out,
+        n_trials=arguments.trials,
+        tables=arguments.tables,
+        n_jobs=arguments.jobs,
+    )
+    for failure in failures:
+        run = failure.run
+        _notify(f"failed: {run.problem} {run.sampler} seed {run.seed}: {failure.error}")
+    if failures:
+        log = arguments.out / "errors.log"
+        log.write_text("\n".join(failure.traceback for failure in failures))
+        _notify(f"{len(failures)} runs failed; tracebacks are in {log}")
+    return 1 if failures else 0
+
+
+def _bench_report(arguments: argparse.Namespace) -> int:
+    from mondrian_bo.benchmarks.report import write_report
+
+    print(write_report(arguments.directory, arguments.out or arguments.directory), end="")
+    return 0
+
+
+def _bench_list(_: argparse.Namespace) -> int:
+    from mondrian_bo.benchmarks.peers import PEERS
+    from mondrian_bo.benchmarks.problems import SUITES, get_problem, problem_names
+    from mondrian_bo.benchmarks.special import SPECIAL_SUITES
+
+    print("problems")
+    for problem in map(get_problem, problem_names()):
+        size = f"{len(problem.space)} parameters, {problem.budget} trials"
+        print(f"  {problem.name:<14}{problem.description} ({size})")
+    print("suites")
+    for suite, names in SUITES.items():
+        print(f"  {suite:<14}{', '.join(names)}")
+    for suite in SPECIAL_SUITES:
+        print(f"  {suite}")
+    print("samplers")
+    for name, peer in PEERS.items():
+        print(f"  {name:<14}{'installed' if peer.is_installed else f'needs {peer.remedy}'}")
+    return 0
+
+
+def _notify(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

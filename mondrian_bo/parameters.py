@@ -1,0 +1,359 @@
+"""The parameters a search space is made of, and the scalar arithmetic of their encoding.
+
+Bounds, logs, steps and the reduction of ``high`` follow ``optuna.distributions``, so that every
+value decoded here is one that Optuna's distribution of the same arguments contains.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import TypeAlias
+
+import numpy as np
+
+from mondrian_bo.conditions import Condition, distinct_values, equal_values
+from mondrian_bo.grids import (
+    cell,
+    cell_centre,
+    largest_grid_value,
+    log_cell_centres,
+    log_cells,
+    n_grid_values,
+)
+
+# Optuna tolerates 1e-8 of a step when it checks a value, by an expression that rounds differently
+# from ours; this is wide enough to take every value it takes.
+_STEP_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real parameter, continuous or on a grid.
+
+    Parameters
+    ----------
+    low, high : float
+        Inclusive finite bounds, ``low <= high``. With a step, ``high`` is reduced to the largest
+        value of the form ``low + i * step``.
+    log : bool, default False
+        Whether the parameter is uniform in the logarithm; needs ``low > 0`` and no step.
+    step : float or None, default None
+        Distance between the values of a grid that starts at ``low``; None is continuous.
+    condition : Condition or None, default None
+        When the parameter is active; None is always.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If the bounds, the log or the step contradict the above, or ``high - low`` overflows.
+    """
+
+    low: float
+    high: float
+    _: KW_ONLY
+    log: bool = False
+    step: float | None = None
+    condition: Condition | None = None
+
+    def __post_init__(self) -> None:
+        low, high = _real(self.low, "Float", "low"), _real(self.high, "Float", "high")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        _check_numeric(self, "positive")
+        if not math.isfinite(high - low):
+            raise ValueError(f"Float: `high - low` must be finite, got {low=}, {high=}.")
+        if self.step is None:
+            return
+        if self.log:
+            raise ValueError(f"Float: `step` must be None when `log` is True, got {self.step!r}.")
+        step = _real(self.step, "Float", "step")
+        if step <= 0:
+            raise ValueError(f"Float: `step` must be > 0, got {step!r}.")
+        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "high", largest_grid_value(low, high, step))
+
+    @cached_property
+    def n_values(self) -> int:
+        """Number of distinct values; 0 when there is a continuum of them."""
+        if self.low == self.high:
+            return 1
+        if self.step is None:
+            return 0
+        return n_grid_values(self.low, self.high, self.step)
+
+    def index(self, value: object) -> int:
+        """Place of a value on the grid, from 0.
+
+        Raises
+        ------
+        TypeError
+            If the value is not a number.
+        ValueError
+            If it is out of range or off the grid, or if the parameter has no grid.
+        """
+        number = self._checked(value)
+        if not self.n_values:
+            raise ValueError("A continuous Float has no grid.")
+        if self.step is None:
+            return 0
+        index = min(round((number - self.low) / self.step), self.n_values - 1)
+        rounding = 4.0 * math.ulp(max(abs(self.low), abs(self.high)))
+        if abs(number - self._value(index)) > _STEP_TOLERANCE * self.step + rounding:
+            raise ValueError(f"must be {self.low} + i * {self.step}, got {value!r}.")
+        return index
+
+    def to_unit(self, value: object) -> float:
+        """Position of a value in [0, 1].
+
+        Raises
+        ------
+        TypeError
+            If the value is not a number.
+        ValueError
+            If it is out of range or off the grid.
+        """
+        if self.n_values:
+            return cell_centre(self.index(value), self.n_values)
+        number = self._checked(value)
+        if self.log:
+            unit = _log_ratio(number, self.low) / _log_ratio(self.high, self.low)
+        else:
+            unit = (number - self.low) / (self.high - self.low)
+        return min(unit, 1.0)
+
+    def from_unit(self, unit: float) -> float:
+        """Value in [low, high], on the grid if there is one, at a position in [0, 1]."""
+        if self.n_values:
+            return self._value(cell(unit, self.n_values))
+        # Measured from the nearer bound, so that both bounds are decoded exactly.
+        near_low = unit <= 0.5
+        start, share = (self.low, unit) if near_low else (self.high, unit - 1.0)
+        if self.log:
+            # Two factors: one alone overflows when the bounds are more than 308 decades apart.
+            factor = math.exp(0.5 * share * _log_ratio(self.high, self.low))
+            number = start * factor * factor
+        else:
+            number = start + share * (self.high - self.low)
+        return min(max(number, self.low), self.high)
+
+    def _checked(self, value: object) -> float:
+        number = _real(value, "Float", "value")
+        if not self.low <= number <= self.high:
+            raise ValueError(f"must be in [{self.low}, {self.high}], got {value!r}.")
+        return number
+
+    def _value(self, index: int) -> float:
+        # `low + index * step` may miss `high` by a rounding error.
+        if self.step is None or index == self.n_values - 1:
+            return self.high
+        return min(self.low + index * self.step, self.high)
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer parameter.
+
+    Parameters
+    ----------
+    low, high : int
+        Inclusive bounds, ``low <= high``. ``high`` is reduced to the largest value of the form
+        ``low + i * step``.
+    log : bool, default False
+        Whether the parameter is uniform in the logarithm; needs ``low >= 1`` and ``step == 1``.
+    step : int, default 1
+        Distance between neighbouring values.
+    condition : Condition or None, default None
+        When the parameter is active; None is always.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If the bounds, the log or the step contradict the above.
+
+    Notes
+    -----
+    Encoding and decoding invert each other exactly for up to 2**53 values, with ``log`` for up to
+    2**40; beyond that a float64 cannot tell neighbours apart.
+    """
+
+    low: int
+    high: int
+    _: KW_ONLY
+    log: bool = False
+    step: int = 1
+    condition: Condition | None = None
+
+    def __post_init__(self) -> None:
+        low, high = _integer(self.low, "Int", "low"), _integer(self.high, "Int", "high")
+        step = _integer(self.step, "Int", "step")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "step", step)
+        _check_numeric(self, "at least 1")
+        if step <= 0:
+            raise ValueError(f"Int: `step` must be > 0, got {step}.")
+        if self.log and step != 1:
+            raise ValueError(f"Int: `step` must be 1 when `log` is True, got {step}.")
+        object.__setattr__(self, "high", low + (high - low) // step * step)
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct values."""
+        return (self.high - self.low) // self.step + 1
+
+    def index(self, value: object) -> int:
+        """Place of a value on the grid, from 0.
+
+        Raises
+        ------
+        TypeError
+            If the value is not an integer (integral floats count as such).
+        ValueError
+            If it is out of range or off the grid.
+        """
+        number = _integer(value, "Int", "value")
+        if not self.low <= number <= self.high:
+            raise ValueError(f"must be in [{self.low}, {self.high}], got {value!r}.")
+        index, remainder = divmod(number - self.low, self.step)
+        if remainder:
+            raise ValueError(f"must be {self.low} + i * {self.step}, got {value!r}.")
+        return index
+
+    def to_unit(self, value: object) -> float:
+        """Position of a value in [0, 1]: the middle of its cell.
+
+        Raises
+        ------
+        TypeError
+            If the value is not an integer (integral floats count as such).
+        ValueError
+            If it is out of range or off the grid.
+        """
+        if self.log and self.n_values > 1:
+            return float(log_cell_centres(self.index(value), float(self.n_values), float(self.low)))
+        return cell_centre(self.index(value), self.n_values)
+
+    def from_unit(self, unit: float) -> int:
+        """Value whose cell holds a position in [0, 1]."""
+        if self.log:
+            index = int(log_cells(unit, float(self.n_values), float(self.low)))
+        else:
+            index = cell(unit, self.n_values)
+        return self.low + min(index, self.n_values - 1) * self.step
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A parameter that takes one of several unordered choices.
+
+    Parameters
+    ----------
+    choices : sequence
+        At least one object of any type. Two of the same type may not be equal; ``True``, ``1`` and
+        ``1.0`` are different choices.
+    condition : Condition or None, default None
+        When the parameter is active; None is always.
+
+    Raises
+    ------
+    TypeError
+        If ``choices`` is not a sequence (a string is not taken as one), or ``condition`` is wrong.
+    ValueError
+        If ``choices`` is empty or holds duplicates.
+    """
+
+    choices: tuple[object, ...]
+    _: KW_ONLY
+    condition: Condition | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", distinct_values(self.choices, "Categorical", "choices"))
+        _check_condition(self.condition, "Categorical")
+
+    @property
+    def n_values(self) -> int:
+        """Number of choices."""
+        return len(self.choices)
+
+    def index(self, value: object) -> int:
+        """Place of a choice; one of the same type is preferred to one that only compares equal.
+
+        Raises
+        ------
+        ValueError
+            If the value is no choice.
+        """
+        equal = [i for i, choice in enumerate(self.choices) if equal_values(choice, value)]
+        if not equal:
+            raise ValueError(f"must be one of {self.choices}, got {value!r}.")
+        return next((i for i in equal if type(self.choices[i]) is type(value)), equal[0])
+
+    def to_unit(self, value: object) -> float:
+        """Place of a choice, as a float.
+
+        Raises
+        ------
+        ValueError
+            If the value is no choice.
+        """
+        return float(self.index(value))
+
+    def from_unit(self, unit: float) -> object:
+        """Return the choice at a place in [0, n_values - 1], rounded to the nearest."""
+        return self.choices[round(unit)]
+
+
+Parameter: TypeAlias = Float | Int | Categorical
+
+
+def _log_ratio(larger: float, smaller: float) -> float:
+    # log1p keeps neighbouring floats apart; it overflows only where plain logarithms are safe.
+    relative = (larger - smaller) / smaller
+    if math.isfinite(relative):
+        return math.log1p(relative)
+    return math.log(larger) - math.log(smaller)
+
+
+def _check_numeric(parameter: Float | Int, accepted_low: str) -> None:
+    owner = type(parameter).__name__
+    if not isinstance(parameter.log, bool | np.bool_):
+        raise TypeError(f"{owner}: `log` must be a bool, got {parameter.log!r}.")
+    low, high = parameter.low, parameter.high
+    if low > high:
+        raise ValueError(f"{owner}: `low` must be <= `high`, got {low=}, {high=}.")
+    if parameter.log and low <= 0:
+        raise ValueError(f"{owner}: `low` must be {accepted_low} when `log` is True, got {low}.")
+    _check_condition(parameter.condition, owner)
+
+
+def _check_condition(condition: object, owner: str) -> None:
+    if not isinstance(condition, Condition | None):
+        raise TypeError(f"{owner}: `condition` must be a Condition or None, got {condition!r}.")
+
+
+def _real(value: object, owner: str, argument: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{owner}: `{argument}` must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{owner}: `{argument}` must be finite, got {value!r}.")
+    return number
+
+
+def _integer(value: object, owner: str, argument: str) -> int:
+    number = _real(value, owner, argument)
+    if isinstance(value, Integral):
+        return int(value)
+    if not number.is_integer():
+        raise TypeError(f"{owner}: `{argument}` must be an integer, got {value!r}.")
+    return int(number)

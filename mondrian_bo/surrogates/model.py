@@ -1,0 +1,241 @@
+"""The Mondrian forest for regression as a model: scales, hyper-parameters, prediction.
+
+:class:`ForestModel` is what the scikit-learn estimator and the optimizer's surrogate share: it
+turns a forest of trees with messages into the predictor of paper 004. It trusts its input; the
+estimator validates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from mondrian_bo.surrogates.mixture import GaussianMixture
+from mondrian_bo.trees.forest import GaussianForest, Hyperparameters
+from mondrian_bo.trees.gaussian import LOCATION, LOG_DETERMINANT, PRECISION, RESIDUAL
+from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+
+FloatArray = NDArray[np.float64]
+Posterior = Literal["exact", "empirical"]
+BranchOff = Literal["remaining", "paper"]
+
+_SMALLEST_RELATIVE_STD = 1e-9
+
+
+def appendix_b(n_points: int, extent: float) -> Hyperparameters:
+    """Return gamma_2 and the noise by the heuristic of paper 004, Appendix B.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of points N.
+    extent : float
+        Sum of the scaled extents of the data, which is D for data scaled to the unit cube.
+    """
+    return Hyperparameters(
+        gamma_2=extent / (20.0 * math.log2(max(n_points, 2))),
+        noise=1.0 / min(2000, 2 * n_points),
+    )
+
+
+class ForestModel:
+    """A Mondrian forest with the hierarchical Gaussian, over arrays that are known to be sound.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+    n_dimensions : int
+        Dimension d of the points.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    min_samples_split : int, default=2
+        Blocks with fewer points are not split.
+    lifetime : float, default=inf
+        Blocks are not split later than this, in the time of data scaled to the unit cube.
+    posterior : {"exact", "empirical"}, default="exact"
+        Exact belief propagation, or each node's empirical mean and variance (section 5.3).
+    branch_off : {"remaining", "paper"}, default="remaining"
+        Whether a point that branches off adds the prior variance still to come.
+    bounds : tuple of two float64 arrays of shape (d,), or None
+        Lower and upper ends of the dimensions; None follows the range of the data.
+    feature_weights : float64 array of shape (d,) or None
+        Further weights of the dimensions' split rates.
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        *,
+        min_samples_split: int = 2,
+        lifetime: float = np.inf,
+        posterior: Posterior = "exact",
+        branch_off: BranchOff = "remaining",
+        bounds: tuple[FloatArray, FloatArray] | None = None,
+        feature_weights: FloatArray | None = None,
+    ) -> None:
+        self.forest = GaussianForest(
+            n_trees,
+            n_dimensions,
+            seed,
+            min_samples_split=min_samples_split,
+            lifetime=lifetime,
+        )
+        if posterior == "empirical":
+            self._rule = EMPIRICAL
+        else:
+            self._rule = REMAINING if branch_off == "remaining" else PAPER
+        self._feature_weights = (
+            np.ones(n_dimensions) if feature_weights is None else feature_weights
+        )
+        self._fixed_range = bounds is not None
+        self._range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
+        if bounds is not None:
+            self._range[0], self._range[1] = bounds
+        self._refreshed_at = 0
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self.forest.n_points
+
+    @property
+    def weights(self) -> FloatArray:
+        """Rate weights of the dimensions, shape (d,): feature weights over ranges."""
+        return np.asarray(self._rate_weights(self._range[None])[0])
+
+    @property
+    def mean_prior(self) -> float:
+        """The prior mean mu_H: the mean of the labels (Appendix B)."""
+        return self.forest.label_moments()[0]
+
+    @property
+    def gamma_1(self) -> float:
+        """The prior variance scale gamma_1: it matches the variance of the labels (Appendix B)."""
+        share = 0.5 - self.forest.remaining_at_lifetime() + self.forest.hyperparameters.noise
+        return self.forest.label_moments()[1] / share
+
+    def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
+        """Learn more points: in a batch if they are the first, else one after the other.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, m, d)
+            The points, once (S = 1) or as each tree sees them.
+        targets : float64 array of shape (m,)
+            Their labels.
+        n_jobs : int or None, default=1
+            Number of workers for a first batch.
+        """
+        if len(targets) == 0:
+            return
+        ranges = self._ranges_after(points)
+        if self.n_points == 0:
+            self._range = ranges[-1]
+            self.forest.build(points, targets, self.weights, self._heuristic(len(targets)), n_jobs)
+            self._refreshed_at = len(targets)
+            return
+        start = 0
+        while start < len(targets):
+            # Messages are refreshed whenever the number of points has doubled, so that the result
+            # does not depend on how a stream is divided into batches.
+            room = 2 * self._refreshed_at - self.n_points
+            end = min(len(targets), start + room)
+            part = ranges[:1] if len(ranges) == 1 else ranges[start:end]
+            weights = self._rate_weights(part)
+            self.forest.extend(points[:, start:end], targets[start:end], weights)
+            self._range = part[-1]
+            if self.n_points == 2 * self._refreshed_at:
+                self.forest.set_hyperparameters(self._heuristic(self.n_points))
+                self._refreshed_at = self.n_points
+            start = end
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace all labels, O(T n): the trees do not depend on them."""
+        self.forest.set_targets(targets)
+
+    def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of each tree's prediction, both of shape (T, m)."""
+        return self.forest.predict(points, *self._settings(), n_jobs)
+
+    def mixture(self, points: FloatArray) -> GaussianMixture:
+        """Return the full predictive mixtures over trees and nodes (equations 3 and 5)."""
+        rows = self.forest.components(points, *self._settings())
+        smallest = _SMALLEST_RELATIVE_STD * max(1.0, abs(self.mean_prior))
+        return GaussianMixture(
+            point=rows[:, 0].astype(np.int64),
+            weight=rows[:, 1] / self.forest.n_trees,
+            mean=rows[:, 2],
+            std=np.maximum(np.sqrt(rows[:, 3]), smallest),
+        )
+
+    def sample(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a random function, without noise, from a random tree's posterior, shape (m,)."""
+        tree = int(rng.integers(self.forest.n_trees))
+        key = int(rng.integers(2**63))
+        return self.forest.sample_function(tree, key, points, *self._settings())
+
+    def noise_std(self) -> float:
+        """Return the standard deviation of the noise, sqrt(gamma_1 / K)."""
+        return math.sqrt(self.gamma_1 * self.forest.hyperparameters.noise)
+
+    def log_marginal_likelihood(self) -> FloatArray:
+        """Return the log marginal likelihood of the labels under each tree, shape (T,)."""
+        terms = self.forest.log_likelihood_terms()
+        gamma_1 = max(self.gamma_1, np.finfo(np.float64).tiny)
+        squares = (
+            terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - self.mean_prior) ** 2
+        )
+        return np.asarray(
+            -0.5
+            * (
+                self.n_points * math.log(2.0 * math.pi * gamma_1)
+                + terms[:, LOG_DETERMINANT]
+                + squares / gamma_1
+            )
+        )
+
+    @contextmanager
+    def extended(self, points: FloatArray, targets: FloatArray) -> Iterator[None]:
+        """Know further points for the time of a ``with`` block; exactly undone at its end.
+
+        The scales and hyper-parameters stay as they are.
+        """
+        with self.forest.extended(points, targets, self.weights[None]):
+            yield
+
+    def _settings(self) -> tuple[FloatArray, float, float, int]:
+        return self.weights, self.mean_prior, self.gamma_1, self._rule
+
+    def _heuristic(self, n_points: int) -> Hyperparameters:
+        extent = float(np.sum(self._feature_weights[self._range[1] > self._range[0]]))
+        return appendix_b(n_points, extent)
+
+    def _ranges_after(self, points: FloatArray) -> FloatArray:
+        """Return the ranges of the data after each new point, shape (1 or m, 2, d)."""
+        if self._fixed_range:
+            return self._range[None]
+        lowest = np.minimum.accumulate(points.min(axis=0), axis=0)
+        highest = np.maximum.accumulate(points.max(axis=0), axis=0)
+        ranges = np.stack(
+            [np.minimum(lowest, self._range[0]), np.maximum(highest, self._range[1])], axis=1
+        )
+        return ranges[-1:] if np.array_equal(ranges[-1], self._range) else ranges
+
+    def _rate_weights(self, ranges: FloatArray) -> FloatArray:
+        extent = ranges[:, 1] - ranges[:, 0]
+        # A constant dimension keeps its unit, as in scikit-learn's MinMaxScaler.
+        return np.asarray(self._feature_weights / np.where(extent > 0.0, extent, 1.0))
+
+
+def log_mean_exp(values: FloatArray) -> float:
+    """Return the log of the mean of exponentials: the evidence of a uniform mixture of trees."""
+    return float(logsumexp(values)) - math.log(len(values))

@@ -1,0 +1,274 @@
+"""The hierarchical Gaussian on a Mondrian tree: exact messages, online (paper 004, section 3).
+
+All variances are in units of gamma_1: by definition ``phi_j = gamma_1 (sigmoid(gamma_2 tau_j) -
+sigmoid(gamma_2 tau_parent))`` and the noise is ``gamma_1 / K`` (Appendix B), so posterior means do
+not depend on gamma_1 and variances scale with it, and mu_H enters at the root alone.
+
+The upward message of a node j is the likelihood of the labels below it as a function of mu_j,
+
+    exp(-1/2 (precision (mu_j - location)^2 + residual + log_determinant)),
+
+a form in which every combination adds non-negative terms, so that nothing cancels. It depends on
+the subtree of j alone: inserting a point changes the messages on one path from leaf to root, which
+is why exact inference is O(log n) per point here, where the paper counts O(n).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mondrian_bo.trees.mondrian import extend_tree
+from mondrian_bo.trees.tree import (
+    LEFT,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    is_leaf,
+    preorder,
+    resized,
+    tree_at,
+)
+
+MEAN, SQUARES = 0, 1
+"""Columns of :attr:`Gaussian.moments`."""
+
+PRECISION, LOCATION, RESIDUAL, LOG_DETERMINANT = 0, 1, 2, 3
+"""Columns of :attr:`Gaussian.messages`."""
+
+
+class Gaussian(NamedTuple):
+    """What each node of a tree knows about the labels (a forest has one more leading axis).
+
+    Attributes
+    ----------
+    moments : float64 array of shape (capacity, 2)
+        Mean of the labels in the block and their summed squared deviations from it.
+    messages : float64 array of shape (capacity, 4)
+        The upward message: precision, location, residual and log-determinant.
+    remaining : float64 array of shape (capacity,)
+        Prior variance still to come below the node, ``1 - sigmoid(gamma_2 tau_j)``; differences of
+        it are the phi_j, with full relative precision deep in the tree.
+    """
+
+    moments: NDArray[np.float64]
+    messages: NDArray[np.float64]
+    remaining: NDArray[np.float64]
+
+
+def empty_gaussian(n_trees: int) -> Gaussian:
+    """Return the values of trees without nodes."""
+    return Gaussian(
+        np.empty((n_trees, 0, 2)),
+        np.empty((n_trees, 0, 4)),
+        np.empty((n_trees, 0)),
+    )
+
+
+def with_gaussian_capacity(values: Gaussian, capacity: int) -> Gaussian:
+    """Return the values with room for exactly `capacity` nodes a tree."""
+    return Gaussian(*(resized(field, 1, capacity) for field in values))
+
+
+@njit(cache=True, nogil=True)
+def gaussian_at(values, index):  # type: ignore[no-untyped-def]
+    """Return the view of one tree's values."""
+    return Gaussian(values.moments[index], values.messages[index], values.remaining[index])
+
+
+@njit(cache=True, nogil=True)
+def remaining_variance(gamma_2, time):  # type: ignore[no-untyped-def]
+    """Return ``sigmoid(inf) - sigmoid(gamma_2 * time)``, in units of gamma_1."""
+    return 1.0 / (1.0 + math.exp(min(gamma_2 * time, 700.0))) if time < np.inf else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _set_leaf_message(tree, values, leaf, noise):  # type: ignore[no-untyped-def]
+    count = tree.size[leaf]
+    message = values.messages[leaf]
+    message[PRECISION] = count / noise
+    message[LOCATION] = values.moments[leaf, MEAN]
+    message[RESIDUAL] = values.moments[leaf, SQUARES] / noise
+    message[LOG_DETERMINANT] = count * math.log(noise)
+
+
+@njit(cache=True, nogil=True)
+def _collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
+    """Compute a leaf's moments from its points, in two passes."""
+    total, count = 0.0, 0
+    point = tree.first_point[leaf]
+    while point != NONE:
+        total += targets[point]
+        count += 1
+        point = tree.next_point[point]
+    mean = total / count
+    squares = 0.0
+    point = tree.first_point[leaf]
+    while point != NONE:
+        squares += (targets[point] - mean) ** 2
+        point = tree.next_point[point]
+    values.moments[leaf, MEAN] = mean
+    values.moments[leaf, SQUARES] = squares
+
+
+@njit(cache=True, nogil=True)
+def _join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
+    """Update a leaf's moments with the label of a point that has just joined it (Welford)."""
+    moments = values.moments[leaf]
+    change = target - moments[MEAN]
+    moments[MEAN] += change / tree.size[leaf]
+    moments[SQUARES] += change * (target - moments[MEAN])
+
+
+@njit(cache=True, nogil=True)
+def _combine(tree, values, node):  # type: ignore[no-untyped-def]
+    """Compute an internal node's moments and message from its children's."""
+    left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
+    n_left, n_right = tree.size[left], tree.size[right]
+    share = n_right / (n_left + n_right)
+    gap = values.moments[right, MEAN] - values.moments[left, MEAN]
+    values.moments[node, MEAN] = values.moments[left, MEAN] + share * gap
+    values.moments[node, SQUARES] = (
+        values.moments[left, SQUARES] + values.moments[right, SQUARES] + n_left * share * gap * gap
+    )
+    prior = values.remaining[node]
+    one, two = values.messages[left], values.messages[right]
+    # Each child's message passes through N(mu_child | mu_node, phi_child).
+    scale_one = 1.0 + (prior - values.remaining[left]) * one[PRECISION]
+    scale_two = 1.0 + (prior - values.remaining[right]) * two[PRECISION]
+    precision_one = one[PRECISION] / scale_one
+    precision_two = two[PRECISION] / scale_two
+    precision = precision_one + precision_two
+    weight = precision_two / precision
+    shift = two[LOCATION] - one[LOCATION]
+    message = values.messages[node]
+    message[PRECISION] = precision
+    message[LOCATION] = one[LOCATION] + weight * shift
+    message[RESIDUAL] = one[RESIDUAL] + two[RESIDUAL] + precision_one * weight * shift * shift
+    message[LOG_DETERMINANT] = (
+        one[LOG_DETERMINANT] + two[LOG_DETERMINANT] + math.log(scale_one * scale_two)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _refresh_node(tree, values, targets, node, gamma_2, noise):  # type: ignore[no-untyped-def]
+    """Compute a node from scratch; children of an internal node must be up to date."""
+    values.remaining[node] = remaining_variance(gamma_2, tree.split_time[node])
+    if is_leaf(tree, node):
+        _collect_leaf(tree, values, targets, node)
+        _set_leaf_message(tree, values, node, noise)
+    else:
+        _combine(tree, values, node)
+
+
+@njit(cache=True, nogil=True)
+def refresh_forest(forest, values, targets, gamma_2, noise):  # type: ignore[no-untyped-def]
+    """Compute every node of every tree from the labels: one upward sweep, O(n) a tree.
+
+    Needed when the labels, gamma_2 or the noise change; the trees do not depend on them.
+    """
+    for t in range(len(forest.counters)):
+        tree, own = tree_at(forest, t), gaussian_at(values, t)
+        nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
+        preorder(tree, nodes)
+        for k in range(len(nodes) - 1, -1, -1):
+            _refresh_node(tree, own, targets, nodes[k], gamma_2, noise)
+
+
+@njit(cache=True, nogil=True)
+def _update_after(tree, values, targets, point, node, first_new, gamma_2, noise):  # type: ignore[no-untyped-def]
+    """Bring the values up to date after `extend_tree` returned `node`."""
+    for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
+        _refresh_node(tree, values, targets, new, gamma_2, noise)
+    if node < first_new:
+        if is_leaf(tree, node):
+            _join_leaf(tree, values, targets[point], node)
+            _set_leaf_message(tree, values, node, noise)
+        else:
+            _refresh_node(tree, values, targets, node, gamma_2, noise)
+    node = tree.parent[node]
+    while node != NONE:
+        _combine(tree, values, node)
+        node = tree.parent[node]
+
+
+@njit(cache=True, nogil=True)
+def extend_forest(  # type: ignore[no-untyped-def]
+    forest,
+    values,
+    points,
+    targets,
+    start,
+    end,
+    weights,
+    min_samples_split,
+    lifetime,
+    room,
+    gamma_2,
+    noise,
+):
+    """Insert the stored points start..end-1 into every tree and update the messages on their paths.
+
+    Parameters
+    ----------
+    forest, values : Tree, Gaussian
+        With a leading axis of length T.
+    points : float64 array of shape (1 or T, n, d)
+        Stored points; one row per tree where trees see the points differently.
+    targets : float64 array of shape (n,)
+        Labels.
+    start, end : int
+        Which points to insert, in this order.
+    weights : float64 array of shape (1 or end - start, d)
+        Rate weights of the dimensions, for all points or for each.
+    min_samples_split, lifetime : int, float
+        See :mod:`mondrian_bo.trees.mondrian`.
+    room : int
+        ``room_for_insertion(min_samples_split)``.
+    gamma_2, noise : float
+        Hyper-parameters, the noise in units of gamma_1.
+
+    Returns
+    -------
+    int
+        The first point that was not inserted because some tree may lack room for its nodes; `end`
+        when all were.
+    """
+    capacity = forest.parent.shape[1]
+    stop = end
+    for t in range(len(forest.counters)):
+        # No tree may run ahead of one that is short of room.
+        stop = min(stop, start + (capacity - forest.counters[t, N_NODES]) // room)
+    for t in range(len(forest.counters)):
+        tree, own = tree_at(forest, t), gaussian_at(values, t)
+        own_points = points[t if len(points) > 1 else 0]
+        for point in range(start, stop):
+            first_new = tree.counters[N_NODES]
+            rates = weights[point - start if len(weights) > 1 else 0]
+            node = extend_tree(tree, own_points, point, rates, min_samples_split, lifetime)
+            _update_after(tree, own, targets, point, node, first_new, gamma_2, noise)
+    return stop
+
+
+@njit(cache=True, nogil=True)
+def log_likelihood_terms(forest, values, terms):  # type: ignore[no-untyped-def]
+    """Write the root's message, seen from mu_H, into `terms`, shape (T, 4).
+
+    With it the log marginal likelihood of a tree is ``-1/2 (n log(2 pi gamma_1) + log_determinant +
+    (residual + precision (location - mu_H)^2) / gamma_1)``.
+    """
+    for t in range(len(forest.counters)):
+        tree, own = tree_at(forest, t), gaussian_at(values, t)
+        root = tree.counters[ROOT]
+        message = own.messages[root]
+        # The parent of the root is at time 0, where half of gamma_1 is still to come.
+        scale = 1.0 + (0.5 - own.remaining[root]) * message[PRECISION]
+        terms[t, PRECISION] = message[PRECISION] / scale
+        terms[t, LOCATION] = message[LOCATION]
+        terms[t, RESIDUAL] = message[RESIDUAL]
+        terms[t, LOG_DETERMINANT] = message[LOG_DETERMINANT] + math.log(scale)

@@ -1,0 +1,98 @@
+"""Undoing insertions: copies of the few entries that an insertion may overwrite.
+
+An insertion changes the nodes on one path per tree, fills a few new ones and links a few points, so
+recording and restoring is O(depth), where copying the forest would be O(n).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.trees.gaussian import Gaussian
+from mondrian_bo.trees.tree import NODE_FIELDS, Tree, touched_by, tree_at
+
+
+class Entry(NamedTuple):
+    """The old content of what one insertion may overwrite.
+
+    Attributes
+    ----------
+    n_points : int
+        Number of points before the insertion.
+    nodes : pair of int64 arrays
+        Trees and nodes.
+    node_content : list of arrays
+        Their entries, one array per field.
+    links : pair of int64 arrays
+        Trees and points whose links may change.
+    link_content : int32 array
+        Their links.
+    counters, stream : arrays
+        Copies of the whole fields of the trees.
+    """
+
+    n_points: int
+    nodes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    node_content: list[NDArray[np.generic]]
+    links: tuple[NDArray[np.int64], NDArray[np.int64]]
+    link_content: NDArray[np.int32]
+    counters: NDArray[np.int64]
+    stream: NDArray[np.uint64]
+
+
+def _node_arrays(trees: Tree, values: Gaussian) -> list[NDArray[np.generic]]:
+    return [*(getattr(trees, name) for name in NODE_FIELDS), *values]
+
+
+def record(
+    trees: Tree, values: Gaussian, point: NDArray[np.float64], n_points: int, room: int
+) -> Entry:
+    """Copy what the insertion of a point may overwrite.
+
+    Parameters
+    ----------
+    trees, values : Tree, Gaussian
+        The forest, with room for the insertion.
+    point : float64 array of shape (S, d)
+        The point, once or as each tree sees it.
+    n_points : int
+        Number of points so far.
+    room : int
+        How many nodes an insertion may add to a tree, and so a bound on how many points of a leaf
+        it may link anew.
+    """
+    where, links = [], []
+    nodes = np.empty(256, dtype=np.int64)
+    chain = np.empty(room, dtype=np.int64)
+    for t in range(len(trees.counters)):
+        tree = tree_at(trees, t)
+        x = point[t if len(point) > 1 else 0]
+        n_nodes, n_links = touched_by(tree, x, room, room, nodes, chain)
+        if n_nodes > len(nodes):
+            nodes = np.empty(2 * n_nodes, dtype=np.int64)
+            touched_by(tree, x, room, room, nodes, chain)
+        where.append(np.stack([np.full(n_nodes, t), nodes[:n_nodes]]))
+        links.append(np.stack([np.full(n_links + 1, t), np.append(chain[:n_links], n_points)]))
+    tree_of_node, node = np.concatenate(where, axis=1)
+    tree_of_link, link = np.concatenate(links, axis=1)
+    return Entry(
+        n_points,
+        (tree_of_node, node),
+        [field[tree_of_node, node] for field in _node_arrays(trees, values)],
+        (tree_of_link, link),
+        trees.next_point[tree_of_link, link],
+        trees.counters.copy(),
+        trees.stream.copy(),
+    )
+
+
+def restore(trees: Tree, values: Gaussian, entry: Entry) -> None:
+    """Write the old content back; the latest insertion is undone first."""
+    for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
+        field[entry.nodes] = content
+    trees.next_point[entry.links] = entry.link_content
+    trees.counters[:] = entry.counters
+    trees.stream[:] = entry.stream

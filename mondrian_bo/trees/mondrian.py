@@ -1,0 +1,296 @@
+"""Growing Mondrian trees: in one batch (Algorithms 1, 2 of paper 004) or online (3, 4).
+
+Distances are weighted per dimension: a block with data extents e_d splits at rate
+``sum_d weights[d] * e_d``. With ``weights[d] = 1 / range_d`` this is the paper's pre-processing to
+[0, 1]; other weights are the per-dimension lifetimes of paper 001, chapter 5.
+
+A leaf with fewer than `min_samples_split` points is *paused*: a new point only widens its box and
+joins it, and when it holds enough points its block is sampled from the stored points. Online and
+batch then have the same distribution, which Algorithm 4 as printed has for ``min_samples_split=2``
+alone. A block of zero extent (duplicates) has rate 0 and never splits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mondrian_bo.trees.random import exponential, uniform
+from mondrian_bo.trees.tree import (
+    LEFT,
+    LOWER,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    UPPER,
+    child_towards,
+    extent_outside,
+    is_leaf,
+    tree_at,
+)
+
+
+@njit(cache=True, nogil=True)
+def _add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
+    """Append an empty leaf and return it."""
+    node = tree.counters[N_NODES]
+    tree.counters[N_NODES] += 1
+    tree.parent[node] = parent
+    tree.children[node, LEFT] = NONE
+    tree.children[node, RIGHT] = NONE
+    tree.dimension[node] = NONE
+    tree.threshold[node] = 0.0
+    tree.split_time[node] = lifetime
+    tree.box[node, LOWER] = np.inf
+    tree.box[node, UPPER] = -np.inf
+    tree.size[node] = 0
+    tree.first_point[node] = NONE
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _widen(box, x):  # type: ignore[no-untyped-def]
+    for d in range(len(x)):
+        box[LOWER, d] = min(box[LOWER, d], x[d])
+        box[UPPER, d] = max(box[UPPER, d], x[d])
+
+
+@njit(cache=True, nogil=True)
+def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
+    """Add a point to a leaf."""
+    _widen(tree.box[leaf], x)
+    tree.size[leaf] += 1
+    tree.next_point[point] = tree.first_point[leaf]
+    tree.first_point[leaf] = point
+
+
+@njit(cache=True, nogil=True)
+def _cut(stream, low, high):  # type: ignore[no-untyped-def]
+    """Draw a location in [low, high): what lies at `high` is always on its right."""
+    location = low + uniform(stream) * (high - low)
+    return location if location < high else low
+
+
+@njit(cache=True, nogil=True)
+def _choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
+    """Choose d with probability extents[d] / total."""
+    remaining = uniform(stream) * total
+    chosen = 0
+    for d in range(len(extents)):
+        if extents[d] > 0.0:
+            chosen = d
+            remaining -= extents[d]
+            if remaining < 0.0:
+                break
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _partition(points, order, start, end, dimension, threshold):  # type: ignore[no-untyped-def]
+    """Reorder order[start:end] so that the left points come first; return the first right one."""
+    low, high = start, end - 1
+    while True:
+        while low <= high and points[order[low], dimension] <= threshold:
+            low += 1
+        while low <= high and points[order[high], dimension] > threshold:
+            high -= 1
+        if low >= high:
+            return low
+        order[low], order[high] = order[high], order[low]
+
+
+@njit(cache=True, nogil=True)
+def _bound(box, points, order, start, end):  # type: ignore[no-untyped-def]
+    for i in range(start, end):
+        _widen(box, points[order[i]])
+
+
+@njit(cache=True, nogil=True)
+def sample_block(  # type: ignore[no-untyped-def]
+    tree, points, order, top, weights, min_samples_split, lifetime
+):
+    """Grow the block below a leaf from its points (Algorithm 2), iteratively.
+
+    Parameters
+    ----------
+    tree : Tree
+        Has room for ``2 * len(order) - 2`` more nodes.
+    points : float64 array of shape (n, d)
+        Stored points.
+    order : int32 array
+        The points of the block; reordered in place, as quicksort does.
+    top : int
+        The leaf, with its box and count set.
+    weights, min_samples_split, lifetime
+        See the module's docstring.
+    """
+    extents = np.empty(points.shape[1])
+    # Descending into the smaller half last bounds the stack by log2(n), as in quicksort.
+    stack_node = np.empty(64, dtype=np.int64)
+    stack_start = np.empty(64, dtype=np.int64)
+    stack_end = np.empty(64, dtype=np.int64)
+    stack_node[0], stack_start[0], stack_end[0] = top, 0, len(order)
+    pending = 1
+    while pending > 0:
+        pending -= 1
+        node, start, end = stack_node[pending], stack_start[pending], stack_end[pending]
+        time = lifetime
+        rate = 0.0
+        if end - start >= min_samples_split:
+            for d in range(len(extents)):
+                extents[d] = weights[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
+                rate += extents[d]
+            if rate > 0.0:
+                parent = tree.parent[node]
+                parent_time = tree.split_time[parent] if parent != NONE else 0.0
+                time = parent_time + exponential(tree.stream) / rate
+        if not time < lifetime:
+            tree.first_point[node] = NONE
+            for i in range(start, end):
+                tree.next_point[order[i]] = tree.first_point[node]
+                tree.first_point[node] = order[i]
+            continue
+        dimension = _choose_dimension(tree.stream, extents, rate)
+        threshold = _cut(
+            tree.stream, tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
+        )
+        middle = _partition(points, order, start, end, dimension, threshold)
+        left = _add_leaf(tree, node, lifetime)
+        right = _add_leaf(tree, node, lifetime)
+        tree.size[left], tree.size[right] = middle - start, end - middle
+        _bound(tree.box[left], points, order, start, middle)
+        _bound(tree.box[right], points, order, middle, end)
+        tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
+        tree.dimension[node] = dimension
+        tree.threshold[node] = threshold
+        tree.split_time[node] = time
+        tree.first_point[node] = NONE
+        small, large = (left, right) if middle - start <= end - middle else (right, left)
+        for child in (large, small):
+            stack_node[pending] = child
+            stack_start[pending] = start if child == left else middle
+            stack_end[pending] = middle if child == left else end
+            pending += 1
+
+
+@njit(cache=True, nogil=True)
+def sample_tree(tree, points, n_points, weights, min_samples_split, lifetime):  # type: ignore[no-untyped-def]
+    """Grow an empty tree from the first `n_points` stored points (Algorithm 1).
+
+    The tree has room for ``2 * n_points - 1`` nodes. O(d n log n) for balanced trees.
+    """
+    order = np.arange(n_points).astype(np.int32)
+    root = _add_leaf(tree, NONE, lifetime)
+    tree.counters[ROOT] = root
+    tree.size[root] = n_points
+    _bound(tree.box[root], points, order, 0, n_points)
+    sample_block(tree, points, order, root, weights, min_samples_split, lifetime)
+
+
+@njit(cache=True, nogil=True)
+def _insert_above(tree, node, point, x, time, weights, total, lifetime):  # type: ignore[no-untyped-def]
+    """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
+    d = len(x)
+    extents = np.empty(d)
+    for k in range(d):
+        extents[k] = weights[k] * (
+            max(x[k] - tree.box[node, UPPER, k], 0.0) + max(tree.box[node, LOWER, k] - x[k], 0.0)
+        )
+    dimension = _choose_dimension(tree.stream, extents, total)
+    above = x[dimension] > tree.box[node, UPPER, dimension]
+    if above:
+        threshold = _cut(tree.stream, tree.box[node, UPPER, dimension], x[dimension])
+    else:
+        threshold = _cut(tree.stream, x[dimension], tree.box[node, LOWER, dimension])
+    parent = tree.parent[node]
+    # The inner node comes before its leaf: among new nodes, parents precede their children.
+    inner = _add_leaf(tree, parent, lifetime)
+    leaf = _add_leaf(tree, inner, lifetime)
+    _join(tree, leaf, point, x)
+    tree.box[inner] = tree.box[node]
+    _widen(tree.box[inner], x)
+    tree.size[inner] = tree.size[node] + 1
+    tree.dimension[inner] = dimension
+    tree.threshold[inner] = threshold
+    tree.split_time[inner] = time
+    tree.children[inner, LEFT] = node if above else leaf
+    tree.children[inner, RIGHT] = leaf if above else node
+    tree.parent[node] = inner
+    if parent == NONE:
+        tree.counters[ROOT] = inner
+    elif tree.children[parent, LEFT] == node:
+        tree.children[parent, LEFT] = inner
+    else:
+        tree.children[parent, RIGHT] = inner
+    return inner
+
+
+@njit(cache=True, nogil=True)
+def extend_tree(tree, points, point, weights, min_samples_split, lifetime):  # type: ignore[no-untyped-def]
+    """Insert one stored point (Algorithms 3, 4); O(d log n) for balanced trees.
+
+    Parameters
+    ----------
+    tree : Tree
+        Has room for ``max(2, 2 * min_samples_split - 2)`` more nodes.
+    points : float64 array of shape (n, d)
+        Stored points.
+    point : int
+        Which of them to insert.
+    weights, min_samples_split, lifetime
+        See the module's docstring.
+
+    Returns
+    -------
+    int
+        The topmost node whose subtree changed in more than boxes and counts: a leaf that the point
+        joined, the leaf that split, or the node inserted above another. All new nodes are in its
+        subtree, parents numbered before children.
+    """
+    x = points[point]
+    if tree.counters[N_NODES] == 0:
+        root = _add_leaf(tree, NONE, lifetime)
+        tree.counters[ROOT] = root
+        _join(tree, root, point, x)
+        return root
+    node = tree.counters[ROOT]
+    parent_time = 0.0
+    while True:
+        if is_leaf(tree, node) and tree.size[node] < min_samples_split:
+            _join(tree, node, point, x)
+            if tree.size[node] == min_samples_split:
+                order = np.empty(min_samples_split, dtype=np.int32)
+                member = tree.first_point[node]
+                for i in range(min_samples_split):
+                    order[i] = member
+                    member = tree.next_point[member]
+                sample_block(tree, points, order, node, weights, min_samples_split, lifetime)
+            return node
+        rate = extent_outside(tree.box[node], weights, x)
+        if rate > 0.0:
+            time = parent_time + exponential(tree.stream) / rate
+            if time < tree.split_time[node]:
+                return _insert_above(tree, node, point, x, time, weights, rate, lifetime)
+        if is_leaf(tree, node):
+            _join(tree, node, point, x)
+            return node
+        _widen(tree.box[node], x)
+        tree.size[node] += 1
+        parent_time = tree.split_time[node]
+        node = child_towards(tree, node, x)
+
+
+@njit(cache=True, nogil=True)
+def sample_forest(  # type: ignore[no-untyped-def]
+    forest, points, n_points, weights, min_samples_split, lifetime
+):
+    """Grow all trees of an empty forest from the first points of `points`, (1 or T, n, d)."""
+    for t in range(len(forest.counters)):
+        own = points[t if len(points) > 1 else 0]
+        sample_tree(tree_at(forest, t), own, n_points, weights, min_samples_split, lifetime)
+
+
+def room_for_insertion(min_samples_split: int) -> int:
+    """Return how many nodes the insertion of one point may add to a tree."""
+    return max(2, 2 * min_samples_split - 2)

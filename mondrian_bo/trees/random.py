@@ -1,0 +1,79 @@
+"""Explicit random streams: one SplitMix64 state per tree.
+
+A stream is a ``uint64`` array of shape (1,) that lives among the arrays of its tree, so that the
+same seed grows the same tree whatever the number of threads, and so that undoing an insertion also
+undoes its random draws. SplitMix64 (Steele, Lea and Flood 2014) passes BigCrush and needs a single
+word of state.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_1 = np.uint64(30)
+_SHIFT_2 = np.uint64(27)
+_SHIFT_3 = np.uint64(31)
+_SHIFT_TO_53_BITS = np.uint64(11)
+_UNIT = 2.0**-53
+
+
+def make_streams(seed: np.random.SeedSequence, n_streams: int) -> NDArray[np.uint64]:
+    """Return the initial states of independent streams, shape (n_streams, 1).
+
+    Parameters
+    ----------
+    seed : numpy.random.SeedSequence
+        Source of entropy; the i-th state depends on it and on i alone, so a forest's first trees
+        do not change when trees are added.
+    n_streams : int
+        Number of streams.
+    """
+    return np.array(
+        [child.generate_state(1, np.uint64) for child in seed.spawn(n_streams)], dtype=np.uint64
+    ).reshape(n_streams, 1)
+
+
+@njit(cache=True, nogil=True)
+def mix(word):  # type: ignore[no-untyped-def]
+    """Scramble 64 bits (the output function of SplitMix64)."""
+    word = (word ^ (word >> _SHIFT_1)) * _MULTIPLIER_1
+    word = (word ^ (word >> _SHIFT_2)) * _MULTIPLIER_2
+    return word ^ (word >> _SHIFT_3)
+
+
+@njit(cache=True, nogil=True)
+def uniform(stream):  # type: ignore[no-untyped-def]
+    """Draw from [0, 1) and advance the stream."""
+    stream[0] += _INCREMENT
+    return (mix(stream[0]) >> _SHIFT_TO_53_BITS) * _UNIT
+
+
+@njit(cache=True, nogil=True)
+def exponential(stream):  # type: ignore[no-untyped-def]
+    """Draw from the exponential distribution with rate 1 and advance the stream."""
+    return -math.log1p(-uniform(stream))
+
+
+@njit(cache=True, nogil=True)
+def hashed_uniform(key, item):  # type: ignore[no-untyped-def]
+    """Return a number in (0, 1) that is a fixed function of a key and an item.
+
+    Random functions over a tree are drawn lazily with it: whatever order the nodes are met in, node
+    ``item`` of the draw ``key`` has the same number.
+    """
+    word = mix(key + (np.uint64(item) + np.uint64(1)) * _INCREMENT)
+    return ((word >> _SHIFT_TO_53_BITS) + 0.5) * _UNIT
+
+
+@njit(cache=True, nogil=True)
+def hashed_normal(key, item):  # type: ignore[no-untyped-def]
+    """Return a standard normal number, a fixed function of a key and an item (Box-Muller)."""
+    radius = math.sqrt(-2.0 * math.log(hashed_uniform(key, 2 * item)))
+    return radius * math.cos(2.0 * math.pi * hashed_uniform(key, 2 * item + 1))

@@ -1,0 +1,263 @@
+"""The arrays of a Mondrian tree and of a forest.
+
+A tree (T, delta, xi, tau) of paper 004, section 2.2, is a NamedTuple of arrays, one entry or row
+per node; nodes are numbered in the order of their creation. A forest is the same NamedTuple with
+one more leading axis, over trees; :func:`tree_at` is the view of one tree. Numba compiles functions
+of such tuples once and caches them on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+NONE = -1
+"""Marks an absent node, child or point."""
+
+LEFT, RIGHT = 0, 1
+LOWER, UPPER = 0, 1
+
+N_NODES, ROOT = 0, 1
+"""Entries of :attr:`Tree.counters`."""
+
+GROWTH = 1.25
+"""Capacity grows by this factor: memory stays within 25 % of what is used."""
+
+
+class Tree(NamedTuple):
+    """Arrays of one tree (shapes below), or of a forest (one more leading axis of length T).
+
+    Attributes
+    ----------
+    parent : int32 array of shape (capacity,)
+        Parent of each node; ``NONE`` at the root.
+    children : int32 array of shape (capacity, 2)
+        Left and right child; ``NONE`` at leaves.
+    dimension : int32 array of shape (capacity,)
+        Split dimension delta_j; ``NONE`` at leaves.
+    threshold : float64 array of shape (capacity,)
+        Split location xi_j: ``x[dimension] <= threshold`` goes left.
+    split_time : float64 array of shape (capacity,)
+        tau_j, larger than the parent's; the lifetime at leaves.
+    box : float64 array of shape (capacity, 2, d)
+        Lower and upper corner of the data in each node's block, B_j^x.
+    size : int64 array of shape (capacity,)
+        Number of data points in each block.
+    first_point : int32 array of shape (capacity,)
+        At leaves, the head of the chain of points that ``next_point`` continues.
+    next_point : int32 array of shape (point_capacity,)
+        The next point of the same leaf, or ``NONE``.
+    counters : int64 array of shape (2,)
+        Number of nodes, and the root.
+    stream : uint64 array of shape (1,)
+        State of the tree's random stream.
+    """
+
+    parent: NDArray[np.int32]
+    children: NDArray[np.int32]
+    dimension: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    split_time: NDArray[np.float64]
+    box: NDArray[np.float64]
+    size: NDArray[np.int64]
+    first_point: NDArray[np.int32]
+    next_point: NDArray[np.int32]
+    counters: NDArray[np.int64]
+    stream: NDArray[np.uint64]
+
+
+NODE_FIELDS = (
+    "parent",
+    "children",
+    "dimension",
+    "threshold",
+    "split_time",
+    "box",
+    "size",
+    "first_point",
+)
+"""Fields of :class:`Tree` with an entry per node."""
+
+
+def empty_forest(streams: NDArray[np.uint64], n_dimensions: int) -> Tree:
+    """Return a forest of trees without nodes, with room for none.
+
+    Parameters
+    ----------
+    streams : uint64 array of shape (T, 1)
+        Random streams, see :func:`mondrian_bo.trees.random.make_streams`.
+    n_dimensions : int
+        Dimension d of the points.
+    """
+    n_trees = len(streams)
+    counters = np.zeros((n_trees, 2), dtype=np.int64)
+    counters[:, ROOT] = NONE
+    return Tree(
+        parent=np.empty((n_trees, 0), dtype=np.int32),
+        children=np.empty((n_trees, 0, 2), dtype=np.int32),
+        dimension=np.empty((n_trees, 0), dtype=np.int32),
+        threshold=np.empty((n_trees, 0)),
+        split_time=np.empty((n_trees, 0)),
+        box=np.empty((n_trees, 0, 2, n_dimensions)),
+        size=np.empty((n_trees, 0), dtype=np.int64),
+        first_point=np.empty((n_trees, 0), dtype=np.int32),
+        next_point=np.empty((n_trees, 0), dtype=np.int32),
+        counters=counters,
+        stream=streams.copy(),
+    )
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def resized(array: NDArray[Scalar], axis: int, length: int) -> NDArray[Scalar]:
+    """Return a copy whose `axis` has the given length: cut off, or padded with zeros."""
+    shape = list(array.shape)
+    shape[axis] = length
+    result = np.zeros(shape, dtype=array.dtype)
+    kept = [slice(None)] * array.ndim
+    kept[axis] = slice(0, min(length, array.shape[axis]))
+    result[tuple(kept)] = array[tuple(kept)]
+    return result
+
+
+def with_node_capacity(forest: Tree, capacity: int) -> Tree:
+    """Return the forest with room for exactly `capacity` nodes a tree."""
+    fields: dict[str, Any] = {
+        name: resized(getattr(forest, name), 1, capacity) for name in NODE_FIELDS
+    }
+    return forest._replace(**fields)
+
+
+def with_point_capacity(forest: Tree, capacity: int) -> Tree:
+    """Return the forest with room for exactly `capacity` points."""
+    return forest._replace(next_point=resized(forest.next_point, 1, capacity))
+
+
+@njit(cache=True, nogil=True)
+def tree_at(forest, index):  # type: ignore[no-untyped-def]
+    """Return the view of one tree of a forest."""
+    return Tree(
+        forest.parent[index],
+        forest.children[index],
+        forest.dimension[index],
+        forest.threshold[index],
+        forest.split_time[index],
+        forest.box[index],
+        forest.size[index],
+        forest.first_point[index],
+        forest.next_point[index],
+        forest.counters[index],
+        forest.stream[index],
+    )
+
+
+@njit(cache=True, nogil=True)
+def is_leaf(tree, node):  # type: ignore[no-untyped-def]
+    """Whether the node has no children."""
+    return tree.children[node, LEFT] == NONE
+
+
+@njit(cache=True, nogil=True)
+def sibling(tree, node):  # type: ignore[no-untyped-def]
+    """Return the other child of the node's parent (the node must not be the root)."""
+    pair = tree.children[tree.parent[node]]
+    return pair[RIGHT] if pair[LEFT] == node else pair[LEFT]
+
+
+@njit(cache=True, nogil=True)
+def child_towards(tree, node, x):  # type: ignore[no-untyped-def]
+    """Return the child of an internal node whose half-space holds x."""
+    side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
+    return tree.children[node, side]
+
+
+@njit(cache=True, nogil=True)
+def extent_outside(box, weights, x):  # type: ignore[no-untyped-def]
+    """Return eta_j(x): the weighted L1 distance of x from a box (Algorithm 5, line 5)."""
+    total = 0.0
+    for d in range(len(x)):
+        total += weights[d] * (max(x[d] - box[UPPER, d], 0.0) + max(box[LOWER, d] - x[d], 0.0))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def leaves_of(forest, points, leaves):  # type: ignore[no-untyped-def]
+    """Write the leaf that holds each point in each tree into `leaves`, shape (n, T)."""
+    for t in range(len(forest.counters)):
+        tree = tree_at(forest, t)
+        own = points[t if len(points) > 1 else 0]
+        for i in range(own.shape[0]):
+            node = tree.counters[ROOT]
+            while not is_leaf(tree, node):
+                node = child_towards(tree, node, own[i])
+            leaves[i, t] = node
+
+
+@njit(cache=True, nogil=True)
+def preorder(tree, nodes):  # type: ignore[no-untyped-def]
+    """Write all nodes, parents before children, into `nodes`, an array of length n_nodes."""
+    # The tail of the same array serves as the stack: what is pending never overlaps what is done,
+    # as their numbers add up to at most the number of nodes.
+    top = len(nodes)
+    done = 0
+    if tree.counters[ROOT] != NONE:
+        top -= 1
+        nodes[top] = tree.counters[ROOT]
+    while top < len(nodes):
+        node = nodes[top]
+        top += 1
+        nodes[done] = node
+        done += 1
+        if not is_leaf(tree, node):
+            top -= 1
+            nodes[top] = tree.children[node, RIGHT]
+            top -= 1
+            nodes[top] = tree.children[node, LEFT]
+
+
+@njit(cache=True, nogil=True)
+def touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-def]
+    """List what the insertion of x may change: entries of node arrays and of `next_point`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree before the insertion.
+    x : float64 array of shape (d,)
+        The point.
+    room : int
+        How many nodes the insertion may add.
+    chain : int
+        How many points of a leaf the insertion may link anew.
+    nodes, points : int64 arrays
+        Results.
+
+    Returns
+    -------
+    tuple of int
+        The numbers of nodes and points found; when `nodes` is too short it holds only a part.
+    """
+    n_nodes = 0
+    n_points = 0
+    node = tree.counters[ROOT]
+    while node != NONE:
+        if n_nodes < len(nodes):
+            nodes[n_nodes] = node
+        n_nodes += 1
+        if is_leaf(tree, node):
+            point = tree.first_point[node]
+            while point != NONE and n_points < chain:
+                points[n_points] = point
+                n_points += 1
+                point = tree.next_point[point]
+            break
+        node = child_towards(tree, node, x)
+    for k in range(room):
+        if n_nodes < len(nodes):
+            nodes[n_nodes] = tree.counters[N_NODES] + k
+        n_nodes += 1
+    return n_nodes, n_points

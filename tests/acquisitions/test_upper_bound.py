@@ -1,0 +1,64 @@
+import math
+
+import numpy as np
+import pytest
+
+from mondrian_bo.acquisitions import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    Prediction,
+    ProbabilityOfImprovement,
+    UpperConfidenceBound,
+    get_acquisition,
+    mixture_moments,
+)
+
+
+def test_moments_are_those_of_draws():
+    rng = np.random.default_rng(0)
+    prediction = Prediction(rng.normal(size=(5, 3)), rng.uniform(0.1, 2.0, size=(5, 3)))
+    mean, std = mixture_moments(prediction)
+    # A grid of quantiles per component stands for the mixture.
+    normal = rng.standard_normal(400_000)
+    for j in range(3):
+        draws = prediction.means[:, j, None] + prediction.stds[:, j, None] * normal
+        assert mean[j] == pytest.approx(draws.mean(), abs=0.01)
+        assert std[j] == pytest.approx(draws.std(), rel=0.01)
+
+
+def test_moments_by_hand():
+    mean, std = mixture_moments(Prediction(np.array([[1.0], [3.0]]), np.array([[2.0], [0.0]])))
+    assert mean.tolist() == [2.0]
+    assert std.tolist() == [math.sqrt(2.0 + 1.0)]
+    # A large common offset leaves the spread alone.
+    offset = Prediction(np.array([[1.0], [3.0]]) + 2.0**40, np.array([[2.0], [0.0]]))
+    assert mixture_moments(offset)[1].tolist() == std.tolist()
+
+
+def test_bound_is_mean_plus_kappa_std():
+    rng = np.random.default_rng(1)
+    prediction = Prediction(rng.normal(size=(4, 6)), rng.uniform(0.1, 2.0, size=(4, 6)))
+    mean, std = mixture_moments(prediction)
+    for kappa in (0.0, 1.0, 2.5):
+        scores = UpperConfidenceBound(kappa)(prediction, 0.0)
+        assert np.allclose(scores, mean + kappa * std)
+        assert np.array_equal(scores, UpperConfidenceBound(kappa)(prediction, 7.0))
+    assert np.array_equal(UpperConfidenceBound()(prediction, 0.0), mean + std)
+
+
+@pytest.mark.parametrize("kappa", [-0.1, math.nan, math.inf])
+def test_refused_kappa(kappa):
+    with pytest.raises(ValueError, match="`kappa` must be finite and >= 0"):
+        UpperConfidenceBound(kappa)
+
+
+def test_get_acquisition():
+    assert get_acquisition("ucb") == UpperConfidenceBound(kappa=1.0)
+    assert get_acquisition("ei") == ExpectedImprovement()
+    assert get_acquisition("log_ei") == LogExpectedImprovement()
+    assert get_acquisition("pi") == ProbabilityOfImprovement()
+    own = ExpectedImprovement(margin=0.1)
+    assert get_acquisition(own) is own
+    for bad in ("UCB", "", None, 3, ExpectedImprovement):
+        with pytest.raises(ValueError, match=r"one of \['ucb', 'ei', 'log_ei', 'pi'\]"):
+            get_acquisition(bad)

@@ -1,0 +1,88 @@
+import subprocess
+import sys
+import types
+
+import pytest
+
+from mondrian_bo import __version__
+from mondrian_bo.benchmarks.peers import PEERS, Peer
+from mondrian_bo.benchmarks.problems import problem_names
+from mondrian_bo.benchmarks.results import read_run, run_path
+from mondrian_bo.benchmarks.special import SPECIAL_SUITES
+from mondrian_bo.cli import main
+
+
+def test_run_and_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(PEERS, "absent", Peer(lambda seed: None, "no_such_module", "get it"))
+    arguments = ["bench", "run", "--suite", "paper", "--samplers", "random,absent,tpe"]
+    arguments += ["--seeds", "2", "--trials", "5", "--jobs", "2", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "skipping absent: needs no_such_module" in capsys.readouterr().err
+    finals = [read_run(run_path(tmp_path, "hartmann6", "tpe", seed))[4].best for seed in range(2)]
+
+    assert main(["bench", "report", str(tmp_path)]) == 0
+    report = capsys.readouterr().out
+    assert f"{sum(finals) / 2:.3f} ± " in report
+    assert report == (tmp_path / "report.txt").read_text(encoding="utf-8")
+    for problem in ("branin", "hartmann6", "svm_grid", "lda_grid"):
+        assert (tmp_path / f"{problem}.png").exists()
+
+
+def test_failed_runs_show(tmp_path, capsys):
+    (tmp_path / "branin").mkdir()
+    (tmp_path / "branin" / "random").write_text("in the way")
+    arguments = ["bench", "run", "--problems", "branin", "--samplers", "random"]
+    assert main([*arguments, "--seeds", "1", "--trials", "1", "--out", str(tmp_path)]) == 1
+    assert "failed: branin random seed 0: FileExistsError" in capsys.readouterr().err
+    assert "in execute" in (tmp_path / "errors.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite", "papers"], "unknown suite 'papers'; known: paper"),
+        (["--problems", "brain"], "unknown problem 'brain'"),
+        (["--samplers", "tpo"], "unknown sampler 'tpo'"),
+        (["--samplers", "random", "--seeds", "0"], "must be at least 1"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
+    assert main(["bench", "run", "--out", str(tmp_path / "out"), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert f"error: {message}" in error or message in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_report_on_nothing(tmp_path, capsys):
+    assert main(["bench", "report", str(tmp_path)]) == 2
+    assert "no finished run" in capsys.readouterr().err
+
+
+def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
+    seen = []
+    program = types.ModuleType("a_special_suite")
+    program.run = seen.append
+    monkeypatch.setitem(sys.modules, program.__name__, program)
+    monkeypatch.setitem(SPECIAL_SUITES, "special", "a_special_suite:run")
+    arguments = ["bench", "run", "--suite", "special", "--seeds", "7", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert (seen[0].seeds, seen[0].out) == (7, tmp_path)
+
+
+def test_list(capsys):
+    assert main(["bench", "list"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert {*problem_names(), *PEERS, "paper", "quality"} <= set(listed)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        main(["--version"])
+    assert exit_info.value.code == 0
+    assert capsys.readouterr().out == f"mondrian-bo {__version__}\n"
+
+
+def test_importing_the_command_is_light():
+    heavy = {"numpy", "optuna", "matplotlib", "sklearn", "numba"}
+    code = f"import mondrian_bo.cli, sys; sys.exit(bool({heavy!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from optuna.trial import FixedTrial
+from scipy.optimize import minimize
+
+from mondrian_bo.benchmarks.problems import SUITES, get_problem, problem_names, suggest
+from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+
+# Minimisers as the literature prints them, and the minimum to the digits printed.
+LITERATURE = [
+    ("branin", (-np.pi, 12.275), 0.397887),
+    ("branin", (np.pi, 2.275), 0.397887),
+    ("branin", (9.42478, 2.475), 0.397887),
+    ("branin10", (np.pi, 2.275, *[0.3] * 8), 0.397887),
+    ("hartmann3", (0.114614, 0.555649, 0.852547), -3.86278),
+    ("hartmann6", (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573), -3.32237),
+]
+SYNTHETIC = [name for name in problem_names() if not name.endswith("_grid")]
+
+
+def as_params(point):
+    return {f"x{i + 1}": float(x) for i, x in enumerate(point)}
+
+
+@pytest.mark.parametrize(("name", "point", "value"), LITERATURE)
+def test_minima_of_the_literature(name, point, value):
+    problem = get_problem(name)
+    assert problem.function(as_params(point)) == pytest.approx(value, abs=5e-6)
+    assert problem.optimum == pytest.approx(value, abs=5e-6)
+
+
+@pytest.mark.parametrize(("name", "point", "value"), LITERATURE)
+def test_optimum_is_that_of_a_polished_minimiser(name, point, value):
+    problem = get_problem(name)
+    polished = minimize(lambda x: problem.function(as_params(x)), point, tol=1e-12)
+    assert polished.fun == pytest.approx(problem.optimum, abs=1e-8)
+
+
+def test_values_away_from_the_minima():
+    # By hand: cos 0 = 1 and the valley term is (0 - 0 + 0 - 6)^2.
+    branin = get_problem("branin").function({"x1": 0.0, "x2": 0.0})
+    assert branin == pytest.approx(36 + 10 * (1 - 1 / (8 * np.pi)) + 10)
+
+
+@pytest.mark.parametrize("name", problem_names())
+def test_nothing_is_below_the_optimum(name):
+    problem = get_problem(name)
+    rng = np.random.default_rng(0)
+    for row in problem.space.sample(500, rng):
+        assert problem.function(problem.space.from_unit(row)) >= problem.optimum
+
+
+def test_conditional_optimum_is_in_branch_d_alone():
+    problem = get_problem("conditional")
+    d = [{"c": "d", "k": k, "z": z} for k in range(1, 21) for z in np.linspace(-1, 1, 201)]
+    assert min(map(problem.function, d)) == pytest.approx(problem.optimum, abs=1e-12)
+    others = [{"c": "c", "k": k, "z": z} for k in range(1, 21) for z in np.linspace(-1, 1, 201)]
+    others += [
+        {"c": c, "x": x, "y": y}
+        for c in "ab"
+        for x in np.linspace(0, 1, 51)
+        for y in np.geomspace(1e-5, 10, 51)
+    ]
+    assert min(map(problem.function, others)) > problem.optimum + problem.tolerance
+
+
+def test_irrelevant_inputs_do_nothing():
+    problem = get_problem("branin10")
+    plane = get_problem("branin").function({"x1": 1.0, "x2": 2.0})
+    for level in (0.0, 0.5, 1.0):
+        point = {"x1": 1.0, "x2": 2.0, **{f"x{i}": level for i in range(3, 11)}}
+        assert problem.function(point) == plane
+
+
+def test_noise_has_the_declared_deviation():
+    problem = get_problem("branin_noisy")
+    rng = np.random.default_rng(0)
+    seen = [problem.observe(3.0, rng) for _ in range(4000)]
+    assert np.mean(seen) == pytest.approx(3.0, abs=4 * problem.noise / np.sqrt(4000))
+    assert np.std(seen) == pytest.approx(problem.noise, rel=0.05)
+    assert get_problem("branin").observe(3.0, rng) == 3.0
+
+
+def test_suggest_asks_parents_first_and_active_parameters_only():
+    space = SearchSpace(
+        {
+            "leaf": Int(1, 9, log=True, condition=Condition("inner", ("deep",))),
+            "inner": Categorical(("flat", "deep"), condition=Condition("outer", (True,))),
+            "outer": Categorical((True, False)),
+            "step": Float(0, 1, step=0.25),
+            "rate": Float(1e-3, 1, log=True),
+        }
+    )
+    given = {"leaf": 3, "inner": "deep", "outer": True, "step": 0.5, "rate": 0.1}
+    trial = FixedTrial(given)
+    assert suggest(trial, space) == given
+    assert trial.distributions["leaf"].log
+    assert trial.distributions["step"].step == 0.25
+    assert trial.distributions["rate"].log
+
+    flat = FixedTrial({"inner": "flat", "outer": True, "step": 0.5, "rate": 0.1})
+    assert "leaf" not in suggest(flat, space)
+    closed = FixedTrial({"outer": False, "step": 0.5, "rate": 0.1})
+    assert suggest(closed, space).keys() == {"outer", "step", "rate"}
+
+
+def test_suites_name_known_problems():
+    assert SUITES["paper"] == ("branin", "hartmann6", "svm_grid", "lda_grid")
+    for names in SUITES.values():
+        assert set(names) <= set(problem_names())
+
+
+def test_unknown_problem():
+    with pytest.raises(ValueError, match=r"unknown problem 'brain'; known: .*branin"):
+        get_problem("brain")

@@ -1,0 +1,123 @@
+import json
+import math
+import re
+import statistics
+
+import pytest
+
+from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report import write_report
+from mondrian_bo.benchmarks.results import record_problem, run_path
+from mondrian_bo.benchmarks.summary import load_results, summarize
+from mondrian_bo.benchmarks.text_table import to_markdown, to_text
+
+OPTIMUM = 10 / (8 * math.pi)
+# Best values after each of 8 trials, by sampler and seed; seed 2 is a's alone.
+BEST = {
+    "a": {
+        0: [9, 8, 7, 6, 5, 4, 3, 2],
+        1: [9, 5, 5, 5, 5, 5, OPTIMUM + 9e-4, OPTIMUM + 9e-4],
+        2: [1, 1, 1, 1, 1, 1, 1, OPTIMUM],
+    },
+    "b": {0: [4, 3, 3, 3, 1, 1, 1, 1], 1: [2, 2, 2, 2, 2, 2, 2, OPTIMUM]},
+}
+SECONDS = {"a": {0: 0.001, 1: 0.003, 2: 1.0}, "b": {0: 0.01, 1: 0.03}}
+
+
+def write_runs(directory, problem="branin", best=BEST, seconds=SECONDS):
+    record_problem(directory, get_problem(problem))
+    for sampler, by_seed in best.items():
+        for seed, curve in by_seed.items():
+            path = run_path(directory, problem, sampler, seed)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = [
+                json.dumps(
+                    {
+                        "number": number,
+                        "params": {},
+                        "value": 99.0,
+                        "best": value,
+                        "seconds": seconds[sampler][seed],
+                    }
+                )
+                for number, value in enumerate(curve)
+            ]
+            path.write_text("\n".join(lines) + "\n")
+
+
+def test_statistics(tmp_path):
+    write_runs(tmp_path)
+    (results,) = load_results(tmp_path)
+    by_name = {summary.sampler: summary for summary in summarize(results)}
+    for name, summary in by_name.items():
+        curves = list(BEST[name].values())
+        final = [curve[-1] for curve in curves]
+        assert summary.n_runs == len(curves)
+        assert summary.final_mean == pytest.approx(statistics.mean(final))
+        assert summary.final_std == pytest.approx(statistics.stdev(final))
+        assert summary.quarter_mean == pytest.approx(statistics.mean(c[1] for c in curves))
+        assert summary.half_mean == pytest.approx(statistics.mean(c[3] for c in curves))
+        times = SECONDS[name].values()
+        assert summary.milliseconds == pytest.approx(1e3 * statistics.median(times))
+    # Seed 0: b wins; seed 1: both within the tolerance of the optimum; seed 2 has no comparison.
+    assert by_name["a"].mean_rank == (2 + 1.5) / 2
+    assert by_name["b"].mean_rank == (1 + 1.5) / 2
+    assert (by_name["a"].hits, by_name["b"].hits) == (2, 1)
+
+
+def test_runs_are_cut_to_the_shortest(tmp_path):
+    best = {"a": {0: [5, 4, 3, 2, 1]}, "b": {0: [7, 6]}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "b": {0: 0.1}})
+    (results,) = load_results(tmp_path)
+    assert results.n_trials == 2
+    first, second = summarize(results)
+    assert (first.sampler, first.final_mean, second.final_mean) == ("a", 4, 6)
+    assert math.isnan(first.final_std)
+
+
+def test_no_common_seed_no_rank(tmp_path):
+    best = {"a": {0: [1.0]}, "b": {1: [2.0]}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "b": {1: 0.1}})
+    (results,) = load_results(tmp_path)
+    assert all(math.isnan(summary.mean_rank) for summary in summarize(results))
+    row = next(line for line in write_report(tmp_path, tmp_path).splitlines() if line[:1] == "a")
+    assert row.split() == ["a", "1", "1.000000", "1.000000", "1.000000", "0/1", "-", "100"]
+
+
+def test_report_files(tmp_path):
+    write_runs(tmp_path)
+    one = {"a": {0: [1.0, 0.5]}}
+    write_runs(tmp_path, problem="svm_grid", best=one, seconds={"a": {0: 0.5}})
+    out = tmp_path / "out"
+    text = write_report(tmp_path, out)
+    assert (out / "report.txt").read_text(encoding="utf-8") == text
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    for name in ("branin", "svm_grid"):
+        assert f"![regret]({name}.png)" in markdown
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+    final = [curve[-1] for curve in BEST["a"].values()]
+    mean, deviation = statistics.mean(final), statistics.stdev(final)
+    assert re.search(rf"^a +3 +{mean:.3f} ± {deviation:.2g} .* 2/3 +1.75 +3$", text, re.M)
+    assert f"| a | 3 | {mean:.3f} ± {deviation:.2g} |" in markdown
+    # Ranks: a has 1.75 and 1, b was not run on both problems.
+    assert re.search(r"^a +1\.75 +1\.00 +1\.38$", text, re.M)
+    assert re.search(r"^b +1\.25 +- +-$", text, re.M)
+
+
+def test_solved_from_the_first_trial_is_drawn(tmp_path):
+    optimum = get_problem("svm_grid").optimum
+    write_runs(tmp_path, "svm_grid", {"a": {0: [optimum] * 3}}, {"a": {0: 0.1}})
+    write_report(tmp_path, tmp_path)
+    assert (tmp_path / "svm_grid.png").exists()
+
+
+def test_nothing_to_report(tmp_path):
+    with pytest.raises(ValueError, match="no finished run"):
+        write_report(tmp_path, tmp_path)
+
+
+def test_text_tables():
+    header, rows = ("name", "n"), [("a", "10"), ("longer", "5")]
+    assert to_text(header, rows) == "name     n\n------  --\na       10\nlonger   5"
+    assert to_markdown(header, rows) == ("| name | n |\n| --- | ---: |\n| a | 10 |\n| longer | 5 |")

@@ -1,0 +1,231 @@
+"""The frame: a light import, the public names, the links at the root, the layers, the house rules.
+
+Layers are read from the source (every import statement, wherever it stands), not from what happens
+to be loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mondrian_bo
+
+PACKAGE = Path(mondrian_bo.__file__).resolve().parent
+ROOT = PACKAGE.parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LINKS = ("acquisitions", "benchmarks", "surrogates")
+MAX_LINES = 400
+
+
+def _run(code: str) -> str:
+    """Run code in a process of its own, so that nothing this process loaded is seen."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+# The public face ----------------------------------------------------------------------------------
+
+
+def test_import_is_light() -> None:
+    loaded = json.loads(
+        _run("import json, sys, mondrian_bo; print(json.dumps(sorted(sys.modules)))")
+    )
+    assert "mondrian_bo" in loaded
+    heavy = {"torch", "ax", "matplotlib", "sklearn", "numba", "optuna", "pandas", "scipy", "tqdm"}
+    assert not heavy & set(loaded), f"loaded: {sorted(heavy & set(loaded))}"
+
+
+def test_version() -> None:
+    assert mondrian_bo.__version__ == importlib.metadata.version("mondrian-bo")
+
+
+def test_version_in_citation_and_changelog() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {mondrian_bo.__version__}\n" in citation
+    assert mondrian_bo.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert set(mondrian_bo.__all__) <= set(dir(mondrian_bo))
+    assert {"MondrianSampler", "MondrianOptimizer", "SearchSpace", "__version__"} <= set(
+        mondrian_bo.__all__
+    )
+
+
+@pytest.mark.parametrize("name", mondrian_bo.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(mondrian_bo, name) is not None
+
+
+def test_unknown_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Mondriaan'"):
+        mondrian_bo.Mondriaan  # noqa: B018
+
+
+def test_typed() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+# The house ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_root_link(name: str) -> None:
+    link = ROOT / name
+    assert link.is_symlink()
+    target = link.readlink()
+    assert not target.is_absolute()
+    assert link.resolve() == PACKAGE / name
+    assert link.is_dir()
+
+
+def test_files_are_short() -> None:
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for path in MODULES
+    }
+    offenders = {name: length for name, length in lengths.items() if length > MAX_LINES}
+    assert not offenders, f"files of more than {MAX_LINES} lines: {offenders}"
+
+
+def test_every_folder_is_a_package() -> None:
+    folders = {path.parent for path in MODULES}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+# Layers -------------------------------------------------------------------------------------------
+
+OPTUNA_ALLOWED = ("mondrian_bo.integrations", "mondrian_bo.benchmarks")
+AX_ALLOWED = ("mondrian_bo.integrations.ax",)
+
+# From the bottom up. A module imports from its own layer and from those before it; a module that is
+# in none of them (search_space.py, say) imports from none of them, except the package's face.
+LAYERS = (
+    ("trees",),
+    ("surrogates",),
+    ("acquisitions",),
+    ("optimizer", "portfolio"),
+    ("integrations",),
+    ("benchmarks",),
+    ("cli", "__main__"),
+)
+
+
+def _layer(module: str) -> int:
+    """Index of the layer of a dotted name; -1 for a module of the package that is in none."""
+    part = [*module.split("."), ""][1]
+    return next((i for i, names in enumerate(LAYERS) if part in names), -1)
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _within(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def _imports(module: str, source: str, is_package: bool) -> set[str]:
+    """Absolute dotted names that a module imports, relative imports resolved."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                keep = len(module.split(".")) - node.level + is_package
+                base = ".".join([*module.split(".")[:keep], *([base] if base else [])])
+            # "from mondrian_bo import optimizer" names a module too, so both forms are kept.
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    return {
+        _dotted(path): _imports(
+            _dotted(path), path.read_text(encoding="utf-8"), path.name == "__init__.py"
+        )
+        for path in MODULES
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "is_package", "expected"),
+    [
+        ("a.b.c", "import x.y", False, {"x.y"}),
+        ("a.b.c", "def f():\n    from ..d import e", False, {"a.d", "a.d.e"}),
+        ("a.b", "from . import c", True, {"a.b", "a.b.c"}),
+        ("a.b", "from .c import d", False, {"a.c", "a.c.d"}),
+    ],
+)
+def test_imports_are_read(module: str, source: str, is_package: bool, expected: set[str]) -> None:
+    assert _imports(module, source, is_package) == expected
+
+
+def test_arrows_point_down(imports: dict[str, set[str]]) -> None:
+    offenders = {
+        (module, name)
+        for module, names in imports.items()
+        if module != "mondrian_bo"
+        for name in names
+        if _within(name, ("mondrian_bo",)) and _layer(name) > _layer(module)
+    }
+    assert not offenders
+
+
+def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> None:
+    allowed = {"numpy", "numba"} | set(sys.stdlib_module_names)
+    offenders = {
+        (module, name)
+        for module, names in imports.items()
+        if _within(module, ("mondrian_bo.trees",))
+        for name in names
+        if name.partition(".")[0] not in allowed and not _within(name, ("mondrian_bo.trees",))
+    }
+    assert not offenders
+
+
+@pytest.mark.parametrize(
+    ("packages", "allowed"), [(("optuna",), OPTUNA_ALLOWED), (("ax", "torch"), AX_ALLOWED)]
+)
+def test_frameworks_stay_outside(
+    packages: tuple[str, ...], allowed: tuple[str, ...], imports: dict[str, set[str]]
+) -> None:
+    offenders = {
+        (module, name)
+        for module, names in imports.items()
+        if not module.startswith(allowed)
+        for name in names
+        if _within(name, packages)
+    }
+    assert not offenders
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_optional_packages_are_imported_late(path: Path) -> None:
+    """No extra is needed to import a module: what is optional is imported inside functions."""
+    if _dotted(path).startswith(AX_ALLOWED):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    waiting: list[ast.AST] = list(tree.body)
+    at_import: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        late = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        )
+        if not late:
+            waiting.extend(ast.iter_child_nodes(node))
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                at_import |= _imports(_dotted(path), ast.unparse(node), False)
+    assert not [n for n in at_import if _within(n, ("matplotlib", "pandas", "cmaes", "torch"))]
