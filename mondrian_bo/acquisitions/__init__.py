@@ -6,6 +6,7 @@ from mondrian_bo.acquisitions.base import Acquisition, Prediction, mixture_momen
 from mondrian_bo.acquisitions.ei import ExpectedImprovement
 from mondrian_bo.acquisitions.log_ei import LogExpectedImprovement
 from mondrian_bo.acquisitions.pi import ProbabilityOfImprovement
+from mondrian_bo.acquisitions.thompson import ThompsonSampling
 from mondrian_bo.acquisitions.ucb import UpperConfidenceBound
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LogExpectedImprovement",
     "Prediction",
     "ProbabilityOfImprovement",
+    "ThompsonSampling",
     "UpperConfidenceBound",
     "get_acquisition",
     "mixture_moments",
@@ -24,6 +26,7 @@ _BY_NAME: dict[str, type[Acquisition]] = {
     "ei": ExpectedImprovement,
     "log_ei": LogExpectedImprovement,
     "pi": ProbabilityOfImprovement,
+    "thompson": ThompsonSampling,
 }
 
 
@@ -32,7 +35,7 @@ def get_acquisition(acquisition: str | Acquisition) -> Acquisition:
 
     Parameters
     ----------
-    acquisition : {"ucb", "ei", "log_ei", "pi"} or Acquisition
+    acquisition : {"ucb", "ei", "log_ei", "pi", "thompson"} or Acquisition
         A name stands for the function with its defaults; an instance is returned as it is.
 
     Returns

@@ -155,8 +155,17 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             If a parameter, X or y is not as described.
         """
         self._validate_params()
-        data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        model = self._new_model(data.shape[1])
+        before = dict(vars(self))
+        try:
+            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            model = self._new_model(data.shape[1])
+        except (TypeError, ValueError):
+            # What was learnt stays usable, with the number of features that belongs to it.
+            for name in set(vars(self)) - set(before):
+                delattr(self, name)
+            for name, attribute in before.items():
+                setattr(self, name, attribute)
+            raise
         model.learn(_own(data)[None], _own(labels), self.n_jobs)
         self.model_ = model
         return self
@@ -266,7 +275,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the numbers of inputs and labels differ.
+            If the numbers of inputs and labels differ, or a label is not finite.
         """
         points = self._points(X)
         labels = np.asarray(y, dtype=np.float64)
@@ -275,6 +284,8 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
                 f"y must have shape ({points.shape[1]},), one label per row of X; "
                 f"got shape {labels.shape}"
             )
+        if not np.all(np.isfinite(labels)):
+            raise ValueError("y contains NaN or infinity")
         return self.model_.mixture(points).logpdf(labels)
 
     def sample_y(
@@ -305,7 +316,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
         noise = 0.0 if self.posterior == "empirical" else self.model_.noise_std()
         draws = [
-            self.model_.sample(points, rng) + noise * rng.standard_normal(points.shape[1])
+            self.model_.draw(rng)(points) + noise * rng.standard_normal(points.shape[1])
             for _ in range(n_samples)
         ]
         return np.stack(draws, axis=1)

@@ -8,7 +8,7 @@ estimator validates.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -26,6 +26,7 @@ Posterior = Literal["exact", "empirical"]
 BranchOff = Literal["remaining", "paper"]
 
 _SMALLEST_RELATIVE_STD = 1e-9
+_SMALLEST_EXTENT = np.finfo(np.float64).tiny
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:
@@ -169,7 +170,7 @@ class ForestModel:
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the full predictive mixtures over trees and nodes (equations 3 and 5)."""
         rows = self.forest.components(points, *self._settings())
-        smallest = _SMALLEST_RELATIVE_STD * max(1.0, abs(self.mean_prior))
+        smallest = _SMALLEST_RELATIVE_STD * self._label_scale()
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
             weight=rows[:, 1] / self.forest.n_trees,
@@ -177,11 +178,15 @@ class ForestModel:
             std=np.maximum(np.sqrt(rows[:, 3]), smallest),
         )
 
-    def sample(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a random function, without noise, from a random tree's posterior, shape (m,)."""
+    def draw(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+        """Draw a function, without noise, from a random tree's posterior.
+
+        The result maps points of shape (S, m, d) to values of shape (m,); all calls evaluate the
+        same function, as long as the forest does not change.
+        """
         tree = int(rng.integers(self.forest.n_trees))
         key = int(rng.integers(2**63))
-        return self.forest.sample_function(tree, key, points, *self._settings())
+        return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
 
     def noise_std(self) -> float:
         """Return the standard deviation of the noise, sqrt(gamma_1 / K)."""
@@ -215,8 +220,15 @@ class ForestModel:
     def _settings(self) -> tuple[FloatArray, float, float, int]:
         return self.weights, self.mean_prior, self.gamma_1, self._rule
 
+    def _label_scale(self) -> float:
+        """Return the standard deviation of the labels, or their size if they are constant."""
+        mean, variance = self.forest.label_moments()
+        std = math.sqrt(variance)
+        return std if std > 4.0 * np.finfo(np.float64).eps * abs(mean) else abs(mean) or 1.0
+
     def _heuristic(self, n_points: int) -> Hyperparameters:
-        extent = float(np.sum(self._feature_weights[self._range[1] > self._range[0]]))
+        varies = self._range[1] - self._range[0] > _SMALLEST_EXTENT
+        extent = float(np.sum(self._feature_weights[varies]))
         return appendix_b(n_points, extent)
 
     def _ranges_after(self, points: FloatArray) -> FloatArray:
@@ -232,8 +244,9 @@ class ForestModel:
 
     def _rate_weights(self, ranges: FloatArray) -> FloatArray:
         extent = ranges[:, 1] - ranges[:, 0]
-        # A constant dimension keeps its unit, as in scikit-learn's MinMaxScaler.
-        return np.asarray(self._feature_weights / np.where(extent > 0.0, extent, 1.0))
+        # A constant dimension keeps its unit, as in scikit-learn's MinMaxScaler, and so does one
+        # with an extent whose inverse overflows.
+        return np.asarray(self._feature_weights / np.where(extent > _SMALLEST_EXTENT, extent, 1.0))
 
 
 def log_mean_exp(values: FloatArray) -> float:

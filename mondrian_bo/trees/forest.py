@@ -386,9 +386,10 @@ class GaussianForest:
             self._values = with_gaussian_capacity(self._values, capacity)
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
-        if self.n_points == 0:
+        if self.n_points == 0 and len(self._points) != n_views:
             self._points = np.empty((n_views, 0, self._n_dimensions))
-        if n_points > len(self._targets) or n_points > self._trees.next_point.shape[1]:
+        room = min(self._points.shape[1], len(self._targets), self._trees.next_point.shape[1])
+        if n_points > room:
             capacity = int(GROWTH * n_points) + 8
             self._points = resized(self._points, 1, capacity)
             self._targets = resized(self._targets, 0, capacity)

@@ -1,0 +1,159 @@
+"""The search for the candidate with the best score.
+
+Three kinds of candidates, in rounds that are each scored in one call: quasi-random points over the
+whole space, perturbations of the best trials at many scales (what gains most, see
+``docs/research``), and perturbations of the best candidates so far. A small finite space is
+searched exhaustively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import qmc
+
+from mondrian_bo.search_space import SearchSpace
+
+FloatArray = NDArray[np.float64]
+
+_EXHAUSTIVE = 4096
+"""Spaces with at most this many points are searched exhaustively."""
+
+_SCALES = (1e-3, 0.4)
+"""Range of the standard deviation of a perturbation, log-uniform, in the unit cube."""
+
+_N_ELITE = 10
+_ROUNDS = 2
+
+
+def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> FloatArray:
+    """Return points `start`, `start + 1`, ... of a shifted Sobol sequence over the space.
+
+    A random shift randomises the sequence for a fraction of the cost of scrambling it.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    start, n_points : int
+        Which points.
+    shift : float64 array of shape (d,)
+        Added to every point, modulo 1.
+
+    Returns
+    -------
+    float64 array of shape (n_points, d)
+        Snapped rows.
+    """
+    sobol = qmc.Sobol(space.n_dimensions, scramble=False)
+    # The sequence wants to be drawn by powers of two; the rest is cut off.
+    power = int(np.ceil(np.log2(start + n_points)))
+    points = (sobol.random_base2(power)[start : start + n_points] + shift) % 1.0
+    return space.from_uniform(points)
+
+
+def perturb(
+    space: SearchSpace, rows: FloatArray, n_points: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return random neighbours of given rows.
+
+    Each starts from a random row and changes a random subset of the coordinates: numeric ones by a
+    Gaussian step of a random scale (at least one cell of a grid), reflected at the bounds,
+    categorical ones to a random choice.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    rows : float64 array of shape (k, d)
+        Rows to start from, k >= 1.
+    n_points : int
+        How many neighbours.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    float64 array of shape (n_points, d)
+        Snapped rows.
+    """
+    d = space.n_dimensions
+    points = rows[rng.integers(len(rows), size=n_points)]
+    # Parameters that a change of choice activates have no value to start from.
+    points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
+    share = rng.choice([1.0 / d, 0.3, 1.0], size=(n_points, 1))
+    changed = rng.random((n_points, d)) < share
+    changed[np.arange(n_points), rng.integers(d, size=n_points)] = True
+    smallest, largest = _SCALES
+    scale = smallest * (largest / smallest) ** rng.random((n_points, 1))
+    step = scale * rng.standard_normal((n_points, d))
+    grid = space.grid_sizes > 0
+    cell = 1.0 / np.maximum(space.grid_sizes, 1)
+    step = np.where(grid & (np.abs(step) < cell), np.copysign(cell, step), step)
+    moved = np.abs(points + step)
+    moved = np.where(moved > 1.0, 2.0 - moved, moved)
+    moved = np.where(space.is_categorical, _scatter(space, rng.random((n_points, d))), moved)
+    return space.snap(np.where(changed, moved, points))
+
+
+def maximize(
+    score: Callable[[FloatArray], FloatArray],
+    space: SearchSpace,
+    incumbents: FloatArray,
+    is_known: Callable[[FloatArray], bool],
+    rng: np.random.Generator,
+    n_candidates: int,
+) -> FloatArray:
+    """Return the row with the best score found, shape (d,).
+
+    Parameters
+    ----------
+    score : callable
+        Maps rows of shape (m, d) to scores of shape (m,); larger is better.
+    space : SearchSpace
+        Where to search.
+    incumbents : float64 array of shape (k, d)
+        The best trials so far, k >= 1.
+    is_known : callable
+        Whether a row has been tried; such rows are returned only if nothing else is found.
+    rng : numpy.random.Generator
+        Source of randomness.
+    n_candidates : int
+        How many rows to score in all, in spaces that are not searched exhaustively.
+    """
+    if space.cardinality <= _EXHAUSTIVE:
+        rows = space.enumerate_rows()
+        return _best_unknown(rows, score(rows), is_known)
+    n_global = n_candidates // 3
+    n_local = n_candidates // 3
+    n_elite = max((n_candidates - n_global - n_local) // _ROUNDS, 1)
+    rows = np.concatenate(
+        [
+            spread(space, 0, n_global, rng.random(space.n_dimensions)),
+            perturb(space, incumbents, n_local, rng),
+        ]
+    )
+    scores = score(rows)
+    for _ in range(_ROUNDS):
+        elite = rows[np.argsort(-scores, kind="stable")[:_N_ELITE]]
+        neighbours = perturb(space, elite, n_elite, rng)
+        rows = np.concatenate([rows, neighbours])
+        scores = np.concatenate([scores, score(neighbours)])
+    return _best_unknown(rows, scores, is_known)
+
+
+def _best_unknown(
+    rows: FloatArray, scores: FloatArray, is_known: Callable[[FloatArray], bool]
+) -> FloatArray:
+    order = np.argsort(-scores, kind="stable")
+    for i in order:
+        if not is_known(rows[i]):
+            return np.asarray(rows[i])
+    return np.asarray(rows[order[0]])
+
+
+def _scatter(space: SearchSpace, uniform: FloatArray) -> FloatArray:
+    """Turn uniform numbers into choices where columns are categorical."""
+    return np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)

@@ -1,0 +1,164 @@
+"""Reading an Optuna study trial by trial: each finished trial is read once."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import FrozenTrial, TrialState
+
+from mondrian_bo.integrations.conditions import ConditionLearner
+
+PUBLISHED_KEY = "mondrian:relative_params"
+_LONGEST_ATTRIBUTE = 2045
+"""Relational storages hold no longer strings in an attribute."""
+
+_MANY_CHANGES = 5
+"""A range that has changed more often than this is dynamic, and widened rather than followed."""
+
+
+class StudyReader:
+    """What the sampler knows of one study.
+
+    Attributes
+    ----------
+    finished : list of (dict, float)
+        Values in Optuna's internal representation, and the outcome, of the trials that finished,
+        in the order they were noticed; NaN is the outcome of a failed trial.
+    distributions : dict
+        The latest distribution of each parameter that has more than one value.
+    conditions : ConditionLearner
+        Which choices activate which parameters.
+    """
+
+    def __init__(self) -> None:
+        self.finished: list[tuple[dict[str, float], float]] = []
+        self.distributions: dict[str, BaseDistribution] = {}
+        self.conditions = ConditionLearner()
+        self._n_seen = 0
+        self._open: set[int] = set()
+        self._changes: dict[str, int] = {}
+        self._outcomes: list[float] = []
+
+    def read(self, study: optuna.Study) -> list[FrozenTrial]:
+        """Read what is new and return the trials that are running, O(new and running trials)."""
+        trials = study.get_trials(deepcopy=False)
+        self._open.update(range(self._n_seen, len(trials)))
+        self._n_seen = len(trials)
+        for position in sorted(self._open):
+            if trials[position].state.is_finished():
+                self._absorb(trials[position], maximize=_maximizes(study))
+                self._open.remove(position)
+        return [
+            trials[position]
+            for position in sorted(self._open)
+            if trials[position].state == TrialState.RUNNING
+        ]
+
+    def _absorb(self, trial: FrozenTrial, maximize: bool) -> None:
+        if trial.constraints:
+            raise ValueError(
+                "MondrianSampler does not support constraints yet: "
+                f"trial {trial.number} has {trial.constraints!r}."
+            )
+        outcome = self._outcome(trial, maximize)
+        if outcome is None:
+            return
+        internal = _internal(trial)
+        self.finished.append((internal, outcome))
+        if trial.state == TrialState.FAIL:
+            # It may have failed before it asked for all its parameters.
+            return
+        for name, distribution in trial.distributions.items():
+            if not distribution.single():
+                self._follow(name, distribution)
+        categorical = {
+            name: int(internal[name])
+            for name, distribution in trial.distributions.items()
+            if isinstance(distribution, CategoricalDistribution) and name in self.distributions
+        }
+        names = tuple(name for name in trial.distributions if name in self.distributions)
+        self.conditions.learn(names, categorical)
+
+    def _outcome(self, trial: FrozenTrial, maximize: bool) -> float | None:
+        if trial.state == TrialState.COMPLETE:
+            assert trial.value is not None
+            bisect.insort(self._outcomes, trial.value)
+            return trial.value
+        if trial.state == TrialState.FAIL:
+            return math.nan
+        value = trial.value
+        if value is None and trial.intermediate_values:
+            value = trial.intermediate_values[max(trial.intermediate_values)]
+        if value is None or math.isnan(value):
+            return None
+        if not self._outcomes:
+            return value
+        # The pruner judged the trial to be worse than most, whatever its value so early.
+        median = self._outcomes[len(self._outcomes) // 2]
+        return min(value, median) if maximize else max(value, median)
+
+    def _follow(self, name: str, distribution: BaseDistribution) -> None:
+        known = self.distributions.get(name)
+        if known is None:
+            self.distributions[name] = distribution
+        elif known != distribution:
+            self._changes[name] = self._changes.get(name, 0) + 1
+            if self._changes[name] > _MANY_CHANGES:
+                distribution = _union(known, distribution)
+            self.distributions[name] = distribution
+
+
+def _maximizes(study: optuna.Study) -> bool:
+    return study.direction == optuna.study.StudyDirection.MAXIMIZE
+
+
+def _internal(trial: FrozenTrial) -> dict[str, float]:
+    return {
+        name: distribution.to_internal_repr(trial.params[name])
+        for name, distribution in trial.distributions.items()
+    }
+
+
+def _union(known: Any, latest: Any) -> Any:
+    """Return the range that covers both, if they differ in their ranges alone."""
+    same_kind = type(known) is type(latest) and isinstance(
+        known, FloatDistribution | IntDistribution
+    )
+    if same_kind and known.log == latest.log and known.step == latest.step:
+        ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
+        return type(known)(**ends, log=known.log, step=known.step)
+    return latest
+
+
+def publish(study: optuna.Study, trial: FrozenTrial, internal: dict[str, float]) -> None:
+    """Store what a trial will ask for, so that other workers know before it does."""
+    text = json.dumps(internal)
+    for i in range(0, len(text), _LONGEST_ATTRIBUTE):
+        study._storage.set_trial_system_attr(
+            trial._trial_id,
+            f"{PUBLISHED_KEY}:{i // _LONGEST_ATTRIBUTE}",
+            text[i : i + _LONGEST_ATTRIBUTE],
+        )
+
+
+def running_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return what is known of a running trial: what was published, and what it has asked for."""
+    parts: list[str] = []
+    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
+        parts.append(part)
+    try:
+        published: dict[str, float] = json.loads("".join(parts)) if parts else {}
+    except json.JSONDecodeError:
+        # Another worker is writing it right now.
+        published = {}
+    return {**published, **_internal(trial)}

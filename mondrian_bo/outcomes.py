@@ -1,0 +1,90 @@
+"""The transform of objective values for modelling: robust, power-transformed, standardised."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.stats import yeojohnson, yeojohnson_llf
+
+FloatArray = NDArray[np.float64]
+
+_WORST = 100.0
+"""Values worse than the median by more than this many interquartile ranges count as that bad."""
+
+_POWERS = (-4.0, 6.0)
+"""Range of the Yeo-Johnson parameter; 1 is the identity."""
+
+
+class OutcomeTransform:
+    """A monotone map of objective values to a scale that a surrogate models well.
+
+    Infinities become the best or worst finite value, very bad outliers are cut off, and a
+    Yeo-Johnson power transform with its parameter fitted by maximum likelihood makes the values as
+    Gaussian as it can; they end up with mean 0 and standard deviation 1. A constant objective is 0.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        Values to fit to, n >= 1; larger is better. Infinities are allowed, NaN is not.
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        finite = values[np.isfinite(values)]
+        if len(finite) == 0:
+            finite = np.zeros(1)
+        self._best = float(finite.max())
+        lower, self._centre, upper = (float(q) for q in np.percentile(finite, (25.0, 50.0, 75.0)))
+        with np.errstate(over="ignore"):
+            spread = upper - lower if upper > lower else float(np.ptp(finite))
+        self._spread = min(spread, np.finfo(np.float64).max / (2.0 * _WORST))
+        self._worst = max(float(finite.min()), self._centre - _WORST * self._spread)
+        self._power = 1.0
+        self._mean, self._std = 0.0, 1.0
+        if self._worst < self._best and self._spread > 0.0:
+            scaled = self._scaled(values)
+            self._power = _most_likely_power(scaled)
+            powered = yeojohnson(scaled, self._power)
+            self._mean, self._std = float(powered.mean()), float(powered.std())
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return transformed values; a new best one lies beyond all that was fitted."""
+        if self._spread == 0.0 or self._std == 0.0:
+            return np.zeros(len(values))
+        powered = yeojohnson(self._scaled(values), self._power)
+        return np.asarray((powered - self._mean) / self._std)
+
+    def inverse(self, transformed: FloatArray) -> FloatArray:
+        """Return the objective values of transformed ones; cut-off values come back as the cut."""
+        if self._spread == 0.0 or self._std == 0.0:
+            return np.full(np.shape(transformed), self._centre)
+        powered = transformed * self._std + self._mean
+        scaled = _inverse_yeojohnson(powered, self._power)
+        return np.asarray(self._centre + self._spread * scaled)
+
+    def _scaled(self, values: FloatArray) -> FloatArray:
+        bounded = np.where(np.isposinf(values), self._best, values)
+        bounded = np.maximum(bounded, self._worst)
+        # Two divisions: the difference may overflow.
+        return np.asarray(bounded / self._spread - self._centre / self._spread)
+
+
+def _most_likely_power(scaled: FloatArray) -> float:
+    def loss(power: float) -> float:
+        return -float(yeojohnson_llf(power, scaled))
+
+    result = minimize_scalar(loss, bounds=_POWERS, method="bounded")
+    return float(result.x) if np.isfinite(result.fun) else 1.0
+
+
+def _inverse_yeojohnson(powered: FloatArray, power: float) -> FloatArray:
+    """Invert the transform; values beyond its range are its limits' preimages."""
+    positive = powered >= 0.0
+    size = np.abs(powered)
+    exponent = np.where(positive, power, 2.0 - power)
+    with np.errstate(all="ignore"):
+        base = np.maximum(1.0 + exponent * size, np.finfo(np.float64).tiny)
+        grown = np.where(
+            np.abs(exponent) < 1e-12, np.expm1(size), np.power(base, 1.0 / exponent) - 1.0
+        )
+    return np.where(positive, grown, -grown)

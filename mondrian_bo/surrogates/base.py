@@ -1,0 +1,48 @@
+"""What the optimizer asks of a model."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class Surrogate(Protocol):
+    """A model of standardised outcomes over rows of the unit cube.
+
+    Rows have shape (m, d): numeric columns in [0, 1] (or beyond, where a range has narrowed),
+    categorical ones hold the index of a choice, and NaN marks an inactive parameter. See
+    ``docs/design.md``, "Conventions".
+    """
+
+    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+        """Learn more rows, after those already learnt."""
+        ...
+
+    def set_values(self, values: FloatArray) -> None:
+        """Replace the values of all rows learnt so far."""
+        ...
+
+    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of C equally weighted components, both (C, m)."""
+        ...
+
+    def draw(self, rng: np.random.Generator) -> RandomFunction:
+        """Draw a function from the posterior, for Thompson sampling."""
+        ...
+
+    def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
+        """Know further rows for the time of a ``with`` block, as if learnt."""
+        ...
+
+
+class RandomFunction(Protocol):
+    """A function drawn from a posterior; every call evaluates the same function."""
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return the values at rows, shape (m,)."""
+        ...

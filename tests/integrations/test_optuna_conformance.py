@@ -1,0 +1,33 @@
+"""Optuna's own conformance suite, with the model active from the second trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from optuna.samplers import BaseSampler
+from optuna.testing.pytest_samplers import (
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+
+from mondrian_bo import MondrianSampler
+
+
+class _WithMondrianSampler:
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        return lambda: MondrianSampler(seed=0, n_startup_trials=1)
+
+
+class TestBasic(_WithMondrianSampler, BasicSamplerTestCase):
+    pass
+
+
+class TestRelative(_WithMondrianSampler, RelativeSamplerTestCase):
+    pass
+
+
+class TestSingleOnly(_WithMondrianSampler, SingleOnlySamplerTestCase):
+    pass

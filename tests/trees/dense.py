@@ -1,0 +1,127 @@
+"""The hierarchical Gaussian of paper 004 as one dense normal law, and Algorithm 5 over it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+from trees.oracles import leaf_of, one_tree, points_of
+
+from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
+
+RULES = (REMAINING, PAPER, EMPIRICAL)
+
+
+class DenseTree:
+    """Prior and posterior of all node means of one tree, by dense linear algebra.
+
+    Sums of independent increments: mu = mu_H + A e, where A says which nodes are ancestors (a node
+    is its own) and e_j has variance phi_j; labels are the means of their leaves plus noise.
+    """
+
+    def __init__(self, forest, t=0, *, mean_prior, gamma_1):
+        self.tree, self.points = one_tree(forest, t), points_of(forest, t)
+        self.targets, self.lifetime = forest.targets, forest.lifetime
+        self.mean_prior, self.gamma_1 = mean_prior, gamma_1
+        self.gamma_2, noise = forest.hyperparameters
+        self.noise = gamma_1 * noise
+        n_nodes = len(self.tree.parent)
+        above = np.zeros((n_nodes, n_nodes))
+        phi = np.empty(n_nodes)
+        for node in range(n_nodes):
+            parent = self.tree.parent[node]
+            phi[node] = self.spent(self.tree.split_time[node]) - (
+                0.0 if parent == NONE else self.spent(self.tree.split_time[parent])
+            )
+            ancestor = node
+            while ancestor != NONE:
+                above[node, ancestor] = 1.0
+                ancestor = self.tree.parent[ancestor]
+        self.leaves = np.array([leaf_of(self.tree, x) for x in self.points])
+        self.prior = above @ np.diag(phi) @ above.T
+        cross = self.prior[:, self.leaves]
+        self.label_covariance = cross[self.leaves] + self.noise * np.eye(len(self.leaves))
+        gain = np.linalg.solve(self.label_covariance, cross.T).T
+        self.mean = mean_prior + gain @ (self.targets - mean_prior)
+        self.covariance = self.prior - gain @ cross.T
+
+    def spent(self, time):
+        """Return the prior variance accumulated from time 0 to `time`."""
+        return self.gamma_1 * (expit(self.gamma_2 * time) - 0.5)
+
+    def log_likelihood(self):
+        """Return the log marginal likelihood of the labels."""
+        shift = np.full(len(self.targets), self.mean_prior)
+        return multivariate_normal(shift, self.label_covariance).logpdf(self.targets)
+
+    def members(self, node):
+        """Return the labels below a node."""
+        below = [node]
+        for other in below:
+            below.extend(int(c) for c in self.tree.children[other] if c != NONE)
+        return self.targets[np.isin(self.leaves, below)]
+
+    def at_node(self, node, rule):
+        """Return mean and variance of a label that ends at a node."""
+        if rule == EMPIRICAL:
+            return self.members(node).mean(), self.members(node).var()
+        return self.mean[node], self.covariance[node, node] + self.noise
+
+    def below(self, parent, rule):
+        """Return mean and variance of a label that branches off right below a node (or NONE)."""
+        if rule == EMPIRICAL:
+            return self.at_node(self.tree.counters[ROOT] if parent == NONE else parent, rule)
+        if parent == NONE:
+            mean, variance, time = self.mean_prior, self.noise, 0.0
+        else:
+            mean, variance = self.at_node(parent, rule)
+            time = self.tree.split_time[parent]
+        if rule == REMAINING:
+            variance = variance + self.spent(self.lifetime) - self.spent(time)
+        return mean, variance
+
+    def components(self, x, weights, rule):
+        """Return the rows (weight, mean, variance) of Algorithm 5 at x, from the root down."""
+        tree, rows, unseparated = self.tree, [], 1.0
+        node, parent, parent_time = int(tree.counters[ROOT]), NONE, 0.0
+        while True:
+            delta = tree.split_time[node] - parent_time
+            above = np.maximum(x - tree.box[node, UPPER], 0.0)
+            below = np.maximum(tree.box[node, LOWER] - x, 0.0)
+            eta = float(np.sum(weights * (above + below)))
+            if eta > 0.0:
+                separated = 1.0 - math.exp(-delta * eta)
+                rows.append((unseparated * separated, *self.below(parent, rule)))
+                unseparated *= 1.0 - separated
+            if tree.children[node, LEFT] == NONE:
+                rows.append((unseparated, *self.at_node(node, rule)))
+                return np.array(rows)
+            side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
+            node, parent, parent_time = (
+                int(tree.children[node, side]),
+                node,
+                tree.split_time[node],
+            )
+
+
+def moments(rows):
+    """Return mean and variance of a mixture with rows (weight, mean, variance)."""
+    weight, mean, variance = rows.T
+    centre = weight @ mean
+    return centre, weight @ (variance + (mean - centre) ** 2)
+
+
+def probes(points, n, rng):
+    """Return points to predict at: data, between, right beside, outside and far away."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    inside = rng.uniform(low, high, size=(n, points.shape[1]))
+    around = rng.uniform(low - span, high + span, size=(n, points.shape[1]))
+    beside = points[rng.integers(len(points), size=n)] + 1e-3 * span * rng.standard_normal(
+        (n, points.shape[1])
+    )
+    far = np.stack([low - 100.0 * span, high + 1000.0 * span])
+    return np.concatenate([points[:n], inside, around, beside, far])
