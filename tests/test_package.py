@@ -111,6 +111,7 @@ LAYERS = (
     ("trees",),
     ("surrogates",),
     ("acquisitions",),
+    ("objective_model", "outcomes"),
     ("optimizer", "portfolio"),
     ("integrations",),
     ("benchmarks",),

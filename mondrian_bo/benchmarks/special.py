@@ -10,7 +10,9 @@ from typing import cast
 __all__ = ["SPECIAL_SUITES", "special_suite"]
 
 # Name of the suite -> "module:function"; imported when asked for, so that listing stays light.
-SPECIAL_SUITES: dict[str, str] = {}
+SPECIAL_SUITES: dict[str, str] = {
+    "table3": "mondrian_bo.benchmarks.table3:run",
+}
 
 
 def special_suite(name: str) -> Callable[[Namespace], None]:

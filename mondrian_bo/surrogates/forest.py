@@ -16,7 +16,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.surrogates.model import ForestModel, log_mean_exp
-from mondrian_bo.surrogates.validation import check_labelled_samples, check_samples
+from mondrian_bo.surrogates.validation import (
+    check_bounds,
+    check_feature_weights,
+    check_labelled_samples,
+    check_samples,
+    own_copy,
+)
 from mondrian_bo.trees.tree import NONE
 
 FloatArray = NDArray[np.float64]
@@ -166,7 +172,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             for name, attribute in before.items():
                 setattr(self, name, attribute)
             raise
-        model.learn(_own(data)[None], _own(labels), self.n_jobs)
+        model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
         self.model_ = model
         return self
 
@@ -379,35 +385,6 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             lifetime=float(self.lifetime),
             posterior=self.posterior,
             branch_off=self.branch_off,
-            bounds=_check_bounds(self.bounds, n_features),
-            feature_weights=_check_feature_weights(self.feature_weights, n_features),
+            bounds=check_bounds(self.bounds, n_features),
+            feature_weights=check_feature_weights(self.feature_weights, n_features),
         )
-
-
-def _own(array: FloatArray) -> FloatArray:
-    """Return a contiguous, writable copy: what the caller does to the data must not reach us."""
-    return np.array(array, dtype=np.float64, order="C")
-
-
-def _check_bounds(
-    bounds: ArrayLike | None, n_features: int
-) -> tuple[FloatArray, FloatArray] | None:
-    if bounds is None:
-        return None
-    ends = np.asarray(bounds, dtype=np.float64)
-    if ends.shape != (n_features, 2):
-        raise ValueError(f"bounds must have shape ({n_features}, 2), got {ends.shape}")
-    if not np.all(np.isfinite(ends)) or not np.all(ends[:, 0] < ends[:, 1]):
-        raise ValueError("bounds must be finite with lower < upper in every row")
-    return ends[:, 0].copy(), ends[:, 1].copy()
-
-
-def _check_feature_weights(weights: ArrayLike | None, n_features: int) -> FloatArray | None:
-    if weights is None:
-        return None
-    factors = np.array(weights, dtype=np.float64)
-    if factors.shape != (n_features,):
-        raise ValueError(f"feature_weights must have shape ({n_features},), got {factors.shape}")
-    if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
-        raise ValueError("feature_weights must be finite, non-negative and not all zero")
-    return factors

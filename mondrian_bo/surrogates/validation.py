@@ -63,3 +63,44 @@ def _is_sound(X: Any, estimator: Any) -> TypeGuard[FloatArray]:
         and not hasattr(estimator, "feature_names_in_")
         and bool(np.isfinite(X).all())
     )
+
+
+def own_copy(array: FloatArray) -> FloatArray:
+    """Return a contiguous, writable copy: what the caller does to the data must not reach us."""
+    return np.array(array, dtype=np.float64, order="C")
+
+
+def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray, FloatArray] | None:
+    """Return lower and upper ends of the features, or None as it is given.
+
+    Raises
+    ------
+    ValueError
+        If `bounds` is not finite of shape (n_features, 2) with lower < upper.
+    """
+    if bounds is None:
+        return None
+    ends = np.asarray(bounds, dtype=np.float64)
+    if ends.shape != (n_features, 2):
+        raise ValueError(f"bounds must have shape ({n_features}, 2), got {ends.shape}")
+    if not np.all(np.isfinite(ends)) or not np.all(ends[:, 0] < ends[:, 1]):
+        raise ValueError("bounds must be finite with lower < upper in every row")
+    return ends[:, 0].copy(), ends[:, 1].copy()
+
+
+def check_feature_weights(weights: ArrayLike | None, n_features: int) -> FloatArray | None:
+    """Return the factors of the features' split rates, or None as it is given.
+
+    Raises
+    ------
+    ValueError
+        If `weights` is not finite, non-negative and of shape (n_features,), or zero throughout.
+    """
+    if weights is None:
+        return None
+    factors = np.array(weights, dtype=np.float64)
+    if factors.shape != (n_features,):
+        raise ValueError(f"feature_weights must have shape ({n_features},), got {factors.shape}")
+    if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
+        raise ValueError("feature_weights must be finite, non-negative and not all zero")
+    return factors

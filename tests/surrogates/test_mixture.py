@@ -33,9 +33,9 @@ class Plain:
         return zip(self.weights, self.means, self.stds, strict=True)
 
     def moments(self):
-        mean = np.array([w @ m for w, m, _ in self.rows()])
-        second = np.array([w @ ((m - c) ** 2 + s**2) for (w, m, s), c in zip(self.rows(), mean)])
-        return mean, second
+        mean = [w @ m for w, m, _ in self.rows()]
+        variance = [w @ ((m - w @ m) ** 2 + s**2) for w, m, s in self.rows()]
+        return np.array(mean), np.array(variance)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

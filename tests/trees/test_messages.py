@@ -54,7 +54,6 @@ def check_against_dense(forest, mean_prior=0.7, gamma_1=2.5, tolerance=1e-8):
 
 def check_nodes(forest):
     """Compare every node's message and moments with what its labels alone say of its mean."""
-    gamma_2, noise = forest.hyperparameters
     for t in range(forest.n_trees):
         dense = DenseTree(forest, t, mean_prior=0.0, gamma_1=1.0)
         tree = one_tree(forest, t)

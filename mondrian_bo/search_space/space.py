@@ -9,11 +9,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_bo.conditions import Condition, Link, link_conditions
-from mondrian_bo.grids import MAX_VECTOR_CELLS, log_cell_centres, log_cells
-from mondrian_bo.parameters import Categorical, Float, Int, Parameter
-
-__all__ = ["Categorical", "Condition", "Float", "Int", "Parameter", "SearchSpace"]
+from mondrian_bo.search_space.conditions import Link, link_conditions
+from mondrian_bo.search_space.grids import MAX_VECTOR_CELLS, log_cell_centres, log_cells
+from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
 
 
 class SearchSpace(Mapping[str, Parameter]):

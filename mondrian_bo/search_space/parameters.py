@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mondrian_bo.conditions import Condition, distinct_values, equal_values
-from mondrian_bo.grids import (
+from mondrian_bo.search_space.conditions import Condition, distinct_values, equal_values
+from mondrian_bo.search_space.grids import (
     cell,
     cell_centre,
     largest_grid_value,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.grids import MAX_VECTOR_CELLS
+from mondrian_bo.search_space.grids import MAX_VECTOR_CELLS
 
 if TYPE_CHECKING:
-    from mondrian_bo.parameters import Parameter
+    from mondrian_bo.search_space.parameters import Parameter
 
 
 @dataclass(frozen=True)
