@@ -125,8 +125,14 @@ class ObjectiveModel:
         nodes, weights = np.polynomial.hermite_e.hermegauss(31)
         values = self._transform.inverse(mean[:, None] + std[:, None] * nodes)
         weights = weights / weights.sum()
-        expected = values @ weights
-        return expected, np.sqrt(np.maximum((values - expected[:, None]) ** 2 @ weights, 0.0))
+        # Halves and relative deviations: neither differences nor squares overflow.
+        halves = 0.5 * values
+        expected = halves @ weights
+        deviations = halves - expected[:, None]
+        size = np.maximum(np.abs(deviations).max(axis=1), np.finfo(np.float64).tiny)
+        spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
+        largest = 0.5 * np.finfo(np.float64).max
+        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
 
     @contextmanager
     def pending(self, rows: FloatArray) -> Iterator[None]:

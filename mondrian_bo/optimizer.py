@@ -182,12 +182,14 @@ class MondrianOptimizer:
     def tell(self, params: Mapping[str, object], value: float) -> None: ...
 
     @overload
-    def tell(self, params: Sequence[Mapping[str, object]], value: Sequence[float]) -> None: ...
+    def tell(
+        self, params: Sequence[Mapping[str, object]], value: Sequence[float] | FloatArray
+    ) -> None: ...
 
     def tell(
         self,
         params: Mapping[str, object] | Sequence[Mapping[str, object]],
-        value: float | Sequence[float],
+        value: float | Sequence[float] | FloatArray,
     ) -> None:
         """Report a trial, asked for or not, or several.
 
@@ -205,7 +207,8 @@ class MondrianOptimizer:
             If parameters or values are not what the space describes; then nothing is learnt.
         """
         many = [params] if isinstance(params, Mapping) else list(params)
-        values = [float(v) for v in (value if isinstance(value, Sequence) else [value])]
+        several = value if isinstance(value, Sequence | np.ndarray) else [value]
+        values = [float(v) for v in several]
         if len(many) != len(values):
             raise ValueError(f"Got {len(many)} trials, but {len(values)} values.")
         rows = [self._encode(one) for one in many]
@@ -235,7 +238,8 @@ class MondrianOptimizer:
         if self.n_trials == 0:
             raise ValueError("There is nothing to predict from: no trial has been told yet.")
         many = [params] if isinstance(params, Mapping) else list(params)
-        mean, std = self._model.outcome_moments(np.stack([self._encode(one) for one in many]))
+        rows = np.array([self._encode(one) for one in many])
+        mean, std = self._model.outcome_moments(rows.reshape(-1, self.space.n_dimensions))
         return self._sign * mean, std
 
     def save(self, path: str | Path) -> None:
@@ -310,13 +314,27 @@ class MondrianOptimizer:
 
     def _suggest(self, pending: list[FloatArray], index: int) -> FloatArray:
         rng = np.random.default_rng([*self._ask_entropy, index])
-        n_started = self.n_trials + len(pending)
-        if self.n_trials == 0 or n_started < self._n_startup_trials:
-            shift = np.random.default_rng(self._ask_entropy).random(self.space.n_dimensions)
-            return np.asarray(spread(self.space, index, 1, shift)[0])
-        acquisition = self._acquisitions[rng.integers(len(self._acquisitions))]
-        running = {row.tobytes() for row in pending}
         model = self._model
+        running = {row.tobytes() for row in pending}
+
+        def is_taken(row: FloatArray) -> bool:
+            return row.tobytes() in running or model.is_known(row)
+
+        if self.n_trials == 0 or self.n_trials + len(pending) < self._n_startup_trials:
+            shift = np.random.default_rng(self._ask_entropy).random(self.space.n_dimensions)
+            rows = spread(self.space, index, 1, shift)
+            if is_taken(rows[0]):
+                # A space of few points repeats them.
+                rows = maximize(
+                    lambda some: rng.random(len(some)),
+                    self.space,
+                    rows,
+                    is_taken,
+                    rng,
+                    self._n_candidates,
+                )[None]
+            return np.asarray(rows[0])
+        acquisition = self._acquisitions[rng.integers(len(self._acquisitions))]
         with model.pending(np.array(pending).reshape(-1, self.space.n_dimensions)):
             if isinstance(acquisition, ThompsonSampling):
                 score = model.draw(rng)
@@ -329,8 +347,8 @@ class MondrianOptimizer:
             return maximize(
                 score,
                 self.space,
-                self.space.snap(model.incumbents()),
-                lambda row: row.tobytes() in running or model.is_known(row),
+                model.incumbents(),
+                is_taken,
                 rng,
                 self._n_candidates,
             )

@@ -12,8 +12,15 @@ FloatArray = NDArray[np.float64]
 _WORST = 100.0
 """Values worse than the median by more than this many interquartile ranges count as that bad."""
 
+_BEST = 1e24
+"""Values better than the median by more interquartile ranges than this count as that good: their
+powers are finite."""
+
 _POWERS = (-4.0, 6.0)
 """Range of the Yeo-Johnson parameter; 1 is the identity."""
+
+_SHRINK = 0.25
+"""Values are multiplied by this power of two first, so that differences of any two are finite."""
 
 
 class OutcomeTransform:
@@ -30,18 +37,19 @@ class OutcomeTransform:
     """
 
     def __init__(self, values: FloatArray) -> None:
-        finite = values[np.isfinite(values)]
+        finite = values[np.isfinite(values)] * _SHRINK
         if len(finite) == 0:
             finite = np.zeros(1)
-        self._best = float(finite.max())
         lower, self._centre, upper = (float(q) for q in np.percentile(finite, (25.0, 50.0, 75.0)))
-        with np.errstate(over="ignore"):
-            spread = upper - lower if upper > lower else float(np.ptp(finite))
-        self._spread = min(spread, np.finfo(np.float64).max / (2.0 * _WORST))
-        self._worst = max(float(finite.min()), self._centre - _WORST * self._spread)
+        self._spread = upper - lower if upper > lower else float(np.ptp(finite))
+        # In interquartile ranges from the median, like all that is called scaled.
+        self._worst, self._best = 0.0, 0.0
         self._power = 1.0
         self._mean, self._std = 0.0, 1.0
-        if self._worst < self._best and self._spread > 0.0:
+        if self._spread > 0.0:
+            with np.errstate(over="ignore"):
+                ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._spread
+            self._worst, self._best = max(float(ends[0]), -_WORST), min(float(ends[1]), _BEST)
             scaled = self._scaled(values)
             self._power = _most_likely_power(scaled)
             powered = yeojohnson(scaled, self._power)
@@ -55,18 +63,26 @@ class OutcomeTransform:
         return np.asarray((powered - self._mean) / self._std)
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
-        """Return the objective values of transformed ones; cut-off values come back as the cut."""
+        """Return the objective values of transformed ones; cut-off values come back as the cut.
+
+        What lies outside the range of the fitted values by more than its width comes back as if by
+        its width: the inverse of the power would go to infinity.
+        """
         if self._spread == 0.0 or self._std == 0.0:
-            return np.full(np.shape(transformed), self._centre)
-        powered = transformed * self._std + self._mean
-        scaled = _inverse_yeojohnson(powered, self._power)
-        return np.asarray(self._centre + self._spread * scaled)
+            return np.full(np.shape(transformed), self._centre / _SHRINK)
+        scaled = _inverse_yeojohnson(transformed * self._std + self._mean, self._power)
+        width = self._best - self._worst
+        scaled = np.clip(scaled, self._worst - width, self._best + width)
+        with np.errstate(over="ignore"):
+            values = (self._centre + self._spread * scaled) / _SHRINK
+        largest = np.finfo(np.float64).max
+        return np.asarray(np.clip(values, -largest, largest))
 
     def _scaled(self, values: FloatArray) -> FloatArray:
-        bounded = np.where(np.isposinf(values), self._best, values)
-        bounded = np.maximum(bounded, self._worst)
-        # Two divisions: the difference may overflow.
-        return np.asarray(bounded / self._spread - self._centre / self._spread)
+        with np.errstate(over="ignore"):
+            scaled = (values * _SHRINK - self._centre) / self._spread
+        scaled = np.where(np.isposinf(values), self._best, scaled)
+        return np.asarray(np.clip(scaled, self._worst, _BEST))
 
 
 def _most_likely_power(scaled: FloatArray) -> float:

@@ -49,7 +49,7 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     """
     sobol = qmc.Sobol(space.n_dimensions, scramble=False)
     # The sequence wants to be drawn by powers of two; the rest is cut off.
-    power = int(np.ceil(np.log2(start + n_points)))
+    power = (start + n_points - 1).bit_length()
     points = (sobol.random_base2(power)[start : start + n_points] + shift) % 1.0
     return space.from_uniform(points)
 
@@ -68,7 +68,8 @@ def perturb(
     space : SearchSpace
         The space.
     rows : float64 array of shape (k, d)
-        Rows to start from, k >= 1.
+        Rows to start from, k >= 1; they may lie outside the space where ranges have changed, and
+        lack any parameter.
     n_points : int
         How many neighbours.
     rng : numpy.random.Generator
@@ -81,6 +82,7 @@ def perturb(
     """
     d = space.n_dimensions
     points = rows[rng.integers(len(rows), size=n_points)]
+    points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
     # Parameters that a change of choice activates have no value to start from.
     points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
     share = rng.choice([1.0 / d, 0.3, 1.0], size=(n_points, 1))
@@ -126,7 +128,7 @@ def maximize(
     if space.cardinality <= _EXHAUSTIVE:
         rows = space.enumerate_rows()
         return _best_unknown(rows, score(rows), is_known)
-    n_global = n_candidates // 3
+    n_global = max(n_candidates // 3, 1)
     n_local = n_candidates // 3
     n_elite = max((n_candidates - n_global - n_local) // _ROUNDS, 1)
     rows = np.concatenate(

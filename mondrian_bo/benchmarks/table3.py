@@ -42,7 +42,7 @@ PUBLISHED = {
     "svm_grid": "0.241 ± 0",
     "lda_grid": "1266.36 ± 0.52",
 }
-MODELS = ("paper", "library")
+MODELS = ("library", "paper")
 
 
 class Pool(NamedTuple):
@@ -149,7 +149,7 @@ def run(arguments: Namespace) -> None:
     done = {tuple(record["run"]): record for record in map(json.loads, lines)}
     todo = [
         (name, model, repeat)
-        for name, model in itertools.product(BUDGETS, MODELS)
+        for model, name in itertools.product(MODELS, BUDGETS)
         for repeat in range(arguments.seeds)
         if (name, model, repeat) not in done
     ]

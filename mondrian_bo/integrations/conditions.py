@@ -15,7 +15,9 @@ Pattern = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
 
 
 class ConditionLearner:
-    """Explains the absence of parameters by the value of one categorical parameter each.
+    """Explains the absence of parameters by the value of one other parameter each.
+
+    That other one is categorical, or an integer with few values such as a number of layers.
 
     Parameter p is taken to be active when q has one of certain values if, in all trials seen, p is
     present exactly where q is present with one of them. Of several such q the one that is present
@@ -41,7 +43,7 @@ class ConditionLearner:
         names : tuple of str
             The parameters it has.
         choices : mapping of str to int
-            Indices of the choices of its categorical ones.
+            Of those that may be parents: the index of the choice, or the integer.
         """
         pattern = (names, tuple(choices.items()))
         if pattern in self._seen:
@@ -63,7 +65,7 @@ class ConditionLearner:
 
     def _catch_up(self, new: list[str], choices: Mapping[str, int]) -> None:
         """Add to the tallies what earlier patterns, which lacked the new names, say of them."""
-        for names, earlier in self._seen:
+        for names, earlier in self._seen if new else ():
             known = dict(earlier)
             for p in new:
                 if p in names:

@@ -29,12 +29,13 @@ def to_parameter(
 ) -> Parameter | None:
     """Translate a distribution; None if it cannot be one dimension of a model.
 
-    A categorical distribution becomes the indices of its choices: those are hashable and distinct,
-    whatever the choices are.
+    A categorical distribution becomes the indices of its choices: those are hashable, whatever the
+    choices are. Of equal choices, such as 1 and True, Optuna stores the first.
     """
     try:
         if isinstance(distribution, CategoricalDistribution):
-            return Categorical(tuple(range(len(distribution.choices))), condition=condition)
+            indices = {int(distribution.to_internal_repr(c)): None for c in distribution.choices}
+            return Categorical(tuple(indices), condition=condition)
         if isinstance(distribution, IntDistribution):
             return Int(
                 distribution.low,
@@ -60,19 +61,35 @@ def to_parameter(
 def to_space(
     distributions: Mapping[str, BaseDistribution], conditions: Mapping[str, Condition]
 ) -> SearchSpace | None:
-    """Translate a search space, with those conditions whose parents are part of it.
+    """Translate a search space, with those conditions that its parameters can meet.
 
     Returns None if no distribution can be translated.
     """
+    free = {name: to_parameter(distribution) for name, distribution in distributions.items()}
     parameters = {}
     for name, distribution in distributions.items():
-        condition = conditions.get(name)
-        if condition is not None and condition.parent not in distributions:
-            condition = None
+        condition = _possible(conditions.get(name), free)
         parameter = to_parameter(distribution, condition)
         if parameter is not None:
             parameters[name] = parameter
     return SearchSpace(parameters) if parameters else None
+
+
+def _possible(
+    condition: Condition | None, parameters: Mapping[str, Parameter | None]
+) -> Condition | None:
+    """Keep of a condition the values that its parent can take today."""
+    parent = None if condition is None else parameters.get(condition.parent)
+    if condition is None or parent is None:
+        return None
+    values = []
+    for value in condition.values:
+        try:
+            parent.index(value)
+        except (TypeError, ValueError):
+            continue
+        values.append(value)
+    return Condition(condition.parent, tuple(values)) if values else None
 
 
 def encode(space: SearchSpace, internal: Mapping[str, float]) -> NDArray[np.float64]:

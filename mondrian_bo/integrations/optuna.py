@@ -174,6 +174,7 @@ class _StudyMemory:
         self.reader = StudyReader()
         self._optimizer: MondrianOptimizer | None = None
         self._recipe: object = None
+        self._finished = self.reader.finished
         self._n_told = 0
 
     def optimizer_for(
@@ -185,27 +186,27 @@ class _StudyMemory:
     ) -> MondrianOptimizer | None:
         """Return an optimizer over the space that knows all finished trials.
 
-        It is built anew only when the space, or what is known of its conditions, has changed.
+        It is built anew only when the space, or what is known of its conditions, has changed, or
+        when another study has taken the place of this one.
         """
         learner = self.reader.conditions
         recipe = (dict(search_space), learner.conditions, learner.unexplained)
-        if recipe != self._recipe:
+        if recipe != self._recipe or self._finished is not self.reader.finished:
             space = to_space(search_space, learner.conditions)
             self._recipe = recipe
+            self._finished = self.reader.finished
             self._n_told = 0
             self._optimizer = None
-            # Without its parent among the parameters, an absence has no explanation here.
-            orphaned = any(
-                condition.parent not in search_space
-                for name, condition in learner.conditions.items()
-                if name in search_space
-            )
             if space is not None:
+                # Where a condition cannot be stated, absences have no explanation.
+                lacks_conditions = any(
+                    space[name].condition is None for name in learner.conditions if name in space
+                )
                 self._optimizer = MondrianOptimizer(
                     space,
                     direction="maximize" if _maximizes(study) else "minimize",
                     seed=entropy,
-                    allow_missing=learner.unexplained or orphaned,
+                    allow_missing=learner.unexplained or lacks_conditions,
                     **settings,
                 )
         if self._optimizer is not None:

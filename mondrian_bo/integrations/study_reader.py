@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import math
+from datetime import datetime
 from typing import Any
 
 import optuna
@@ -25,6 +26,9 @@ _LONGEST_ATTRIBUTE = 2045
 _MANY_CHANGES = 5
 """A range that has changed more often than this is dynamic, and widened rather than followed."""
 
+_MANY_CHOICES = 16
+"""Integer parameters with more values than this are not taken for the parents of others."""
+
 
 class StudyReader:
     """What the sampler knows of one study.
@@ -33,7 +37,8 @@ class StudyReader:
     ----------
     finished : list of (dict, float)
         Values in Optuna's internal representation, and the outcome, of the trials that finished,
-        in the order they were noticed; NaN is the outcome of a failed trial.
+        in the order they were noticed; NaN is the outcome of a failed trial. Another list after
+        the study was deleted and its place in the storage taken by another.
     distributions : dict
         The latest distribution of each parameter that has more than one value.
     conditions : ConditionLearner
@@ -45,6 +50,7 @@ class StudyReader:
         self.distributions: dict[str, BaseDistribution] = {}
         self.conditions = ConditionLearner()
         self._n_seen = 0
+        self._last_read: tuple[int, datetime | None] | None = None
         self._open: set[int] = set()
         self._changes: dict[str, int] = {}
         self._outcomes: list[float] = []
@@ -52,17 +58,27 @@ class StudyReader:
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read what is new and return the trials that are running, O(new and running trials)."""
         trials = study.get_trials(deepcopy=False)
+        if self._is_another(trials):
+            StudyReader.__init__(self)
         self._open.update(range(self._n_seen, len(trials)))
         self._n_seen = len(trials)
         for position in sorted(self._open):
             if trials[position].state.is_finished():
                 self._absorb(trials[position], maximize=_maximizes(study))
                 self._open.remove(position)
+                self._last_read = position, trials[position].datetime_complete
         return [
             trials[position]
             for position in sorted(self._open)
             if trials[position].state == TrialState.RUNNING
         ]
+
+    def _is_another(self, trials: list[FrozenTrial]) -> bool:
+        """Whether this is not the study read so far: storages use the ids of deleted ones again."""
+        if self._last_read is None or self._n_seen > len(trials):
+            return self._n_seen > len(trials)
+        position, completed = self._last_read
+        return trials[position].datetime_complete != completed
 
     def _absorb(self, trial: FrozenTrial, maximize: bool) -> None:
         if trial.constraints:
@@ -81,13 +97,11 @@ class StudyReader:
         for name, distribution in trial.distributions.items():
             if not distribution.single():
                 self._follow(name, distribution)
-        categorical = {
-            name: int(internal[name])
-            for name, distribution in trial.distributions.items()
-            if isinstance(distribution, CategoricalDistribution) and name in self.distributions
-        }
         names = tuple(name for name in trial.distributions if name in self.distributions)
-        self.conditions.learn(names, categorical)
+        choices = {
+            name: int(internal[name]) for name in names if _may_be_parent(trial.distributions[name])
+        }
+        self.conditions.learn(names, choices)
 
     def _outcome(self, trial: FrozenTrial, maximize: bool) -> float | None:
         if trial.state == TrialState.COMPLETE:
@@ -120,6 +134,14 @@ class StudyReader:
 
 def _maximizes(study: optuna.Study) -> bool:
     return study.direction == optuna.study.StudyDirection.MAXIMIZE
+
+
+def _may_be_parent(distribution: BaseDistribution) -> bool:
+    """Whether a parameter chooses among few things, as a number of layers does."""
+    if isinstance(distribution, IntDistribution):
+        size = (distribution.high - distribution.low) // distribution.step + 1
+        return size <= _MANY_CHOICES
+    return isinstance(distribution, CategoricalDistribution)
 
 
 def _internal(trial: FrozenTrial) -> dict[str, float]:

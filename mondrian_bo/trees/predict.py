@@ -95,7 +95,8 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         branch_variance = values.moments[root, SQUARES] / tree.size[root]
     else:
         branch_mean = mean_prior
-        branch_variance = gamma_1 * ((0.5 - floor if rule == REMAINING else 0.0) + noise)
+        # A point that branches off above the root has no parent but the prior, whatever the rule.
+        branch_variance = gamma_1 * (0.5 - floor + noise)
     down_mean, down_variance = mean_prior, 0.0
     node, start, end = root, 0, n_points
     while True:
@@ -300,7 +301,7 @@ def sample_function(  # type: ignore[no-untyped-def]
             if distance > 0.0:
                 unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
                 if unseparated < threshold:
-                    if rule == REMAINING:
+                    if rule == REMAINING or (rule == PAPER and parent_time == 0.0):
                         variance = gamma_1 * (parent_remaining - floor)
                     result[i] = mean + math.sqrt(variance) * hashed_normal(key, 2 * node + 1)
                     break

@@ -255,14 +255,25 @@ def test_arrays_of_other_kinds():
     assert_same_bits(snapshot(integers.model_.forest), snapshot(floats.model_.forest))
 
 
-def test_a_failed_fit_does_not_mix_two_forests():
-    # Neither may an old forest of two features be asked about three, nor may it learn them.
-    X, y = make_data()
-    wide = np.ones((5, 3))
-    forest = make_forest().fit(X, y).set_params(bounds=[[0.0, 1.0]] * 2)
-    with pytest.raises(ValueError, match="bounds must have shape"):
-        forest.fit(wide, np.arange(5.0))
-    with pytest.raises(NotFittedError):
-        forest.predict(wide)
-    forest.set_params(bounds=None).partial_fit(wide, np.arange(5.0))
-    assert forest.predict(wide).shape == (5,)
+@pytest.mark.parametrize(
+    ("options", "X", "y"),
+    [
+        ({"bounds": [[0.0, 1.0]] * 2}, np.ones((5, 3)), np.arange(5.0)),
+        ({"feature_weights": [1.0, 2.0]}, np.ones((5, 3)), np.arange(5.0)),
+        ({}, np.ones((5, 3)), np.full(5, np.nan)),
+        ({}, np.full((5, 3), np.inf), np.arange(5.0)),
+        ({"min_samples_split": 0}, np.ones((5, 3)), np.arange(5.0)),
+    ],
+)
+def test_a_failed_fit_keeps_the_old_forest(options, X, y):
+    learnt, labels = make_data()
+    forest = make_forest().fit(learnt, labels)
+    before, expected = snapshot(forest.model_.forest), forest.predict(learnt)
+    with pytest.raises(ValueError, match=r"must|NaN|infinity|min_samples_split"):
+        forest.set_params(**options).fit(X, y)
+    assert_same_bits(snapshot(forest.model_.forest), before)
+    # It has two features still, and is not asked about three.
+    for method, extra in ((forest.predict, ()), (forest.partial_fit, (np.arange(5.0),))):
+        with pytest.raises(ValueError, match="features"):
+            method(np.ones((5, 3)), *extra)
+    assert np.array_equal(forest.predict(learnt), expected)

@@ -1,0 +1,60 @@
+"""MondrianOptimizer without a framework: a conditional space, a batch, a file to go on from.
+
+Tunes a kernel ridge regression on scikit-learn's diabetes data: which kernel, and the parameters
+that the kernel has.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from sklearn.datasets import load_diabetes
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
+from mondrian_bo.search_space import Condition
+
+SPACE = SearchSpace(
+    {
+        "alpha": Float(1e-4, 100.0, log=True),
+        "kernel": Categorical(("rbf", "laplacian", "polynomial")),
+        "gamma": Float(1e-4, 1.0, log=True),
+        "degree": Int(1, 4, condition=Condition("kernel", ("polynomial",))),
+    }
+)
+X, y = load_diabetes(return_X_y=True)
+
+
+def error(params):
+    model = make_pipeline(StandardScaler(), KernelRidge(**params))
+    score = cross_val_score(model, X, y - y.mean(), cv=3, scoring="neg_root_mean_squared_error")
+    return -score.mean()
+
+
+def main():
+    optimizer = MondrianOptimizer(SPACE, direction="minimize", seed=0)
+    for _ in range(20):
+        params = optimizer.ask()
+        optimizer.tell(params, error(params))
+
+    # Go on from a file, with two trials at a time: the second knows that the first is running.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "optimizer.pkl"
+        optimizer.save(path)
+        optimizer = MondrianOptimizer.load(path)
+    for _ in range(10):
+        batch = optimizer.ask(2)
+        optimizer.tell(batch, [error(params) for params in batch])
+
+    params, value = optimizer.best
+    mean, std = optimizer.predict(params)
+    print(f"best of {optimizer.n_trials}: {params}")
+    print(f"cross-validated error {value:.2f}, the model says {mean[0]:.2f} ± {std[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

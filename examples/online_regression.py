@@ -1,0 +1,38 @@
+"""A stream of samples: learn each after predicting it, with densities and quantiles.
+
+The target jumps with the inputs and its noise grows; the forest reports root mean squared error,
+negative log density and the coverage of its 90 % intervals over the last thousand samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.surrogates import MondrianForestRegressor
+
+BLOCK = 500
+
+
+def stream(rng, n_samples):
+    X = rng.uniform(-1.0, 1.0, size=(n_samples, 4))
+    signal = np.sin(3.0 * X[:, 0]) + np.where(X[:, 1] > 0.2, 1.0, 0.0) * X[:, 2]
+    return X, signal + rng.normal(0.0, 0.1 + 0.1 * np.abs(X[:, 3]))
+
+
+def main():
+    X, y = stream(np.random.default_rng(0), 4000)
+    forest = MondrianForestRegressor(20, bounds=[(-1.0, 1.0)] * 4, random_state=0)
+    forest.partial_fit(X[:BLOCK], y[:BLOCK])
+    print(f"{'samples':>8} {'RMSE':>6} {'NLPD':>6} {'coverage':>9}")
+    for start in range(BLOCK, len(X), BLOCK):
+        new, labels = X[start : start + BLOCK], y[start : start + BLOCK]
+        error = np.sqrt(np.mean((forest.predict(new) - labels) ** 2))
+        density = -forest.logpdf(new, labels).mean()
+        low, high = forest.predict_quantiles(new, (0.05, 0.95)).T
+        covered = np.mean((low <= labels) & (labels <= high))
+        print(f"{start:8} {error:6.3f} {density:6.3f} {covered:9.1%}")
+        forest.partial_fit(new, labels)
+
+
+if __name__ == "__main__":
+    main()
