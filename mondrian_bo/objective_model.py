@@ -50,7 +50,8 @@ class ObjectiveModel:
         self._n_fitted = 0
         self._transform = OutcomeTransform(np.zeros(1))
         self._best: list[tuple[float, int]] = []
-        self._known: set[bytes] = set()
+        # Rows by which of their entries are NaN.
+        self._known: dict[bytes, tuple[NDArray[np.bool_], set[bytes]]] = {}
         self._squared_scores, self._score_weight = 1.0, 1.0
 
     @property
@@ -80,16 +81,22 @@ class ObjectiveModel:
             heapq.heappush(self._best, entry)
         else:
             heapq.heappushpop(self._best, entry)
-        self._known.add(row.tobytes())
+        self.avoid(row)
         self._n_trials += 1
 
     def is_known(self, row: FloatArray) -> bool:
-        """Whether exactly this row has been told, or refused with `avoid`."""
-        return row.tobytes() in self._known
+        """Whether this trial has been told, or refused with `avoid`.
+
+        One that lacked parameters is met again by every row with the values that it had.
+        """
+        return any(
+            np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in self._known.values()
+        )
 
     def avoid(self, row: FloatArray) -> None:
         """Count a row as known without a value, as for a trial that failed."""
-        self._known.add(row.tobytes())
+        gaps = np.isnan(row)
+        self._known.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
 
     def incumbents(self) -> FloatArray:
         """Return the rows of the best trials, best first, shape (k, d)."""
@@ -100,10 +107,18 @@ class ObjectiveModel:
         value, index = max(self._best)
         return self._rows[-index], value
 
-    def predict(self, rows: FloatArray) -> Prediction:
-        """Predict transformed values at rows of shape (m, d), with calibrated variances."""
+    def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
+        """Predict transformed values at rows of shape (m, d).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Where to predict.
+        calibrated : bool, default=True
+            Whether to scale the standard deviations by how wrong recent predictions were.
+        """
         self._learn()
-        return self._calibrated(rows)
+        return self._predict(rows, calibrated)
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the surrogate's posterior."""
@@ -141,13 +156,14 @@ class ObjectiveModel:
         if len(rows) == 0:
             yield
             return
-        believed, _ = mixture_moments(self._calibrated(rows))
+        believed, _ = mixture_moments(self._predict(rows, calibrated=False))
         with self._surrogate.extended(rows, believed):
             yield
 
-    def _calibrated(self, rows: FloatArray) -> Prediction:
+    def _predict(self, rows: FloatArray, calibrated: bool) -> Prediction:
         means, stds = self._surrogate.predict(rows)
-        return Prediction(means, stds * math.sqrt(self._squared_scores / self._score_weight))
+        scale = math.sqrt(self._squared_scores / self._score_weight) if calibrated else 1.0
+        return Prediction(means, scale * stds)
 
     def _learn(self) -> None:
         if self._n_learnt == self._n_trials:

@@ -140,9 +140,26 @@ def test_known_rows():
     model, _, rows, _ = told(5)
     assert all(model.is_known(row) for row in rows)
     assert not model.is_known(np.array([0.5, 0.5]))
-    model.avoid(np.array([0.5, np.nan]))
-    assert model.is_known(np.array([0.5, np.nan]))
+    model.avoid(np.array([0.5, 0.5]))
+    assert model.is_known(np.array([0.5, 0.5]))
+    assert not model.is_known(np.array([0.5, 0.25]))
+    assert not model.is_known(np.array([0.5, np.nan]))
     assert model.n_trials == 5
+
+
+def test_known_rows_with_gaps():
+    """An objective given the same values asks for the same parameters, and not for more."""
+    model = ObjectiveModel(Recorder(), 2)
+    model.tell(np.array([0.5, np.nan]), 1.0)
+    model.avoid(np.array([np.nan, 0.25]))
+    for row, known in [
+        ((0.5, np.nan), True),
+        ((0.5, 0.75), True),
+        ((0.75, 0.25), True),
+        ((0.75, 0.75), False),
+        ((0.75, np.nan), False),
+    ]:
+        assert model.is_known(np.array(row)) == known
 
 
 def test_rows_are_copied():

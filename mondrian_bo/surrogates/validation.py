@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 def check_samples(estimator: Any, X: ArrayLike) -> FloatArray:
     """Return X as a finite C-ordered float64 array with the features the estimator was fitted on.
 
+    It is writable, for numba would compile everything once more for arrays that are not.
+
     Raises
     ------
     ValueError
@@ -22,7 +24,7 @@ def check_samples(estimator: Any, X: ArrayLike) -> FloatArray:
     if _is_sound(X, estimator):
         return X
     data = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return np.ascontiguousarray(data)
+    return np.require(data, np.float64, ["C", "W"])
 
 
 def check_labelled_samples(

@@ -245,7 +245,9 @@ class GaussianForest:
 
     def remaining_at_lifetime(self) -> float:
         """Return the prior variance still to come at the leaves, in units of gamma_1."""
-        return float(remaining_variance(self.hyperparameters.gamma_2, self.lifetime))
+        # Compiling or loading this one for a scalar would take longer than all else.
+        function: Any = remaining_variance
+        return float(function.py_func(self.hyperparameters.gamma_2, self.lifetime))
 
     def predict(
         self,

@@ -42,8 +42,10 @@ def _add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
     tree.dimension[node] = NONE
     tree.threshold[node] = 0.0
     tree.split_time[node] = lifetime
-    tree.box[node, LOWER] = np.inf
-    tree.box[node, UPPER] = -np.inf
+    # Whole rows would be shorter to write, and much longer to compile.
+    for d in range(tree.box.shape[2]):
+        tree.box[node, LOWER, d] = np.inf
+        tree.box[node, UPPER, d] = -np.inf
     tree.size[node] = 0
     tree.first_point[node] = NONE
     return node
@@ -208,8 +210,9 @@ def _insert_above(tree, node, point, x, time, weights, total, lifetime):  # type
     inner = _add_leaf(tree, parent, lifetime)
     leaf = _add_leaf(tree, inner, lifetime)
     _join(tree, leaf, point, x)
-    tree.box[inner] = tree.box[node]
-    _widen(tree.box[inner], x)
+    for k in range(d):
+        tree.box[inner, LOWER, k] = min(tree.box[node, LOWER, k], x[k])
+        tree.box[inner, UPPER, k] = max(tree.box[node, UPPER, k], x[k])
     tree.size[inner] = tree.size[node] + 1
     tree.dimension[inner] = dimension
     tree.threshold[inner] = threshold

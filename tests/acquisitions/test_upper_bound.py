@@ -8,6 +8,7 @@ from mondrian_bo.acquisitions import (
     LogExpectedImprovement,
     Prediction,
     ProbabilityOfImprovement,
+    ThompsonSampling,
     UpperConfidenceBound,
     get_acquisition,
     mixture_moments,
@@ -57,8 +58,15 @@ def test_get_acquisition():
     assert get_acquisition("ei") == ExpectedImprovement()
     assert get_acquisition("log_ei") == LogExpectedImprovement()
     assert get_acquisition("pi") == ProbabilityOfImprovement()
+    assert get_acquisition("thompson") == ThompsonSampling()
     own = ExpectedImprovement(margin=0.1)
     assert get_acquisition(own) is own
     for bad in ("UCB", "", None, 3, ExpectedImprovement):
-        with pytest.raises(ValueError, match=r"one of \['ucb', 'ei', 'log_ei', 'pi'\]"):
+        with pytest.raises(ValueError, match=r"one of \['ucb', 'ei', 'log_ei', 'pi', 'thompson'\]"):
             get_acquisition(bad)
+
+
+def test_thompson_scores_are_the_drawn_values():
+    drawn = np.array([[0.5, -1.0, 2.0]])
+    scores = ThompsonSampling()(Prediction(drawn, np.zeros((1, 3))), 7.0)
+    assert np.array_equal(scores, drawn[0])

@@ -6,6 +6,7 @@ from sklearn.exceptions import NotFittedError
 from trees.oracles import assert_same_bits, snapshot
 
 from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.trees.predict import predict_forest
 
 SETTINGS = [
     {},
@@ -253,6 +254,19 @@ def test_arrays_of_other_kinds():
     integers = make_forest().fit(np.arange(20).reshape(10, 2), np.arange(10))
     floats = make_forest().fit(np.arange(20.0).reshape(10, 2), np.arange(10.0))
     assert_same_bits(snapshot(integers.model_.forest), snapshot(floats.model_.forest))
+
+
+def test_nothing_is_compiled_again_for_arrays_of_other_kinds():
+    X, y = make_data(30)
+    forest = make_forest().fit(X, y)
+    forest.predict(X)
+    compiled = len(predict_forest.signatures)
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for other in (read_only, np.asfortranarray(X), X[::2], X.astype(np.float32), X.tolist()):
+        forest.predict(other)
+        forest.partial_fit(other, y[: len(other)])
+    assert len(predict_forest.signatures) == compiled
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,11 @@ class DenseTree:
         if rule == EMPIRICAL:
             return self.at_node(self.tree.counters[ROOT] if parent == NONE else parent, rule)
         if parent == NONE:
-            mean, variance, time = self.mean_prior, self.noise, 0.0
-        else:
-            mean, variance = self.at_node(parent, rule)
-            time = self.tree.split_time[parent]
+            # Above the root there is no posterior but the prior, whatever the rule.
+            return self.mean_prior, self.spent(self.lifetime) + self.noise
+        mean, variance = self.at_node(parent, rule)
         if rule == REMAINING:
+            time = self.tree.split_time[parent]
             variance = variance + self.spent(self.lifetime) - self.spent(time)
         return mean, variance
 

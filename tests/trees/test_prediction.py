@@ -100,12 +100,11 @@ def test_far_away_is_the_prior(lifetime):
     forest = make_forest(5, n_trees=5, lifetime=lifetime)
     far = np.array([[1e4, 1e5], [-1e7, 1.0], [0.5, 1e300]])
     noise = forest.hyperparameters.noise
-    means, variances = predict(forest, far, REMAINING)
-    assert np.allclose(means, MEAN_PRIOR, rtol=0.0, atol=1e-9)
     floor = 0.0 if lifetime == np.inf else 1.0 / (1.0 + np.exp(0.3 * lifetime))
-    assert np.allclose(variances, GAMMA_1 * (0.5 - floor + noise), rtol=1e-9)
-    # The paper's rule forgets the prior variance.
-    assert np.allclose(predict(forest, far, PAPER)[1], GAMMA_1 * noise, rtol=1e-9)
+    for rule in (REMAINING, PAPER):
+        means, variances = predict(forest, far, rule)
+        assert np.allclose(means, MEAN_PRIOR, rtol=0.0, atol=1e-9)
+        assert np.allclose(variances, GAMMA_1 * (0.5 - floor + noise), rtol=1e-9)
     means, variances = predict(forest, far, EMPIRICAL)
     assert np.allclose(means, forest.targets.mean())
     assert np.allclose(variances, forest.targets.var())

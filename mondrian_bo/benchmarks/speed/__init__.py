@@ -1,0 +1,1 @@
+"""The suite ``speed``: what learning, predicting, suggesting, memory and starting up cost."""

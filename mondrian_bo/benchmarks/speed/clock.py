@@ -1,0 +1,74 @@
+"""CPU and wall time, of several programs in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+__all__ = ["Cost", "best", "in_turns", "mean", "timed", "typical"]
+
+
+class Cost(NamedTuple):
+    """Seconds that something took.
+
+    Attributes
+    ----------
+    cpu : float
+        CPU time of the process, all threads.
+    wall : float
+        Wall time.
+    """
+
+    cpu: float
+    wall: float
+
+    def in_milliseconds(self) -> Cost:
+        """Return the same in milliseconds."""
+        return Cost(1e3 * self.cpu, 1e3 * self.wall)
+
+
+def timed(function: Callable[[], object]) -> Cost:
+    """Call a function and return what it cost."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    function()
+    return Cost(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def in_turns(programs: Sequence[Callable[[], Cost]], repeats: int) -> list[list[Cost]]:
+    """Run programs in turns, so that all of them see the same noise of the machine.
+
+    Parameters
+    ----------
+    programs : sequence of callable
+        Each returns what it cost, its preparations not counted.
+    repeats : int
+        How many rounds; every other one runs backwards.
+
+    Returns
+    -------
+    list of list of Cost
+        The costs of each program, one per round.
+    """
+    costs: list[list[Cost]] = [[] for _ in programs]
+    for turn in range(repeats):
+        order = range(len(programs))
+        for i in order if turn % 2 == 0 else reversed(order):
+            costs[i].append(programs[i]())
+    return costs
+
+
+def best(costs: Sequence[Cost]) -> Cost:
+    """Return the smallest CPU time and the smallest wall time: noise only ever adds to them."""
+    return Cost(min(c.cpu for c in costs), min(c.wall for c in costs))
+
+
+def typical(costs: Sequence[Cost]) -> Cost:
+    """Return the median CPU time and the median wall time."""
+    return Cost(median(c.cpu for c in costs), median(c.wall for c in costs))
+
+
+def mean(costs: Sequence[Cost]) -> Cost:
+    """Return the mean CPU time and the mean wall time."""
+    return Cost(sum(c.cpu for c in costs) / len(costs), sum(c.wall for c in costs) / len(costs))

@@ -1,0 +1,155 @@
+"""What the forest regressor needs to learn and to predict, beside onelearn and scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesRegressor
+
+from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typical
+from mondrian_bo.benchmarks.speed.data import regression_data
+from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
+from mondrian_bo.surrogates import MondrianForestRegressor
+
+__all__ = ["against_extra_trees", "partial_fit", "warm_up"]
+
+FloatArray = NDArray[np.float64]
+
+SCIKIT_GARDEN = {5: 49_000.0, 20: 27_000.0}
+"""Points per second of CPU time that scikit-garden learns in a batch, by d: a published figure."""
+
+ONELEARN = {5: 12_300.0, 20: 7_600.0}
+"""The same of onelearn, measured on the machine of that figure."""
+
+
+def warm_up() -> None:
+    """Compile, or load, everything that is measured here."""
+    X, y = regression_data(50, 3)
+    for min_samples_split in (2, 10):
+        forest = MondrianForestRegressor(min_samples_split=min_samples_split, random_state=0)
+        forest.fit(X, y).partial_fit(X, y).predict(X, return_std=True)
+    _extra_trees().fit(X, y).predict(X)
+
+
+def partial_fit(
+    n: int, d: int, step: int, peer: OnelearnPeer | None, *, at_least: float, repeats: int = 5
+) -> list[Row]:
+    """Measure ``partial_fit`` of a new forest of 10 trees.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of points and features.
+    step : int
+        Points per call: `n` for one batch, 1 for one point after the other.
+    peer : OnelearnPeer or None
+        onelearn, if it is there.
+    at_least : float
+        How many times as fast as onelearn we want to be.
+    repeats : int, default=5
+        Runs of each, the best of which counts.
+
+    Returns
+    -------
+    list of Row
+        Beside onelearn and, for a batch whose figure is known, beside scikit-garden.
+    """
+    X, y = regression_data(n, d)
+    programs: list[Callable[[], Cost]] = [partial(_learn, X, y, step)]
+    if peer is not None:
+        programs.append(partial(peer.learn, peer.store(X, y), step))
+    costs = in_turns(programs, repeats)
+    how = "one batch" if step >= n else "one by one" if step == 1 else f"{step} at a time"
+    name = f"partial_fit {n:,} x {d}, {how}"
+    row = _best_row(name, costs[0], "onelearn", costs[1] if peer else None, at_least)
+    published = SCIKIT_GARDEN.get(d) if step >= n else None
+    if published is None:
+        return [row]
+    rates = {f"{name}, published": published}
+    if row.peer is not None:
+        # The same peer on both machines tells how this one compares.
+        scale = (n / row.peer) / ONELEARN[d]
+        rates[f"{name}, published, scaled by onelearn"] = published * scale
+    references = [
+        replace(
+            row,
+            name=reference,
+            peer_name="scikit-garden",
+            peer=n / rate,
+            peer_wall=None,
+            limit=Limit("ratio", 1.0),
+            details={"points_per_second": rate},
+        )
+        for reference, rate in rates.items()
+    ]
+    return [row, *references]
+
+
+def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
+    """Measure `fit` and `predict` with standard deviations beside ExtraTrees' fit and predict.
+
+    Parameters
+    ----------
+    n, d : int
+        Number of points, to learn and to predict, and of features.
+    repeats : int, default=5
+        Runs of each, the best of which counts.
+    """
+    X, y = regression_data(n, d)
+    tests, _ = regression_data(n, d, seed=1)
+    ours = MondrianForestRegressor(min_samples_split=10, random_state=0)
+    theirs = _extra_trees()
+    fits = in_turns(
+        [lambda: timed(lambda: ours.fit(X, y)), lambda: timed(lambda: theirs.fit(X, y))], repeats
+    )
+    predictions = in_turns(
+        [
+            lambda: timed(lambda: ours.predict(tests, return_std=True)),
+            lambda: timed(lambda: theirs.predict(tests)),
+            lambda: timed(lambda: ours.predict(tests)),
+        ],
+        repeats,
+    )
+    size = f"{n:,} x {d}"
+    return [
+        _best_row(f"fit {size}, min_samples_split=10", fits[0], "ExtraTrees", fits[1], 1.0),
+        _best_row(
+            f"predict {size}, mean and std", predictions[0], "ExtraTrees", predictions[1], 0.5
+        ),
+        _best_row(f"predict {size}, mean", predictions[2], "ExtraTrees", predictions[1], None),
+    ]
+
+
+def _best_row(
+    name: str,
+    ours: Sequence[Cost],
+    peer_name: str,
+    peer: Sequence[Cost] | None,
+    at_least: float | None,
+) -> Row:
+    """Return the row of the best times, with the medians among the details."""
+    details: dict[str, object] = {"ours_median": typical(ours)._asdict(), "repeats": len(ours)}
+    if peer is not None:
+        details["peer_median"] = typical(peer)._asdict()
+    limit = None if at_least is None else Limit("ratio", at_least)
+    fastest = None if peer is None else best(peer)
+    return time_row(name, best(ours), peer_name, fastest, limit=limit, details=details)
+
+
+def _learn(X: FloatArray, y: FloatArray, step: int) -> Cost:
+    forest = MondrianForestRegressor(random_state=0)
+
+    def learn() -> None:
+        for start in range(0, len(y), step):
+            forest.partial_fit(X[start : start + step], y[start : start + step])
+
+    return timed(learn)
+
+
+def _extra_trees() -> ExtraTreesRegressor:
+    return ExtraTreesRegressor(10, min_samples_leaf=5, n_jobs=1, random_state=0)

@@ -1,0 +1,48 @@
+"""Make the environment in which onelearn 0.3.0 still runs.
+
+``python -m mondrian_bo.benchmarks.speed.make_onelearn_environment DIR`` makes a virtual environment
+with this interpreter, which must be Python 3.11 or older for numba 0.58, and prints what to pass
+to the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["REQUIREMENTS", "main"]
+
+REQUIREMENTS = ("numba==0.58.*", "numpy==1.26.*", "scikit-learn==1.3.*", "scipy", "tqdm")
+ONELEARN = "onelearn==0.3.0"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the environment.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+    """
+    parser = argparse.ArgumentParser(description="Make an environment that has onelearn 0.3.0.")
+    parser.add_argument("directory", type=Path, help="where to make it, e.g. .venv-onelearn")
+    directory: Path = parser.parse_args(argv).directory
+    if sys.version_info >= (3, 12):
+        parser.error("numba 0.58 needs Python 3.11 or older: run this with such an interpreter")
+    venv.create(directory, with_pip=True)
+    python = directory / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    pip = [str(python), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, *REQUIREMENTS], check=True)
+    # Its own requirements cannot be met together.
+    subprocess.run([*pip, "--no-deps", ONELEARN], check=True)
+    print(f"--onelearn-python {python}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

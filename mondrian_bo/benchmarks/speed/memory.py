@@ -1,0 +1,117 @@
+"""What a forest keeps in memory, by its arrays, by Python's account and by the system's."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import tracemalloc
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from mondrian_bo.benchmarks.speed.data import regression_data
+from mondrian_bo.benchmarks.speed.rows import Limit, Row
+from mondrian_bo.surrogates import MondrianForestRegressor
+
+__all__ = ["Memory", "array_bytes", "limit_per_point", "measure_memory", "memory_row"]
+
+
+class Memory(NamedTuple):
+    """Bytes that a forest takes.
+
+    Attributes
+    ----------
+    arrays : int
+        Sum over its arrays, with their unused room.
+    traced, traced_peak : int
+        Growth of what Python has allocated while it was learning, at the end and at most.
+    resident : int or None
+        Growth of the memory of the process; None where the system does not tell.
+    """
+
+    arrays: int
+    traced: int
+    traced_peak: int
+    resident: int | None
+
+
+def limit_per_point(d: int) -> int:
+    """Return the bytes per point that a forest of 10 trees may take."""
+    return 200 * (2 * d + 16)
+
+
+def memory_row(n: int, d: int, step: int) -> Row:
+    """Measure a forest of 10 trees in a process of its own, against the limit.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of points and features.
+    step : int
+        Points per call of ``partial_fit``.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        memory = pool.submit(measure_memory, n, d, step).result()
+    how = "one batch" if step >= n else f"{step} at a time"
+    details: dict[str, object] = {
+        f"{name}_per_point": None if value is None else value / n
+        for name, value in memory._asdict().items()
+    }
+    return Row(
+        f"memory, {n:,} x {d}, {how}",
+        "B/point",
+        memory.arrays / n,
+        limit=Limit("ours", limit_per_point(d)),
+        details=details,
+    )
+
+
+def measure_memory(n: int, d: int, step: int) -> Memory:
+    """Learn `n` points in steps, twice, and return what the forest takes.
+
+    Call it in a new process: memory that was used before and is free hides growth from the system.
+    """
+    X, y = regression_data(n, d)
+
+    def learn() -> MondrianForestRegressor:
+        forest = MondrianForestRegressor(random_state=0)
+        for start in range(0, n, step):
+            forest.partial_fit(X[start : start + step], y[start : start + step])
+        return forest
+
+    # Code that is compiled or loaded is no part of the forest.
+    MondrianForestRegressor(random_state=0).fit(X[:20], y[:20]).partial_fit(X[:20], y[:20])
+    gc.collect()
+    before = _resident()
+    forest = learn()
+    gc.collect()
+    after = _resident()
+    arrays = array_bytes(forest)
+    del forest
+    gc.collect()
+    tracemalloc.start()
+    forest = learn()
+    gc.collect()
+    traced, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del forest
+    resident = None if before is None or after is None else after - before
+    return Memory(arrays, traced, peak, resident)
+
+
+def array_bytes(forest: MondrianForestRegressor) -> int:
+    """Return the bytes of a forest's arrays, with their unused room."""
+    inner = forest.model_.forest
+    fields = (*inner.trees, *inner.values, inner.points, inner.targets)
+    owners = {id(owner): owner for owner in (f if f.base is None else f.base for f in fields)}
+    return sum(int(owner.nbytes) for owner in owners.values())
+
+
+def _resident() -> int | None:
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

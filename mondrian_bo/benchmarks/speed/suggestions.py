@@ -1,0 +1,142 @@
+"""What a suggestion costs, ask and tell, in an Optuna study in memory."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution
+
+from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed, typical
+from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
+from mondrian_bo.integrations.optuna import MondrianSampler
+
+__all__ = ["ask_and_tell", "whole_study"]
+
+_SAMPLERS: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
+    "ours": lambda: MondrianSampler(seed=0),
+    "TPE": lambda: optuna.samplers.TPESampler(seed=0),
+    "Random": lambda: optuna.samplers.RandomSampler(seed=0),
+}
+
+
+def ask_and_tell(
+    n_trials: int, n_parameters: int = 10, n_timed: int = 50, below: float | None = None
+) -> list[Row]:
+    """Measure the last trials of studies whose earlier ones are random.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials at the end.
+    n_parameters : int, default=10
+        Number of float parameters.
+    n_timed : int, default=50
+        How many trials are measured, ours and the peers' in turns; the mean counts.
+    below : float, optional
+        How many milliseconds we want it to take.
+
+    Returns
+    -------
+    list of Row
+        Beside TPE, and beside random search.
+    """
+    studies = [_study(make()) for make in _SAMPLERS.values()]
+    rng = np.random.default_rng(0)
+    points = rng.random((max(n_trials - n_timed, 2), n_parameters))
+    for study in studies:
+        _fill(study, points)
+        # Samplers read what was added when they are asked for the first time.
+        _step(study, n_parameters)
+    gc.collect()
+    costs = in_turns([_stepper(study, n_parameters) for study in studies], n_timed)
+    name = f"ask + tell, {n_parameters} floats, at {n_trials:,} trials"
+    return _rows(name, costs, below)
+
+
+def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = None) -> list[Row]:
+    """Measure whole studies, from their first trial on: the mean includes every rare expense.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials.
+    n_parameters : int, default=10
+        Number of float parameters.
+    below : float, optional
+        How many milliseconds we want a trial to take.
+    """
+    studies = [_study(make()) for make in _SAMPLERS.values()]
+    costs = in_turns([_stepper(study, n_parameters) for study in studies], n_trials)
+    name = f"ask + tell, {n_parameters} floats, mean over a study of {n_trials:,} trials"
+    return _rows(name, costs, below)[:1]
+
+
+def warm_up() -> None:
+    """Compile, or load, everything that is measured here."""
+    for make in _SAMPLERS.values():
+        study = _study(make())
+        for _ in range(25):
+            _step(study, 3)
+
+
+def _rows(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> list[Row]:
+    ours, *theirs = ([c.in_milliseconds() for c in one] for one in costs)
+    details: dict[str, object] = {
+        "ours_median": typical(ours)._asdict(),
+        "ours_largest": max(c.cpu for c in ours),
+        "trials_measured": len(ours),
+    }
+    rows: list[Row] = []
+    for peer, peer_costs in zip(list(_SAMPLERS)[1:], theirs, strict=True):
+        limit = Limit("ours", below) if below is not None and not rows else None
+        more = {**details, "peer_median": typical(peer_costs)._asdict()}
+        row = time_row(
+            name, mean(ours), peer, mean(peer_costs), unit="ms", limit=limit, details=more
+        )
+        rows.append(row)
+    return rows
+
+
+def _study(sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.create_study(sampler=sampler)
+
+
+def _names(n_parameters: int) -> list[str]:
+    return [f"x{i}" for i in range(n_parameters)]
+
+
+def _objective(point: Sequence[float]) -> float:
+    return sum((i + 1) * (x - 0.3) ** 2 for i, x in enumerate(point))
+
+
+def _fill(study: optuna.Study, points: np.ndarray) -> None:
+    names = _names(points.shape[1])
+    distributions: dict[str, BaseDistribution] = {
+        name: FloatDistribution(0.0, 1.0) for name in names
+    }
+    study.add_trials(
+        [
+            optuna.create_trial(
+                params=dict(zip(names, point, strict=True)),
+                distributions=distributions,
+                value=_objective(point),
+            )
+            for point in points.tolist()
+        ]
+    )
+
+
+def _step(study: optuna.Study, n_parameters: int) -> None:
+    trial = study.ask()
+    study.tell(trial, _objective([trial.suggest_float(n, 0.0, 1.0) for n in _names(n_parameters)]))
+
+
+def _stepper(study: optuna.Study, n_parameters: int) -> Callable[[], Cost]:
+    return lambda: timed(lambda: _step(study, n_parameters))

@@ -1,0 +1,128 @@
+"""The suite itself: all measurements with the sizes that our targets name, and the tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
+from mondrian_bo.benchmarks.text_table import to_markdown, to_text
+
+__all__ = ["measurements", "run", "write_tables"]
+
+PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
+"""Environment variable that names onelearn's interpreter where no option does."""
+
+_PACKAGES = ("mondrian-bo", "numpy", "numba", "optuna", "scikit-learn")
+
+
+def run(arguments: Namespace) -> None:
+    """Run the suite: ``mondrian-bo bench run --suite speed --out DIR``.
+
+    Writes ``speed.json``, ``speed.md`` and ``speed.txt`` and prints the last.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The parsed arguments: ``out``, and ``onelearn_python`` if there is one, an interpreter that
+        has onelearn; without it the environment variable ``MONDRIAN_BO_ONELEARN_PYTHON`` counts,
+        and without both onelearn is not measured.
+
+    Raises
+    ------
+    ValueError
+        If that interpreter cannot run onelearn.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    python = getattr(arguments, "onelearn_python", None) or os.environ.get(PYTHON_VARIABLE)
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))
+        peer = stack.enter_context(OnelearnPeer(Path(python))) if python else None
+        for name, measure in (progress := tqdm(measurements(peer), desc="speed")):
+            progress.set_postfix_str(name)
+            rows += measure()
+    write_tables(rows, arguments.out)
+    print((arguments.out / "speed.txt").read_text(encoding="utf-8"), end="")
+
+
+def measurements(peer: OnelearnPeer | None) -> list[tuple[str, Callable[[], list[Row]]]]:
+    """Return everything to measure, with names for the progress bar.
+
+    Parameters
+    ----------
+    peer : OnelearnPeer or None
+        onelearn, if it is there.
+    """
+    from mondrian_bo.benchmarks.speed import learning, memory, startup, suggestions
+
+    def prepare() -> list[Row]:
+        learning.warm_up()
+        suggestions.warm_up()
+        return []
+
+    def learn(n: int, d: int, step: int, at_least: float) -> Callable[[], list[Row]]:
+        return partial(learning.partial_fit, n, d, step, peer, at_least=at_least)
+
+    def remember(d: int, step: int) -> Callable[[], list[Row]]:
+        return lambda: [memory.memory_row(50_000, d, step)]
+
+    return [
+        ("warm-up", prepare),
+        *((f"batch, d={d}", learn(50_000, d, 50_000, 4.0)) for d in (5, 20)),
+        *((f"one by one, d={d}", learn(10_000, d, 1, 3.0)) for d in (5, 20)),
+        ("fit and predict", partial(learning.against_extra_trees, 100_000, 8)),
+        *(
+            (f"ask and tell, n={n}", partial(suggestions.ask_and_tell, n, below=below))
+            for n, below in ((100, None), (1_000, 15.0), (10_000, 25.0))
+        ),
+        ("a whole study", partial(suggestions.whole_study, 1_000, below=15.0)),
+        *(
+            (f"memory, d={d}, {step} at a time", remember(d, step))
+            for d in (5, 10, 20)
+            for step in (50_000, 100)
+        ),
+        ("start-up", startup.startup_rows),
+        ("import", lambda: [startup.import_row()]),
+    ]
+
+
+def write_tables(rows: Sequence[Row], directory: Path) -> None:
+    """Write ``speed.json``, ``speed.md`` and ``speed.txt``.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        What was measured.
+    directory : Path
+        Where to.
+    """
+    versions = _versions()
+    about = f"{platform.machine()}, {os.cpu_count()} cores; " + ", ".join(
+        f"{name} {version}" for name, version in versions.items()
+    )
+    body = [cells(row) for row in rows]
+    content = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": versions}
+    (directory / "speed.json").write_text(
+        json.dumps({**content, "rows": record(rows)}, indent=1) + "\n", encoding="utf-8"
+    )
+    for suffix, table in (("md", to_markdown(HEADER, body)), ("txt", to_text(HEADER, body))):
+        text = f"{LEGEND}\n\n{table}\n\n{about}\n"
+        (directory / f"speed.{suffix}").write_text(text, encoding="utf-8")
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

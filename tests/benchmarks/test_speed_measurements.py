@@ -1,0 +1,113 @@
+import sys
+
+import numpy as np
+import pytest
+
+from mondrian_bo.benchmarks.speed import learning, memory, suggestions
+from mondrian_bo.benchmarks.speed.data import regression_data
+from mondrian_bo.surrogates import MondrianForestRegressor
+
+
+class Peer:
+    """Learns at once, and remembers what."""
+
+    def __init__(self):
+        self.seen = []
+
+    def store(self, X, y):
+        return X, y
+
+    def learn(self, data, step):
+        self.seen.append((data[0].shape, len(data[1]), step))
+        return learning.Cost(3.0, 4.0)
+
+
+def test_data_is_the_same_for_the_same_seed():
+    X, y = regression_data(30, 2, seed=1)
+    again, labels = regression_data(30, 2, seed=1)
+    np.testing.assert_array_equal(X, again)
+    np.testing.assert_array_equal(y, labels)
+    assert X.shape == (30, 2) and X.min() >= 0.0 and X.max() < 1.0
+    assert not np.array_equal(X, regression_data(30, 2, seed=2)[0])
+
+
+def test_batch_is_compared_with_two():
+    peer = Peer()
+    rows = learning.partial_fit(60, 5, 60, peer, at_least=4.0, repeats=2)
+    assert peer.seen == [((60, 5), 60, 60)] * 2
+    assert [row.peer_name for row in rows] == ["onelearn", "scikit-garden", "scikit-garden"]
+    assert rows[0].peer == 3.0 and rows[0].peer_wall == 4.0
+    assert rows[1].peer == pytest.approx(60 / 49_000)
+    # onelearn took 3 s for what took 60 / 12300 s on the machine of the published figure.
+    assert rows[2].peer == pytest.approx(60 / 49_000 * 3.0 / (60 / 12_300))
+    assert {row.ours for row in rows} == {rows[0].ours}
+
+
+def test_batch_without_onelearn():
+    rows = learning.partial_fit(60, 5, 60, None, at_least=4.0, repeats=1)
+    assert [row.peer for row in rows] == [None, pytest.approx(60 / 49_000)]
+    assert rows[0].reached is None
+
+
+def test_one_by_one_is_compared_with_onelearn_alone():
+    peer = Peer()
+    (row,) = learning.partial_fit(12, 3, 1, peer, at_least=3.0, repeats=1)
+    assert peer.seen == [((12, 3), 12, 1)]
+    assert "12 x 3, one by one" in row.name
+
+
+def test_extra_trees():
+    fit, both, mean = learning.against_extra_trees(80, 2, repeats=1)
+    assert {fit.peer_name, both.peer_name, mean.peer_name} == {"ExtraTrees"}
+    assert both.peer == mean.peer
+    assert fit.limit.value == 1.0 and both.limit.value == 0.5 and mean.limit is None
+
+
+def test_ask_and_tell():
+    tpe, random = suggestions.ask_and_tell(14, n_parameters=2, n_timed=3, below=1e9)
+    assert (tpe.peer_name, random.peer_name) == ("TPE", "Random")
+    assert tpe.reached is True and random.limit is None
+    assert tpe.ours == random.ours
+    assert tpe.details["trials_measured"] == 3
+
+
+def test_studies_are_filled_up_to_the_number(monkeypatch):
+    studies = []
+    make = suggestions._study
+    monkeypatch.setattr(suggestions, "_study", lambda s: studies.append(make(s)) or studies[-1])
+    suggestions.ask_and_tell(14, n_parameters=2, n_timed=3)
+    # And the one trial with which samplers read the others.
+    assert [len(study.trials) for study in studies] == [15, 15, 15]
+    assert len({str([t.params for t in study.trials[:11]]) for study in studies}) == 1
+
+
+def test_whole_study():
+    (row,) = suggestions.whole_study(4, n_parameters=2)
+    assert row.peer_name == "TPE" and row.unit == "ms"
+    assert row.details["trials_measured"] == 4
+
+
+def test_all_arrays_are_counted():
+    X, y = regression_data(40, 3)
+    forest = MondrianForestRegressor(random_state=0).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    inner = forest.model_.forest
+    capacity, room = inner.trees.parent.shape[1], inner.trees.next_point.shape[1]
+    assert capacity > inner.trees.counters[:, 0].max()
+    node = 4 + 8 + 4 + 8 + 8 + 16 * 3 + 8 + 4 + 16 + 32 + 8
+    expected = 10 * (capacity * node + 4 * room + 16 + 8) + room * (8 * 3 + 8)
+    assert memory.array_bytes(forest) == expected
+
+
+@pytest.mark.parametrize("step", [2000, 100])
+def test_accounts_of_memory_agree(step):
+    measured = memory.measure_memory(2000, 4, step)
+    assert measured.arrays <= measured.traced <= measured.traced_peak
+    assert measured.traced < 1.1 * measured.arrays + 1e5
+    assert (measured.resident is None) == (not sys.platform.startswith("linux"))
+
+
+def test_memory_row_in_a_process_of_its_own():
+    row = memory.memory_row(500, 4, 500)
+    assert row.limit.value == 200 * 24
+    assert row.reached is True
+    assert row.ours == row.details["arrays_per_point"]
