@@ -39,7 +39,7 @@ wheel: $(VENV)/.stamp-lint  ## build the wheel, check it, install and import it 
 	$(BIN)/python tools/check_wheel.py
 
 clean:  ## remove what was built, caches and the demo's output (benchmark results stay)
-	rm -rf build dist *.egg-info demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .numba_cache build dist *.egg-info demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
 		| xargs -0 rm -rf
 

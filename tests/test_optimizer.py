@@ -112,6 +112,22 @@ def test_every_acquisition_concentrates(acquisition):
     assert np.median(late) < 0.5 * np.median([bowl({"x": x, "y": y}) for x, y in drawn])
 
 
+def test_thompson_sampling_draws_a_function_for_each_suggestion():
+    """In a space that is searched exhaustively only the draw can tell two suggestions apart."""
+    space = SearchSpace({"n": Int(0, 300)})
+
+    def suggested(acquisition):
+        optimizer = MondrianOptimizer(space, seed=0, acquisition=acquisition)
+        for n in range(0, 301, 20):
+            optimizer.tell({"n": n}, abs(n - 130) / 100.0)
+        return {optimizer.suggest(np.empty((0, 1)), index)["n"] for index in range(20)}
+
+    assert len(suggested("ei")) == 1
+    drawn = suggested("thompson")
+    assert len(drawn) > 5
+    assert abs(np.median(list(drawn)) - 130) < 60
+
+
 def test_pending_trials():
     optimizer = MondrianOptimizer(SQUARE, seed=0)
     run(optimizer, bowl, 15)

@@ -270,7 +270,8 @@ def extend_tree(tree, points, point, weights, min_samples_split, lifetime):  # t
                     member = tree.next_point[member]
                 sample_block(tree, points, order, node, weights, min_samples_split, lifetime)
             return node
-        rate = extent_outside(tree.box[node], weights, x)
+        box = tree.box[node]
+        rate = extent_outside(box[LOWER], box[UPPER], weights, points, point)
         if rate > 0.0:
             time = parent_time + exponential(tree.stream) / rate
             if time < tree.split_time[node]:

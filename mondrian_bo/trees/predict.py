@@ -23,9 +23,11 @@ from mondrian_bo.trees.gaussian import (
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
+    LOWER,
     NONE,
     RIGHT,
     ROOT,
+    UPPER,
     child_towards,
     extent_outside,
     is_leaf,
@@ -102,7 +104,7 @@ def _predict_tree(  # type: ignore[no-untyped-def]
     while True:
         parent = tree.parent[node]
         span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
-        box = tree.box[node]
+        lower, upper = tree.box[node, LOWER], tree.box[node, UPPER]
         kept = start
         leaf = is_leaf(tree, node)
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
@@ -126,9 +128,11 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         second = branch_variance + offset * offset
         for i in range(start, end):
             point = order[i]
-            distance = extent_outside(box, weights, points[point])
+            distance = extent_outside(lower, upper, weights, points, point)
             if distance > 0.0:
-                separated = unseparated[point] * -math.expm1(-span * distance)
+                separated = unseparated[point]
+                if span < np.inf:
+                    separated *= -math.expm1(-span * distance)
                 means[point] += separated * offset
                 variances[point] += separated * second
                 unseparated[point] -= separated
@@ -167,9 +171,9 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         middle = start
         for i in range(start, end):
             point = order[i]
-            if points[point, dimension] <= threshold:
-                order[i], order[middle] = order[middle], point
-                middle += 1
+            # Without a branch, which would be mispredicted half of the time.
+            order[i], order[middle] = order[middle], point
+            middle += points[point, dimension] <= threshold
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
         if start < middle < end:
             left_smaller = middle - start <= end - middle
@@ -297,7 +301,8 @@ def sample_function(  # type: ignore[no-untyped-def]
             mean = own_values.moments[node, MEAN]
             variance = own_values.moments[node, SQUARES] / tree.size[node]
         while True:
-            distance = extent_outside(tree.box[node], weights, x)
+            box = tree.box[node]
+            distance = extent_outside(box[LOWER], box[UPPER], weights, own, i)
             if distance > 0.0:
                 unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
                 if unseparated < threshold:

@@ -104,6 +104,13 @@ def test_perturb_starts_from_rows_of_other_ranges_and_with_gaps():
     check_rows(MIXED, perturb(MIXED, rows, 300, rng))
 
 
+def test_perturb_starts_from_the_nearest_point_of_the_space():
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    for outside, nearest in ((1.7, 1.0), (-0.6, 0.0)):
+        near = perturb(space, np.array([[outside]]), 500, np.random.default_rng(6))
+        assert np.median(np.abs(near - nearest)) < 0.1
+
+
 def test_perturb_moves_at_many_scales():
     rng = np.random.default_rng(2)
     start = np.full((1, 6), 0.5)

@@ -83,8 +83,12 @@ class DenseTree:
             variance = variance + self.spent(self.lifetime) - self.spent(time)
         return mean, variance
 
-    def components(self, x, weights, rule):
-        """Return the rows (weight, mean, variance) of Algorithm 5 at x, from the root down."""
+    def path(self, x, weights):
+        """Return the rows (weight, node, stays) of Algorithm 5 at x, from the root down.
+
+        With its weight x stays at the node (a leaf), or branches off right below it; the node is
+        NONE above the root.
+        """
         tree, rows, unseparated = self.tree, [], 1.0
         node, parent, parent_time = int(tree.counters[ROOT]), NONE, 0.0
         while True:
@@ -94,17 +98,22 @@ class DenseTree:
             eta = float(np.sum(weights * (above + below)))
             if eta > 0.0:
                 separated = 1.0 - math.exp(-delta * eta)
-                rows.append((unseparated * separated, *self.below(parent, rule)))
+                rows.append((unseparated * separated, parent, False))
                 unseparated *= 1.0 - separated
             if tree.children[node, LEFT] == NONE:
-                rows.append((unseparated, *self.at_node(node, rule)))
-                return np.array(rows)
+                return [*rows, (unseparated, node, True)]
             side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
-            node, parent, parent_time = (
-                int(tree.children[node, side]),
-                node,
-                tree.split_time[node],
-            )
+            parent, parent_time = node, tree.split_time[node]
+            node = int(tree.children[node, side])
+
+    def components(self, x, weights, rule):
+        """Return the mixture at x as rows (weight, mean, variance), from the root down."""
+        return np.array(
+            [
+                (weight, *(self.at_node(node, rule) if stays else self.below(node, rule)))
+                for weight, node, stays in self.path(x, weights)
+            ]
+        )
 
 
 def moments(rows):

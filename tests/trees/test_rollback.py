@@ -91,6 +91,35 @@ def test_paused_leaves_split_inside(min_samples_split):
     assert moved > 10
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("min_samples_split", [2, 5])
+def test_unused_room_is_restored_too(kind, min_samples_split):
+    forest = make_forest(min_samples_split=min_samples_split)
+    points, targets = make_fantasy(kind, forest)
+    for _ in range(2):
+        # The first block makes the room that it needs, the second finds it.
+        before = [field.copy() for field in (*forest.trees, *forest.values)]
+        with forest.extended(points, targets, WEIGHTS[None]):
+            pass
+    for old, new in zip(before, (*forest.trees, *forest.values), strict=True):
+        assert old.shape == new.shape
+        assert old.tobytes() == new.tobytes()
+
+
+def test_an_empty_forest_may_change_the_number_of_views():
+    # As a fantasy before the first trial: afterwards nothing of it is left.
+    rng = np.random.default_rng(1)
+    forest, twin = (grow(np.empty((1, 0, 2)), first=0, n_trees=3) for _ in range(2))
+    for n_views in (1, 3, 1):
+        with forest.extended(rng.random((n_views, 12, 2)), np.arange(12.0), WEIGHTS[None]):
+            check_forest(forest, WEIGHTS)
+    points = rng.random((3, 30, 2))
+    for model in (forest, twin):
+        model.extend(points, np.arange(30.0), WEIGHTS[None])
+    check_forest(forest, WEIGHTS)
+    assert_same_bits(snapshot(forest), snapshot(twin))
+
+
 @given(
     known=arrays(np.float64, (12, 2), elements=st.sampled_from([0.0, 0.5, 1.0])),
     fantasy=arrays(np.float64, (5, 2), elements=st.sampled_from([-1.0, 0.0, 0.5, 0.75])),

@@ -6,8 +6,8 @@ from scipy import stats
 from trees.dense import RULES, DenseTree, moments, probes
 from trees.oracles import grow
 
-from mondrian_bo.trees.predict import EMPIRICAL, REMAINING
-from mondrian_bo.trees.tree import N_NODES, ROOT, UPPER
+from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.tree import N_NODES, NONE, ROOT, UPPER
 
 MEAN_PRIOR, GAMMA_1 = 0.3, 1.4
 WEIGHTS = np.array([1.0, 2.0])
@@ -96,6 +96,28 @@ def test_joint_law_at_the_data(lifetime):
     )
     # Off the diagonal there is something to see.
     assert np.abs(expected - np.diag(spread)).max() > 10.0 * error.max()
+
+
+@pytest.mark.parametrize("rule", [REMAINING, PAPER])
+def test_joint_law_of_a_branch_and_the_data(rule):
+    # What branches off below a node shares the value of that node with the data, no more: the
+    # variance still to come is its own. Where it branches off does not depend on values.
+    forest = make_forest(6, first=18)
+    dense = DenseTree(forest, 0, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
+    data = forest.points[0]
+    beside = data + np.random.default_rng(7).normal(scale=0.15, size=data.shape)
+    n_draws = 2 * N_DRAWS
+    found = draws(forest, 0, np.concatenate([beside, data]), rule, n_draws=n_draws)
+    covariance = np.cov(found.T)
+    for i, x in enumerate(beside):
+        expected = sum(
+            weight * dense.covariance[node, dense.leaves]
+            for weight, node, _ in dense.path(x, WEIGHTS)
+            if node != NONE
+        )
+        spread = np.diag(covariance)
+        error = np.sqrt((spread[i] * spread[18:] + expected**2) / n_draws)
+        assert np.all(np.abs(covariance[i, 18:] - expected) < MOST_ERRORS * error)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -1,0 +1,15 @@
+"""Set up before anything is imported: a numba cache that knows when it is out of date."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+# Numba looks at the file of a function alone to tell whether its cached code is up to date, not at
+# those of the functions it calls. Tests must never run on such leftovers.
+_SOURCES = sorted((ROOT / "mondrian_bo" / "trees").glob("*.py"))
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:16]
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _DIGEST)
