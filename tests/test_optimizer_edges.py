@@ -259,7 +259,7 @@ def test_scale_of_the_values_does_not_matter(scale):
 def test_single_outliers_are_survived(direction, outlier):
     sign = 1.0 if direction == "minimize" else -1.0
     optimizer = MondrianOptimizer(LINE, seed=0, direction=direction)
-    values = iter([0.1, outlier] + [None] * 38)
+    values = iter([None, outlier] + [None] * 38)
 
     def objective(params):
         given = next(values)
@@ -271,8 +271,8 @@ def test_single_outliers_are_survived(direction, outlier):
     assert np.isfinite(std).all()
     assert optimizer.n_trials == 40
     if sign * outlier > 0.0:
-        # A very bad one must not blind the model.
-        assert min(abs(params["x"] - 0.3) for params in asked) < 0.02
+        # A very bad one must not blind the model. Random trials are 0.6 away in the median.
+        assert np.median([abs(params["x"] - 0.3) for params in asked[20:]]) < 0.2
     else:
         assert optimizer.best[1] == outlier
 

@@ -16,9 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.mixture import GaussianMixture
-from mondrian_bo.trees.forest import GaussianForest, Hyperparameters
-from mondrian_bo.trees.gaussian import LOCATION, LOG_DETERMINANT, PRECISION, RESIDUAL
+from mondrian_bo.trees.gaussian import (
+    LOCATION,
+    LOG_DETERMINANT,
+    PRECISION,
+    RESIDUAL,
+    Hyperparameters,
+)
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 
 FloatArray = NDArray[np.float64]

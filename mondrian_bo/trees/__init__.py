@@ -1,6 +1,6 @@
 """Mondrian trees: numba functions over NamedTuples of arrays.
 
 ``tree`` (the arrays), ``mondrian`` (Algorithms 1-4), ``gaussian`` (messages), ``predict``
-(Algorithm 5), ``journal`` (undo), ``random`` (streams), ``forest`` (the object that owns the arrays
-of many trees). Nothing is compiled at import.
+(Algorithm 5), ``journal`` (undo), ``random`` (streams). Nothing is compiled at import. The object
+that owns the arrays of a growing forest is :class:`mondrian_bo.surrogates.gaussian_forest`'s.
 """

@@ -61,6 +61,21 @@ class Gaussian(NamedTuple):
     remaining: NDArray[np.float64]
 
 
+class Hyperparameters(NamedTuple):
+    """Parameters of the hierarchical Gaussian that the messages depend on.
+
+    Attributes
+    ----------
+    gamma_2 : float
+        Speed at which the prior variance is spent along a path, per unit of split time.
+    noise : float
+        Noise variance in units of gamma_1, 1/K in Appendix B of paper 004.
+    """
+
+    gamma_2: float
+    noise: float
+
+
 def empty_gaussian(n_trees: int) -> Gaussian:
     """Return the values of trees without nodes."""
     return Gaussian(

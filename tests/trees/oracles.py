@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.trees.forest import GaussianForest, Hyperparameters
+from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.trees.gaussian import Hyperparameters
 from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT, UPPER, Tree
 
 

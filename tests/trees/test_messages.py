@@ -5,7 +5,6 @@ import pytest
 from trees.dense import DenseTree
 from trees.oracles import check_forest, grow, one_tree
 
-from mondrian_bo.trees.forest import Hyperparameters
 from mondrian_bo.trees.gaussian import (
     LOCATION,
     LOG_DETERMINANT,
@@ -13,6 +12,7 @@ from mondrian_bo.trees.gaussian import (
     PRECISION,
     RESIDUAL,
     SQUARES,
+    Hyperparameters,
     refresh_forest,
     remaining_variance,
 )

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from trees.oracles import assert_same_bits, check_forest, grow, snapshot
 
-from mondrian_bo.trees.forest import GaussianForest, Hyperparameters
-from mondrian_bo.trees.parallel import run_parallel, split_trees
+from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.parallel import run_parallel, split_trees
+from mondrian_bo.trees.gaussian import Hyperparameters
 from mondrian_bo.trees.predict import REMAINING
 
 WEIGHTS = np.array([1.0, 0.5])

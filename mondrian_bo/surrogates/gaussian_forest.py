@@ -1,6 +1,6 @@
 """A growing forest of Mondrian trees with the hierarchical Gaussian on them.
 
-:class:`GaussianForest` owns the arrays that the compiled functions of this package work on: it
+:class:`GaussianForest` owns the arrays that the compiled functions of `trees` work on: it
 makes room, keeps the points and labels, runs trees in parallel and can undo insertions. It knows
 nothing of estimators, validation or search spaces.
 """
@@ -9,15 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.surrogates.parallel import (
+    grow_chunk,
+    points_of,
+    predict_chunk,
+    rows_of,
+    run_parallel,
+    split_trees,
+)
 from mondrian_bo.trees.gaussian import (
     MEAN,
     SQUARES,
     Gaussian,
+    Hyperparameters,
     empty_gaussian,
     extend_forest,
     log_likelihood_terms,
@@ -26,9 +35,8 @@ from mondrian_bo.trees.gaussian import (
     with_gaussian_capacity,
 )
 from mondrian_bo.trees.journal import record, restore
-from mondrian_bo.trees.mondrian import room_for_insertion, sample_forest
-from mondrian_bo.trees.parallel import run_parallel, split_trees
-from mondrian_bo.trees.predict import predict_forest, sample_function, tree_components
+from mondrian_bo.trees.mondrian import room_for_insertion
+from mondrian_bo.trees.predict import sample_function, tree_components
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
     GROWTH,
@@ -43,37 +51,6 @@ from mondrian_bo.trees.tree import (
 )
 
 FloatArray = NDArray[np.float64]
-Arrays = TypeVar("Arrays", Tree, Gaussian)
-
-
-class Hyperparameters(NamedTuple):
-    """Parameters of the hierarchical Gaussian that the messages depend on.
-
-    Attributes
-    ----------
-    gamma_2 : float
-        Speed at which the prior variance is spent along a path, per unit of split time.
-    noise : float
-        Noise variance in units of gamma_1, 1/K in Appendix B of paper 004.
-    """
-
-    gamma_2: float
-    noise: float
-
-
-def _grow_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    targets: FloatArray,
-    weights: FloatArray,
-    min_samples_split: int,
-    lifetime: float,
-    hyperparameters: Hyperparameters,
-) -> tuple[Tree, Gaussian]:
-    sample_forest(forest, points, len(targets), weights, min_samples_split, lifetime)
-    refresh_forest(forest, values, targets, *hyperparameters)
-    return forest, values
 
 
 class GaussianForest:
@@ -177,9 +154,9 @@ class GaussianForest:
         settings = (targets, weights, self.min_samples_split, self.lifetime, hyperparameters)
         parts = split_trees(self.n_trees, n_jobs)
         grown = run_parallel(
-            _grow_chunk,
+            grow_chunk,
             [
-                (_rows(trees, part), _rows(values, part), _points_of(points, part), *settings)
+                (rows_of(trees, part), rows_of(values, part), points_of(points, part), *settings)
                 for part in parts
             ],
         )
@@ -265,12 +242,12 @@ class GaussianForest:
         floor = self.remaining_at_lifetime()
         settings = (weights, mean_prior, gamma_1, self.hyperparameters.noise, floor, rule)
         results = run_parallel(
-            _predict_chunk,
+            predict_chunk,
             [
                 (
-                    _rows(self._trees, part),
-                    _rows(self._values, part),
-                    _points_of(points, part),
+                    rows_of(self._trees, part),
+                    rows_of(self._values, part),
+                    points_of(points, part),
                     *settings,
                 )
                 for part in split_trees(self.n_trees, n_jobs)
@@ -396,41 +373,3 @@ class GaussianForest:
             self._points = resized(self._points, 1, capacity)
             self._targets = resized(self._targets, 0, capacity)
             self._trees = with_point_capacity(self._trees, capacity)
-
-
-def _points_of(points: FloatArray, part: slice) -> FloatArray:
-    return points[part] if len(points) > 1 else points
-
-
-def _rows(arrays: Arrays, part: slice) -> Arrays:
-    fields: Any = (field[part] for field in arrays)
-    return type(arrays)(*fields)
-
-
-def _predict_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    weights: FloatArray,
-    mean_prior: float,
-    gamma_1: float,
-    noise: float,
-    floor: float,
-    rule: int,
-) -> tuple[FloatArray, FloatArray]:
-    means = np.empty((len(forest.counters), points.shape[1]))
-    variances = np.empty_like(means)
-    predict_forest(
-        forest,
-        values,
-        points,
-        weights,
-        mean_prior,
-        gamma_1,
-        noise,
-        floor,
-        rule,
-        means,
-        variances,
-    )
-    return means, variances

@@ -1,0 +1,109 @@
+"""Trees in parallel, through joblib, so that any joblib backend (threads, Dask, Ray) just works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.trees.gaussian import Gaussian, Hyperparameters, refresh_forest
+from mondrian_bo.trees.mondrian import sample_forest
+from mondrian_bo.trees.predict import predict_forest
+from mondrian_bo.trees.tree import Tree
+
+FloatArray = NDArray[np.float64]
+Result = TypeVar("Result")
+Arrays = TypeVar("Arrays", Tree, Gaussian)
+
+
+def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
+    """Divide trees among workers.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+    n_jobs : int or None
+        Number of workers as joblib counts: None is 1 unless a ``joblib.parallel_config`` context
+        says otherwise, -1 is all cores.
+    """
+    if n_jobs == 1:
+        return [slice(0, n_trees)]
+    from joblib import effective_n_jobs
+
+    ends = np.linspace(0, n_trees, min(effective_n_jobs(n_jobs), n_trees) + 1).round().astype(int)
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def run_parallel(
+    function: Callable[..., Result], arguments: Sequence[tuple[object, ...]]
+) -> list[Result]:
+    """Call a function with each tuple of arguments, in joblib's workers if there are several."""
+    if len(arguments) == 1:
+        return [function(*arguments[0])]
+    from joblib import Parallel, delayed
+
+    # The compiled functions release the GIL, so threads are best unless the user's backend says
+    # otherwise; other processes get copies (max_nbytes) that they may write to.
+    parallel = Parallel(n_jobs=len(arguments), prefer="threads", max_nbytes=None)
+    return list(parallel(delayed(function)(*a) for a in arguments))
+
+
+def points_of(points: FloatArray, part: slice) -> FloatArray:
+    """Return what some of the trees see of points of shape (1 or T, n, d)."""
+    return points[part] if len(points) > 1 else points
+
+
+def rows_of(arrays: Arrays, part: slice) -> Arrays:
+    """Return views of some of the trees."""
+    fields: Any = (field[part] for field in arrays)
+    return type(arrays)(*fields)
+
+
+def predict_chunk(
+    forest: Tree,
+    values: Gaussian,
+    points: FloatArray,
+    weights: FloatArray,
+    mean_prior: float,
+    gamma_1: float,
+    noise: float,
+    floor: float,
+    rule: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Predict with some of the trees: one worker's part of `GaussianForest.predict`."""
+    means = np.empty((len(forest.counters), points.shape[1]))
+    variances = np.empty_like(means)
+    predict_forest(
+        forest,
+        values,
+        points,
+        weights,
+        mean_prior,
+        gamma_1,
+        noise,
+        floor,
+        rule,
+        means,
+        variances,
+    )
+    return means, variances
+
+
+def grow_chunk(
+    forest: Tree,
+    values: Gaussian,
+    points: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    min_samples_split: int,
+    lifetime: float,
+    hyperparameters: Hyperparameters,
+) -> tuple[Tree, Gaussian]:
+    """Grow some of the trees: one worker's part of `GaussianForest.build`."""
+    sample_forest(forest, points, len(targets), weights, min_samples_split, lifetime)
+    refresh_forest(forest, values, targets, *hyperparameters)
+    return forest, values
