@@ -24,6 +24,7 @@ from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
     LOWER,
+    N_NODES,
     NONE,
     RIGHT,
     ROOT,
@@ -37,6 +38,8 @@ from mondrian_bo.trees.tree import (
 
 PAPER, REMAINING, EMPIRICAL = 0, 1, 2
 """What a point that branches off is predicted with, see :func:`predict_forest`."""
+
+_SMALLEST_CHUNK = 4096
 
 _NEGLIGIBLE = 1e-13
 """A point whose probability of not having branched off yet is below this goes no deeper."""
@@ -223,21 +226,28 @@ def predict_forest(  # type: ignore[no-untyped-def]
         Results.
     """
     nothing = np.empty((0, 4))
+    n_points = points.shape[1]
     for t in range(len(forest.counters)):
-        _predict_tree(
-            tree_at(forest, t),
-            gaussian_at(values, t),
-            points[t if len(points) > 1 else 0],
-            weights,
-            mean_prior,
-            gamma_1,
-            noise,
-            floor,
-            rule,
-            means[t],
-            variances[t],
-            nothing,
-        )
+        tree = tree_at(forest, t)
+        # Of few points at a time the intermediate results stay in the processor's cache; of too few
+        # the nodes would be loaded more often than need be.
+        size = max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
+        for start in range(0, n_points, size):
+            end = min(start + size, n_points)
+            _predict_tree(
+                tree,
+                gaussian_at(values, t),
+                points[t if len(points) > 1 else 0, start:end],
+                weights,
+                mean_prior,
+                gamma_1,
+                noise,
+                floor,
+                rule,
+                means[t, start:end],
+                variances[t, start:end],
+                nothing,
+            )
 
 
 @njit(cache=True, nogil=True)

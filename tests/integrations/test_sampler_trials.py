@@ -103,6 +103,20 @@ def test_running_trials_of_other_samplers(pending):
     assert states(study)[TrialState.COMPLETE] == 12
 
 
+def test_a_trial_is_not_pending_for_itself(pending):
+    """Neither when it knows a part of its parameters and the model allows for gaps."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1.0, 1.0)
+        return x + (trial.suggest_float("y", -1.0, 1.0) if x > 0.0 else 0.0)
+
+    study = optimize(make_study(sampler()), objective, 10)
+    pending.clear()
+    study.enqueue_trial({"x": 0.5})
+    optimize(study, objective, 1)
+    assert [len(rows) for rows in pending] == [0]
+
+
 def test_two_hundred_parameters_are_published_in_a_relational_storage(tmp_path):
     def objective(trial):
         return sum(trial.suggest_float(f"parameter {i}", 0.0, 1.0) for i in range(200))
