@@ -83,6 +83,11 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         help="directory of the original svm_on_grid.csv and lda_on_grid.csv, used instead of the "
         "project's own measurements",
     )
+    run.add_argument(
+        "--onelearn-python",
+        type=Path,
+        help="interpreter of an environment with onelearn 0.3.0, a peer of the suite speed",
+    )
     run.add_argument("--out", type=Path, required=True, help="directory of the results")
     run.set_defaults(command=_bench_run)
 

@@ -116,6 +116,36 @@ def encode(space: SearchSpace, internal: Mapping[str, float]) -> NDArray[np.floa
     return row
 
 
+def complete(
+    space: SearchSpace, row: NDArray[np.float64], unasked: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """Fill gaps of an encoded trial with what was proposed for it and it did not ask for.
+
+    Its outcome is then known where the proposal was: an objective that leaves parameters out for
+    reasons that no condition explains would else be asked for the same again and again.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space of today.
+    row : float64 array of shape (d,)
+        The trial, as `encode` returns it.
+    unasked : mapping of str to float
+        Values in Optuna's internal representation.
+
+    Returns
+    -------
+    float64 array of shape (d,)
+        `row` itself if there is nothing to fill. Parameters that conditions make inactive stay NaN.
+    """
+    if not any(name in space for name in unasked):
+        return row
+    filled = np.where(np.isnan(row), encode(space, unasked), row)
+    inactive = np.isnan(space.snap(np.nan_to_num(filled)[None])[0])
+    filled[inactive & np.isnan(row)] = np.nan
+    return row if np.array_equal(filled, row, equal_nan=True) else filled
+
+
 def _unit(parameter: Parameter, value: float) -> float:
     try:
         return parameter.to_unit(value)

@@ -15,7 +15,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.acquisitions import Acquisition
-from mondrian_bo.integrations.distributions import encode, to_external, to_space
+from mondrian_bo.integrations.distributions import complete, encode, to_external, to_space
 from mondrian_bo.integrations.study_reader import StudyReader, publish, running_values
 from mondrian_bo.optimizer import MondrianOptimizer, check_settings
 
@@ -216,10 +216,14 @@ class _StudyMemory:
     def _tell(self, optimizer: MondrianOptimizer) -> None:
         new = self.reader.finished[self._n_told :]
         self._n_told += len(new)
-        for internal, value in new:
-            row = encode(optimizer.space, internal)
-            if optimizer.accepts(row):
-                optimizer.tell_rows(row[None], np.array([value]))
+        for trial in new:
+            row = encode(optimizer.space, trial.values)
+            full = complete(optimizer.space, row, trial.unasked)
+            if optimizer.accepts(full):
+                optimizer.tell_rows(full[None], np.array([trial.outcome]))
+            if full is not row and optimizer.accepts(row):
+                # Whatever else is proposed with these values, the trial would be the same.
+                optimizer.tell_rows(row[None], np.array([np.nan]))
 
 
 def _maximizes(study: optuna.Study) -> bool:

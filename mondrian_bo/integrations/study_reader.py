@@ -6,7 +6,7 @@ import bisect
 import json
 import math
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.distributions import (
@@ -30,15 +30,32 @@ _MANY_CHOICES = 16
 """Integer parameters with more values than this are not taken for the parents of others."""
 
 
+class FinishedTrial(NamedTuple):
+    """What is kept of a finished trial.
+
+    Attributes
+    ----------
+    values : dict
+        What it asked for, in Optuna's internal representation.
+    unasked : dict
+        What else was proposed for it, and it did not ask for.
+    outcome : float
+        Its value, or what stands for one; NaN if it failed.
+    """
+
+    values: dict[str, float]
+    unasked: dict[str, float]
+    outcome: float
+
+
 class StudyReader:
     """What the sampler knows of one study.
 
     Attributes
     ----------
-    finished : list of (dict, float)
-        Values in Optuna's internal representation, and the outcome, of the trials that finished,
-        in the order they were noticed; NaN is the outcome of a failed trial. Another list after
-        the study was deleted and its place in the storage taken by another.
+    finished : list of FinishedTrial
+        In the order they were noticed. Another list after the study was deleted and its place in
+        the storage taken by another.
     distributions : dict
         The latest distribution of each parameter that has more than one value.
     conditions : ConditionLearner
@@ -46,7 +63,7 @@ class StudyReader:
     """
 
     def __init__(self) -> None:
-        self.finished: list[tuple[dict[str, float], float]] = []
+        self.finished: list[FinishedTrial] = []
         self.distributions: dict[str, BaseDistribution] = {}
         self.conditions = ConditionLearner()
         self._n_seen = 0
@@ -90,7 +107,9 @@ class StudyReader:
         if outcome is None:
             return
         internal = _internal(trial)
-        self.finished.append((internal, outcome))
+        proposed = running_values(trial)
+        unasked = {name: proposed[name] for name in proposed if name not in internal}
+        self.finished.append(FinishedTrial(internal, unasked, outcome))
         if trial.state == TrialState.FAIL:
             # It may have failed before it asked for all its parameters.
             return

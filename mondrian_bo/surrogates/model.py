@@ -241,12 +241,14 @@ class ForestModel:
         """Return the ranges of the data after each new point, shape (1 or m, 2, d)."""
         if self._fixed_range:
             return self._range[None]
-        lowest = np.minimum.accumulate(points.min(axis=0), axis=0)
-        highest = np.maximum.accumulate(points.max(axis=0), axis=0)
-        ranges = np.stack(
+        lowest, highest = points.min(axis=0), points.max(axis=0)
+        if np.all(lowest >= self._range[0]) and np.all(highest <= self._range[1]):
+            return self._range[None]
+        lowest = np.minimum.accumulate(lowest, axis=0)
+        highest = np.maximum.accumulate(highest, axis=0)
+        return np.stack(
             [np.minimum(lowest, self._range[0]), np.maximum(highest, self._range[1])], axis=1
         )
-        return ranges[-1:] if np.array_equal(ranges[-1], self._range) else ranges
 
     def _rate_weights(self, ranges: FloatArray) -> FloatArray:
         extent = ranges[:, 1] - ranges[:, 0]

@@ -114,7 +114,12 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def resized(array: NDArray[Scalar], axis: int, length: int) -> NDArray[Scalar]:
-    """Return a copy whose `axis` has the given length: cut off, or padded with zeros."""
+    """Return an array whose `axis` has the given length: cut off, or padded with zeros.
+
+    It is a copy, unless the length is right already.
+    """
+    if array.shape[axis] == length:
+        return array
     shape = list(array.shape)
     shape[axis] = length
     result = np.zeros(shape, dtype=array.dtype)

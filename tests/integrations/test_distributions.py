@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mondrian_bo.integrations.distributions import encode, to_external, to_parameter, to_space
+from mondrian_bo.integrations.distributions import (
+    complete,
+    encode,
+    to_external,
+    to_parameter,
+    to_space,
+)
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 DISTRIBUTIONS = {
@@ -127,3 +133,32 @@ def test_missing_values():
     given = [space.names.index("int"), space.names.index("choice")]
     assert np.flatnonzero(~np.isnan(row)).tolist() == sorted(given)
     assert np.isnan(encode(space, {})).all()
+
+
+def test_gaps_are_filled_with_what_was_proposed():
+    distributions = {
+        "x": FloatDistribution(0.0, 2.0),
+        "y": FloatDistribution(0.0, 4.0),
+        "model": CategoricalDistribution(["a", "b"]),
+        "layers": IntDistribution(1, 4),
+    }
+    space = to_space(distributions, {"layers": Condition("model", (1,))})
+    nan = math.nan
+    given = {"x": 1.0, "model": 0.0}
+    row = encode(space, given)
+    proposed = {"y": 1.0, "x": 0.0, "layers": 2.0, "unknown": 3.0}
+    # What it asked for stays, and what its choice makes inactive.
+    filled = complete(space, row, proposed)
+    assert np.array_equal(filled, [0.5, 0.25, 0.0, nan], equal_nan=True)
+    assert np.array_equal(row, [0.5, nan, 0.0, nan], equal_nan=True)
+    active = encode(space, given | {"model": 1.0})
+    assert complete(space, active, proposed).tolist() == [0.5, 0.25, 1.0, 0.375]
+    # Values from other ranges keep their places.
+    assert complete(space, row, {"y": 6.0})[1] == 1.5
+    # With nothing to fill it is the row itself.
+    for nothing in ({}, {"unknown": 1.0}, {"x": 0.0}, {"layers": 1.0}):
+        assert complete(space, row, nothing) is row
+    # Gaps that nothing fills stay.
+    assert np.array_equal(
+        complete(space, encode(space, {}), {"x": 1.0}), [0.5, nan, nan, nan], True
+    )

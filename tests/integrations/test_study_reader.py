@@ -37,7 +37,7 @@ def add(study, value, state=TrialState.COMPLETE, x=0.5, **arguments):
 def outcomes(study):
     reader = StudyReader()
     reader.read(study)
-    return [outcome for _, outcome in reader.finished]
+    return [trial.outcome for trial in reader.finished]
 
 
 def test_reads_values_in_the_internal_representation():
@@ -45,8 +45,9 @@ def test_reads_values_in_the_internal_representation():
     reader = StudyReader()
     assert reader.read(study) == []
     trials = study.get_trials()
-    assert [outcome for _, outcome in reader.finished] == [trial.value for trial in trials]
-    for (internal, _), trial in zip(reader.finished, trials, strict=True):
+    assert [found.outcome for found in reader.finished] == [trial.value for trial in trials]
+    for (internal, unasked, _), trial in zip(reader.finished, trials, strict=True):
+        assert unasked == {}
         assert set(internal) == set(trial.params)
         assert internal["kind"] == ["a", "b", None].index(trial.params["kind"])
         assert {n: internal[n] for n in ("x", "n", "rate")} == {
@@ -134,7 +135,9 @@ def test_failed_trials_have_no_outcome_and_tell_nothing_of_the_space():
     )
     reader = StudyReader()
     reader.read(study)
-    assert reader.finished == [({"x": 0.25, "c": 1}, pytest.approx(math.nan, nan_ok=True))]
+    ((values, unasked, outcome),) = reader.finished
+    assert (values, unasked) == ({"x": 0.25, "c": 1}, {})
+    assert math.isnan(outcome)
     assert reader.distributions == {}
     # It may have stopped before it asked for `y`: that is no condition.
     both = UNIT | {"y": FloatDistribution(0.0, 1.0)}
@@ -263,6 +266,22 @@ def test_published_parameters_are_read_back(tmp_path, storage, n_parameters):
     trial.suggest_float("a parameter 0", 0.25, 0.25)
     frozen = study.get_trials(deepcopy=False)[0]
     assert running_values(frozen) == internal | {"a parameter 0": 0.25}
+
+
+def test_what_a_trial_was_proposed_and_did_not_ask_for():
+    study = make_study()
+    trial = study.ask()
+    publish(study, study.get_trials(deepcopy=False)[0], {"x": 0.25, "y": 0.75, "z": 0.5})
+    trial.suggest_float("x", 0.125, 0.125)
+    trial.suggest_float("z", 0.0, 1.0)
+    study.tell(trial, 1.0)
+    reader = StudyReader()
+    reader.read(study)
+    ((values, unasked, _),) = reader.finished
+    assert values == {"x": 0.125, "z": trial.params["z"]}
+    assert unasked == {"y": 0.75}
+    # It says nothing of what the objective asks for.
+    assert set(reader.distributions) == {"z"}
 
 
 def test_half_written_parameters_are_ignored():
