@@ -1,5 +1,7 @@
 """Predictions are Algorithm 5 over the dense posterior."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from trees.dense import RULES, DenseTree, moments, probes
@@ -139,6 +141,20 @@ def test_many_points_at_once_are_the_points_one_by_one(rule):
         assert np.array_equal(one[0][:, 0], means[:, i])
         assert np.array_equal(one[1][:, 0], variances[:, i])
         assert np.array_equal(components(forest, points[i : i + 1], rule)[0], together[i])
+
+
+@pytest.mark.parametrize("n_views", [1, 2])
+def test_more_points_than_go_down_the_tree_together(n_views):
+    rng = np.random.default_rng(14)
+    points = rng.random((n_views, 30, 2))
+    forest = grow(points, rng.normal(size=30), first=20, n_trees=2, weights=WEIGHTS)
+    queries = rng.random((n_views, 9001, 2)) * 1.2
+    for rule in RULES:
+        together = predict(forest, queries, rule)
+        ends = [0, 1, 700, 4095, 4096, 8193, 9001]
+        parts = [predict(forest, queries[:, a:b].copy(), rule) for a, b in pairwise(ends)]
+        for k in (0, 1):
+            assert np.array_equal(np.concatenate([part[k] for part in parts], axis=1), together[k])
 
 
 def test_each_tree_with_its_own_view_of_the_points():
