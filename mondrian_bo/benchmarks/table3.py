@@ -16,7 +16,7 @@ import json
 from argparse import Namespace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,7 +165,7 @@ def run(arguments: Namespace) -> None:
     print(to_text(*table))
 
 
-def _repeat(name: str, model: str, repeat: int, tables: Path | None) -> dict[str, object]:
+def _repeat(name: str, model: str, repeat: int, tables: Path | None) -> dict[str, Any]:
     pool = _pool(name, repeat // REPEATS_PER_POOL, tables)
     best = best_found(pool, model, BUDGETS[name], seed=repeat)
     return {"run": [name, model, repeat], "best": best, "oracle": float(pool.values.min())}
@@ -178,16 +178,23 @@ def _pool(name: str, seed: int, tables: Path | None) -> Pool:
     return synthetic_pool(name, POOL_SIZE, seed)
 
 
-def _summary(records: list[dict[str, object]]) -> tuple[list[str], list[list[str]]]:
-    header = ["problem", "oracle", "paper 004", *(f"ours, {m}" for m in MODELS), "optimum found"]
+def _summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    header = ["problem", "best of the pools", "paper 004"]
+    header += [f"{model}: {what}" for model in MODELS for what in ("best found", "optimum found")]
     rows = []
     for name in BUDGETS:
-        cells, found = [], []
+        own = [record for record in records if record["run"][0] == name]
+        oracle = np.mean([record["oracle"] for record in own]) if own else np.nan
+        row = [name, f"{oracle:.5g}", PUBLISHED[name]]
         for model in MODELS:
-            own = [r for r in records if r["run"][:2] == [name, model]]  # type: ignore[index]
-            best = np.array([r["best"] for r in own], dtype=np.float64)
-            oracle = np.array([r["oracle"] for r in own], dtype=np.float64)
-            cells.append(f"{best.mean():.5g} ± {best.std():.2g}")
-            found.append(f"{int(np.sum(best <= oracle))}/{len(best)}")
-        rows.append([name, f"{oracle.mean():.5g}", PUBLISHED[name], *cells, " and ".join(found)])
+            row += _cells([record for record in own if record["run"][1] == model])
+        rows.append(row)
     return header, rows
+
+
+def _cells(records: list[dict[str, Any]]) -> list[str]:
+    if not records:
+        return ["not run", ""]
+    best = np.array([record["best"] for record in records])
+    found = sum(record["best"] <= record["oracle"] for record in records)
+    return [f"{best.mean():.6g} ± {best.std():.2g}", f"{found}/{len(records)}"]
