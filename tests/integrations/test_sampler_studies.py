@@ -207,12 +207,27 @@ def test_trials_of_other_samplers(built):
     assert built[-1].n_trials == 34
     values = [trial.value for trial in study.trials]
     assert np.median(values[30:]) < 0.5 * np.median(values[:30])
+    # The seed matters to the model, not only to the trials before it.
+    other = make_study(sampler(1))
+    other.add_trials(source.trials)
+    assert parameters(optimize(other, bowl, 1))[30] != parameters(study)[30]
     # Samplers may take turns.
     study.sampler = RandomSampler(seed=1)
     optimize(study, bowl, 3)
     study.sampler = sampler()
     optimize(study, bowl, 2)
     assert built[-1].n_trials == 39
+
+
+def test_trials_of_other_samplers_with_unexplained_gaps(built):
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        return x if x > 0.5 else x + trial.suggest_float("y", 0.0, 1.0)
+
+    study = optimize(make_study(RandomSampler(seed=0)), objective, 20)
+    study.sampler = sampler()
+    optimize(study, objective, 1)
+    assert built[0].n_trials == 20
 
 
 def test_the_optimizer_is_built_anew_only_when_the_space_changes(built):

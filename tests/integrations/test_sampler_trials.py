@@ -8,7 +8,6 @@ import math
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner
 from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
@@ -342,59 +341,3 @@ def test_partial_fixed_sampler(pending):
     # The model lives in the remaining plane.
     assert pending[-1].shape == (0, 2)
     assert study.best_value < 0.5
-
-
-# Refused ------------------------------------------------------------------------------------------
-
-
-def test_multi_objective_studies_are_refused():
-    study = make_study(sampler(), directions=["minimize", "maximize"])
-    with pytest.raises(ValueError, match="MondrianSampler does not support multi-objective"):
-        study.optimize(lambda trial: (bowl(trial), 0.0), n_trials=1)
-
-
-def test_constraints_are_refused():
-    def objective(trial):
-        trial.set_constraint("c", -1.0)
-        return bowl(trial)
-
-    study = make_study(sampler())
-    with pytest.raises(ValueError, match="does not support constraints yet: trial 0"):
-        study.optimize(objective, n_trials=2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"seed": -1}, "`seed` must be a non-negative integer or None, got -1"),
-        ({"seed": 1.5}, "`seed` must be a non-negative integer or None, got 1.5"),
-        ({"seed": True}, "`seed` must be a non-negative integer or None, got True"),
-        ({"surrogate": "gp"}, "`surrogate` must be one of .*got 'gp'"),
-        ({"acquisition": "best"}, "`acquisition` must be one of .*got 'best'"),
-        ({"n_startup_trials": -1}, "`n_startup_trials` must be an integer >= 0"),
-        ({"n_estimators": 0}, "`n_estimators` must be an integer >= 1"),
-        ({"n_candidates": 0.5}, "`n_candidates` must be an integer >= 1"),
-    ],
-)
-def test_refused_settings(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MondrianSampler(**arguments)
-
-
-def test_independent_samples_depend_on_seed_number_and_name():
-    study = make_study(sampler())
-    study.add_trials(optimize(make_study(RandomSampler(seed=0)), bowl, 3).trials)
-    unit = FloatDistribution(0.0, 1.0)
-    trials = study.get_trials(deepcopy=False)
-
-    def drawn(seed, number, name):
-        return sampler(seed).sample_independent(study, trials[number], name, unit)
-
-    keys = [(seed, number, name) for seed in (0, 1) for number in (0, 1, 2) for name in "ab"]
-    values = [drawn(*key) for key in keys]
-    assert values == [drawn(*key) for key in keys]
-    assert len(set(values)) == len(keys)
-    # In any order of asking, with one sampler.
-    one = sampler(1)
-    backwards = [one.sample_independent(study, trials[k[1]], k[2], unit) for k in keys[:5:-1]]
-    assert backwards == values[:5:-1]

@@ -98,13 +98,13 @@ def test_pruned_trials_are_no_better_than_the_median(direction):
     study = make_study(direction=direction)
     sign = 1.0 if direction == "minimize" else -1.0
     add(study, sign * 7.0, TrialState.PRUNED)
-    for value in (1.0, 2.0, 3.0, 4.0, 50.0):
+    for value in (4.0, 50.0, 1.0, 3.0, 2.0):
         add(study, sign * value)
     add(study, sign * 2.0, TrialState.PRUNED)
     add(study, sign * 9.0, TrialState.PRUNED)
     add(study, None, TrialState.PRUNED, intermediate_values={0: sign * 8.0, 3: sign * 5.0})
     # Without complete ones to compare with, the value counts; later, the median at least.
-    assert outcomes(study) == [sign * v for v in (7.0, 1.0, 2.0, 3.0, 4.0, 50.0, 3.0, 9.0, 5.0)]
+    assert outcomes(study) == [sign * v for v in (7.0, 4.0, 50.0, 1.0, 3.0, 2.0, 3.0, 9.0, 5.0)]
 
 
 @pytest.mark.parametrize("intermediate", [{}, {0: math.nan}, {0: 1.0, 1: math.nan}])

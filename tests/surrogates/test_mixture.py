@@ -119,7 +119,7 @@ def test_sample(seed):
         def cdf(y, w=w, m=m, s=s):
             return stats.norm.cdf((y[:, None] - m) / s) @ w
 
-        # The smallest of 27 p-values is 0.02.
+        # The smallest of 27 p-values is 0.1.
         assert stats.kstest(draws[i], cdf).pvalue > 1e-4
     # Points are drawn independently of each other.
     correlation = np.corrcoef(draws) - np.eye(9)

@@ -14,7 +14,7 @@ from mondrian_bo.trees.random import (
 )
 
 MASK = 2**64 - 1
-SIGNIFICANCE = 1e-4  # the smallest of 40 p-values is 0.01
+SIGNIFICANCE = 1e-4  # the smallest of 30 p-values is 0.01
 SEEDS = [0, 1, 2**40]
 
 

@@ -12,8 +12,8 @@ from mondrian_bo.trees.tree import N_NODES, NONE, ROOT, UPPER
 MEAN_PRIOR, GAMMA_1 = 0.3, 1.4
 WEIGHTS = np.array([1.0, 2.0])
 N_DRAWS = 4000
-# Bound on the deviation of a sample moment in standard errors. The largest is 4.2 below, among
-# 2500 moments.
+# Bound on the deviation of a sample moment in standard errors. The largest below is 3.4, among
+# 1500.
 MOST_ERRORS = 5.0
 
 
@@ -75,7 +75,7 @@ def test_law_at_one_point(rule, min_samples_split, lifetime):
             def cdf(y, weight=weight, centre=centre, scale=scale):
                 return stats.norm.cdf((y[:, None] - centre) / scale) @ weight
 
-            # The smallest p-value of 200 is 0.004.
+            # The smallest p-value of 250 is 0.02.
             assert stats.kstest(found[:, i], cdf).pvalue > 1e-5
 
 
@@ -172,5 +172,5 @@ def test_distance_of_the_last_branch_off():
         # It may pass the nodes of one path only.
         assert len(changes) <= 18
         found.append(distances[changes[-1] + 1])
-    # p = 0.3; rounding up to the grid moves the distribution function by 0.01.
+    # p = 0.13; rounding up to the grid moves the distribution function by 0.01.
     assert stats.kstest(np.array(found), "expon", args=(0.0, 1.0 / rate)).pvalue > 1e-4
