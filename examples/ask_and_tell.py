@@ -15,8 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
-from mondrian_bo.search_space import Condition
+from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
 
 SPACE = SearchSpace(
     {

@@ -14,10 +14,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna import MondrianSampler
     from mondrian_bo.optimizer import MondrianOptimizer
-    from mondrian_bo.search_space import Categorical, Float, Int, SearchSpace
+    from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 __all__ = [
     "Categorical",
+    "Condition",
     "Float",
     "Int",
     "MondrianOptimizer",
@@ -28,6 +29,7 @@ __all__ = [
 
 _HOMES = {
     "Categorical": "mondrian_bo.search_space",
+    "Condition": "mondrian_bo.search_space",
     "Float": "mondrian_bo.search_space",
     "Int": "mondrian_bo.search_space",
     "MondrianOptimizer": "mondrian_bo.optimizer",
