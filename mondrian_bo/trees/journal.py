@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.trees.gaussian import Gaussian
-from mondrian_bo.trees.tree import NODE_FIELDS, Tree, touched_by, tree_at
+from mondrian_bo.trees.tree import NODE_FIELDS, Tree, touched_by
 
 
 class Entry(NamedTuple):
@@ -68,7 +68,7 @@ def record(
     nodes = np.empty(256, dtype=np.int64)
     chain = np.empty(room, dtype=np.int64)
     for t in range(len(trees.counters)):
-        tree = tree_at(trees, t)
+        tree = Tree(*(field[t] for field in trees))
         x = point[t if len(point) > 1 else 0]
         n_nodes, n_links = touched_by(tree, x, room, room, nodes, chain)
         if n_nodes > len(nodes):
