@@ -86,7 +86,7 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
     run.add_argument(
         "--onelearn-python",
         type=Path,
-        help="interpreter of an environment with onelearn 0.3.0, a peer of the suite speed",
+        help="interpreter of an environment with onelearn 0.3.0, for the suites speed and streams",
     )
     run.add_argument("--out", type=Path, required=True, help="directory of the results")
     run.set_defaults(command=_bench_run)

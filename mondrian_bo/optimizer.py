@@ -21,7 +21,7 @@ from mondrian_bo.acquisitions import (
 from mondrian_bo.acquisitions.maximize import maximize, spread
 from mondrian_bo.objective_model import ObjectiveModel
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
+from mondrian_bo.surrogates.registry import SURROGATES
 
 FloatArray = NDArray[np.float64]
 Params = dict[str, object]
@@ -33,8 +33,6 @@ AUTO: tuple[Acquisition, ...] = (
 )
 """What ``acquisition="auto"`` draws from: one rule alone keeps polishing one basin."""
 
-SURROGATES = ("forest",)
-
 
 class MondrianOptimizer:
     """Sequential optimisation of an expensive function with a Mondrian forest.
@@ -45,9 +43,9 @@ class MondrianOptimizer:
         Where to search.
     direction : {"minimize", "maximize"}, default="minimize"
         What is wanted of the values.
-    surrogate : {"forest"}, default="forest"
+    surrogate : {"forest", "amf"}, default="forest"
         The model: "forest" is a Mondrian forest whose nodes predict with the empirical moments of
-        their values (paper 004, section 5.3).
+        their values (paper 004, section 5.3), "amf" an aggregated Mondrian forest (paper 003).
     acquisition : str or Acquisition, default="auto"
         How to choose the next trial: "auto" (one of several rules, drawn for each trial), "ucb",
         "ei", "log_ei", "pi", "thompson", or an instance of one.
@@ -113,7 +111,9 @@ class MondrianOptimizer:
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
         may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
         self._model = ObjectiveModel(
-            ForestSurrogate(space.n_choices, may_be_absent, model_seed, n_estimators=n_estimators),
+            SURROGATES[surrogate](
+                space.n_choices, may_be_absent, model_seed, n_estimators=n_estimators
+            ),
             space.n_dimensions,
         )
         self._n_asked = 0

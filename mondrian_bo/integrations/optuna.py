@@ -34,7 +34,7 @@ class MondrianSampler(BaseSampler):
         system.
     n_startup_trials : int, default=10
         So many first trials are quasi-random.
-    surrogate : {"forest"}, default="forest"
+    surrogate : {"forest", "amf"}, default="forest"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
     acquisition : str or Acquisition, default="auto"
         How to choose the next trial: "auto", "ucb", "ei", "log_ei", "pi", "thompson" or an instance

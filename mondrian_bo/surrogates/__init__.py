@@ -9,16 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mondrian_bo.surrogates.amf_classifier import AMFClassifier
+    from mondrian_bo.surrogates.amf_regressor import AMFRegressor
+    from mondrian_bo.surrogates.classifier import MondrianForestClassifier
+    from mondrian_bo.surrogates.dummy import OnlineDummyClassifier, OnlineDummyRegressor
     from mondrian_bo.surrogates.forest import MondrianForestRegressor
 
-__all__ = ["MondrianForestRegressor"]
+__all__ = [
+    "AMFClassifier",
+    "AMFRegressor",
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "OnlineDummyClassifier",
+    "OnlineDummyRegressor",
+]
 
-_HOMES = {"MondrianForestRegressor": "mondrian_bo.surrogates.forest"}
+_HOMES = {
+    "AMFClassifier": "amf_classifier",
+    "AMFRegressor": "amf_regressor",
+    "MondrianForestClassifier": "classifier",
+    "MondrianForestRegressor": "forest",
+    "OnlineDummyClassifier": "dummy",
+    "OnlineDummyRegressor": "dummy",
+}
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -37,6 +37,17 @@ class TreeEncoding:
             self._places[j] = orders / max(k - 1, 1)
         self._absent = rng.random((n_trees, 1, len(n_choices)))
 
+    @classmethod
+    def if_needed(
+        cls,
+        n_choices: NDArray[np.int64],
+        may_be_absent: bool,
+        n_trees: int,
+        rng: np.random.Generator,
+    ) -> TreeEncoding | None:
+        """Return an encoding, or None for a space that all trees may see alike."""
+        return cls(n_choices, n_trees, rng) if may_be_absent or n_choices.any() else None
+
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the points each tree sees, shape (T, m, d)."""
         points = np.repeat(rows[None], self._n_trees, axis=0)

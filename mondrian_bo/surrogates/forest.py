@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -15,20 +14,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import ForestModel, log_mean_exp
+from mondrian_bo.surrogates.paths import node_indicator
+from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.validation import (
     check_bounds,
     check_feature_weights,
     check_labelled_samples,
     check_samples,
+    is_empty_batch,
     own_copy,
+    unchanged_by_failure,
 )
-from mondrian_bo.trees.tree import NONE
 
 FloatArray = NDArray[np.float64]
 
 
-class MondrianForestRegressor(RegressorMixin, BaseEstimator):
+class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseEstimator):
     """Mondrian forest for regression, online, with a predictive distribution.
 
     Trees are sampled without looking at the labels (paper 004, Algorithms 1 to 4); the labels
@@ -60,6 +63,10 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
+    feature_relevance : bool, default=False
+        Whether to learn which features deserve cuts, from how much cuts have told about the labels,
+        and to draw new cuts accordingly: for data with irrelevant features. `fit` then grows the
+        trees twice. Trees that look at labels are not the paper's.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -111,6 +118,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         "branch_off": [StrOptions({"remaining", "paper"})],
         "bounds": ["array-like", None],
         "feature_weights": ["array-like", None],
+        "feature_relevance": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -128,6 +136,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         branch_off: Literal["remaining", "paper"] = "remaining",
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
+        feature_relevance: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -138,6 +147,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         self.branch_off = branch_off
         self.bounds = bounds
         self.feature_weights = feature_weights
+        self.feature_relevance = feature_relevance
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -161,17 +171,9 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             If a parameter, X or y is not as described.
         """
         self._validate_params()
-        before = dict(vars(self))
-        try:
+        with unchanged_by_failure(self):
             data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
             model = self._new_model(data.shape[1])
-        except (TypeError, ValueError):
-            # What was learnt stays usable, with the number of features that belongs to it.
-            for name in set(vars(self)) - set(before):
-                delattr(self, name)
-            for name, attribute in before.items():
-                setattr(self, name, attribute)
-            raise
         model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
         self.model_ = model
         return self
@@ -184,7 +186,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs.
+            Finite inputs. Without rows nothing changes, once something has been learnt.
         y : array-like of shape (n_samples,)
             Finite labels.
 
@@ -199,6 +201,8 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)
+        if is_empty_batch(self, X, y):
+            return self
         data, labels = check_labelled_samples(self, X, y)
         self.model_.learn(data[None], labels, self.n_jobs)
         return self
@@ -233,66 +237,6 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         if not return_std:
             return mean
         return mean, np.sqrt(variances.mean(axis=0) + means.var(axis=0))
-
-    def predict_quantiles(
-        self, X: ArrayLike, quantiles: Sequence[float] = (0.05, 0.5, 0.95)
-    ) -> FloatArray:
-        """Return quantiles of the full predictive mixture over trees and nodes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        quantiles : sequence of float, default=(0.05, 0.5, 0.95)
-            Levels in (0, 1).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, len(quantiles))
-            Quantiles of the labels.
-
-        Raises
-        ------
-        ValueError
-            If a level is not in (0, 1).
-        """
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
-            raise ValueError(f"quantiles must be numbers in (0, 1), got {quantiles!r}")
-        points = self._points(X)
-        mixture = self.model_.mixture(points)
-        return np.stack([mixture.quantile(float(level)) for level in levels], axis=1)
-
-    def logpdf(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Return the log predictive density of labels under the full mixture (equation 5).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            One label for each.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Natural logarithms of densities; minus their mean is the paper's NLPD.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of inputs and labels differ, or a label is not finite.
-        """
-        points = self._points(X)
-        labels = np.asarray(y, dtype=np.float64)
-        if labels.shape != points.shape[1:2]:
-            raise ValueError(
-                f"y must have shape ({points.shape[1]},), one label per row of X; "
-                f"got shape {labels.shape}"
-            )
-        if not np.all(np.isfinite(labels)):
-            raise ValueError("y contains NaN or infinity")
-        return self.model_.mixture(points).logpdf(labels)
 
     def sample_y(
         self,
@@ -348,19 +292,7 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
         """
         leaves = self.apply(X)
-        trees = self.model_.forest.trees
-        offsets = np.concatenate([[0], np.cumsum(trees.counters[:, 0])])
-        rows, columns = [], []
-        for t in range(leaves.shape[1]):
-            row, node = np.arange(len(leaves)), leaves[:, t]
-            while len(node) > 0:
-                rows.append(row)
-                columns.append(node + offsets[t])
-                node = trees.parent[t][node].astype(np.int64)
-                row, node = row[node != NONE], node[node != NONE]
-        where = np.concatenate(rows), np.concatenate(columns)
-        ones = np.ones(len(where[0]), dtype=np.int64)
-        return csr_matrix((ones, where), shape=(len(leaves), offsets[-1])), offsets
+        return node_indicator(self.model_.forest.trees, leaves)
 
     def log_marginal_likelihood(self) -> float:
         """Return the log evidence of the learnt labels: the log of its mean over trees.
@@ -370,6 +302,10 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         return log_mean_exp(self.model_.log_marginal_likelihood())
+
+    def _mixture(self, X: ArrayLike) -> GaussianMixture:
+        points = self._points(X)
+        return self.model_.mixture(points)
 
     def _points(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "model_")
@@ -387,4 +323,5 @@ class MondrianForestRegressor(RegressorMixin, BaseEstimator):
             branch_off=self.branch_off,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),
+            feature_relevance=bool(self.feature_relevance),
         )

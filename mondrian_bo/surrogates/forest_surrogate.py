@@ -51,10 +51,9 @@ class ForestSurrogate:
             branch_off=branch_off,
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
         )
-        self._encoding: TreeEncoding | None = None
-        if may_be_absent or n_choices.any():
-            rng = np.random.default_rng(place_seed)
-            self._encoding = TreeEncoding(n_choices, n_estimators, rng)
+        self._encoding = TreeEncoding.if_needed(
+            n_choices, may_be_absent, n_estimators, np.random.default_rng(place_seed)
+        )
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows, O(T d log n) each."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,11 +19,14 @@ from scipy.special import logsumexp
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.mixture import GaussianMixture
+from mondrian_bo.surrogates.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.scales import Scales
 from mondrian_bo.trees.gaussian import (
     LOCATION,
     LOG_DETERMINANT,
     PRECISION,
     RESIDUAL,
+    SQUARES,
     Hyperparameters,
 )
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
@@ -32,7 +36,6 @@ Posterior = Literal["exact", "empirical"]
 BranchOff = Literal["remaining", "paper"]
 
 _SMALLEST_RELATIVE_STD = 1e-9
-_SMALLEST_EXTENT = np.finfo(np.float64).tiny
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:
@@ -74,6 +77,9 @@ class ForestModel:
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
         Further weights of the dimensions' split rates.
+    feature_relevance : bool, default=False
+        Whether to learn further weights, see :mod:`mondrian_bo.surrogates.relevance`: for new cuts
+        whenever the number of points has doubled, and for all cuts of a first batch.
     """
 
     def __init__(
@@ -88,25 +94,23 @@ class ForestModel:
         branch_off: BranchOff = "remaining",
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
+        feature_relevance: bool = False,
     ) -> None:
-        self.forest = GaussianForest(
+        trees, self._other_trees = seed, seed.spawn(1)[0] if feature_relevance else None
+        self._new_forest = partial(
+            GaussianForest,
             n_trees,
             n_dimensions,
-            seed,
             min_samples_split=min_samples_split,
             lifetime=lifetime,
         )
+        self.forest = self._new_forest(trees)
         if posterior == "empirical":
             self._rule = EMPIRICAL
         else:
             self._rule = REMAINING if branch_off == "remaining" else PAPER
-        self._feature_weights = (
-            np.ones(n_dimensions) if feature_weights is None else feature_weights
-        )
-        self._fixed_range = bounds is not None
-        self._range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
-        if bounds is not None:
-            self._range[0], self._range[1] = bounds
+        self.scales = Scales(n_dimensions, bounds, feature_weights)
+        self._own_weights = self.scales.feature_weights
         self._refreshed_at = 0
 
     @property
@@ -117,7 +121,7 @@ class ForestModel:
     @property
     def weights(self) -> FloatArray:
         """Rate weights of the dimensions, shape (d,): feature weights over ranges."""
-        return np.asarray(self._rate_weights(self._range[None])[0])
+        return self.scales.rates
 
     @property
     def mean_prior(self) -> float:
@@ -144,11 +148,15 @@ class ForestModel:
         """
         if len(targets) == 0:
             return
-        ranges = self._ranges_after(points)
         if self.n_points == 0:
-            self._range = ranges[-1]
-            self.forest.build(points, targets, self.weights, self._heuristic(len(targets)), n_jobs)
-            self._refreshed_at = len(targets)
+            self.scales.follow(points)
+            n_points = len(targets)
+            self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            if self._other_trees is not None and n_points >= RELEVANCE_START:
+                self._weigh_features()
+                self.forest = self._new_forest(self._other_trees)
+                self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            self._refreshed_at = n_points
             return
         start = 0
         while start < len(targets):
@@ -156,13 +164,13 @@ class ForestModel:
             # does not depend on how a stream is divided into batches.
             room = 2 * self._refreshed_at - self.n_points
             end = min(len(targets), start + room)
-            part = ranges[:1] if len(ranges) == 1 else ranges[start:end]
-            weights = self._rate_weights(part)
-            self.forest.extend(points[:, start:end], targets[start:end], weights)
-            self._range = part[-1]
+            part = points[:, start:end]
+            self.forest.extend(part, targets[start:end], self.scales.follow(part))
             if self.n_points == 2 * self._refreshed_at:
                 self.forest.set_hyperparameters(self._heuristic(self.n_points))
                 self._refreshed_at = self.n_points
+                if self._other_trees is not None and self.n_points >= RELEVANCE_START:
+                    self._weigh_features()
             start = end
 
     def set_targets(self, targets: FloatArray) -> None:
@@ -223,6 +231,11 @@ class ForestModel:
         with self.forest.extended(points, targets, self.weights[None]):
             yield
 
+    def _weigh_features(self) -> None:
+        trees, squares = self.forest.trees, self.forest.values.moments[:, :, SQUARES]
+        chance = squares / np.maximum(trees.size - 1, 1)
+        self.scales.feature_weights = self._own_weights * learnt_weights(trees, squares, chance)
+
     def _settings(self) -> tuple[FloatArray, float, float, int]:
         return self.weights, self.mean_prior, self.gamma_1, self._rule
 
@@ -233,28 +246,7 @@ class ForestModel:
         return std if std > 4.0 * np.finfo(np.float64).eps * abs(mean) else abs(mean) or 1.0
 
     def _heuristic(self, n_points: int) -> Hyperparameters:
-        varies = self._range[1] - self._range[0] > _SMALLEST_EXTENT
-        extent = float(np.sum(self._feature_weights[varies]))
-        return appendix_b(n_points, extent)
-
-    def _ranges_after(self, points: FloatArray) -> FloatArray:
-        """Return the ranges of the data after each new point, shape (1 or m, 2, d)."""
-        if self._fixed_range:
-            return self._range[None]
-        lowest, highest = points.min(axis=0), points.max(axis=0)
-        if np.all(lowest >= self._range[0]) and np.all(highest <= self._range[1]):
-            return self._range[None]
-        lowest = np.minimum.accumulate(lowest, axis=0)
-        highest = np.maximum.accumulate(highest, axis=0)
-        return np.stack(
-            [np.minimum(lowest, self._range[0]), np.maximum(highest, self._range[1])], axis=1
-        )
-
-    def _rate_weights(self, ranges: FloatArray) -> FloatArray:
-        extent = ranges[:, 1] - ranges[:, 0]
-        # A constant dimension keeps its unit, as in scikit-learn's MinMaxScaler, and so does one
-        # with an extent whose inverse overflows.
-        return np.asarray(self._feature_weights / np.where(extent > _SMALLEST_EXTENT, extent, 1.0))
+        return appendix_b(n_points, self.scales.total_weight)
 
 
 def log_mean_exp(values: FloatArray) -> float:

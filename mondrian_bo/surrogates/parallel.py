@@ -16,7 +16,7 @@ from mondrian_bo.trees.tree import Tree
 
 FloatArray = NDArray[np.float64]
 Result = TypeVar("Result")
-Arrays = TypeVar("Arrays", Tree, Gaussian)
+Arrays = TypeVar("Arrays", bound=tuple[NDArray[Any], ...])
 
 
 def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
@@ -63,6 +63,48 @@ def rows_of(arrays: Arrays, part: slice) -> Arrays:
     return type(arrays)(*fields)
 
 
+def run_on_trees(
+    function: Callable[..., tuple[Any, ...]],
+    state: Sequence[Any],
+    points: NDArray[Any],
+    settings: Sequence[object],
+    n_jobs: int | None,
+) -> None:
+    """Let workers change the arrays of some trees each.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(*state, points, *settings)``, with the state and points of some of the trees. It
+        writes to the arrays of the state and returns it.
+    state : sequence of NamedTuples of arrays
+        With a leading axis of length T.
+    points : array of shape (1 or T, n, d)
+        The points, as all trees or as each sees them.
+    settings : sequence
+        Further arguments, the same for all workers.
+    n_jobs : int or None
+        Number of workers, as joblib counts.
+    """
+    parts = split_trees(len(state[0][0]), n_jobs)
+    if len(parts) == 1:
+        function(*state, points, *settings)
+        return
+    results = run_parallel(
+        function,
+        [
+            (*(rows_of(arrays, part) for arrays in state), points_of(points, part), *settings)
+            for part in parts
+        ],
+    )
+    for part, result in zip(parts, results, strict=True):
+        for arrays, changed in zip(state, result, strict=True):
+            for field, content in zip(arrays, changed, strict=True):
+                # Only workers that do not share our memory return other arrays than ours.
+                if not np.shares_memory(field[part], content):
+                    field[part] = content
+
+
 def predict_chunk(
     forest: Tree,
     values: Gaussian,
@@ -104,6 +146,7 @@ def grow_chunk(
     hyperparameters: Hyperparameters,
 ) -> tuple[Tree, Gaussian]:
     """Grow some of the trees: one worker's part of `GaussianForest.build`."""
-    sample_forest(forest, points, len(targets), weights, min_samples_split, lifetime)
+    no_classes = np.empty(0, dtype=np.int32)
+    sample_forest(forest, points, len(targets), weights, min_samples_split, no_classes, lifetime)
     refresh_forest(forest, values, targets, *hyperparameters)
     return forest, values

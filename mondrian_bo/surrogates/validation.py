@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -10,11 +12,17 @@ from sklearn.utils.validation import validate_data
 
 FloatArray = NDArray[np.float64]
 
+_LARGEST_LABEL = 1e145
+_LARGEST_WEIGHT = 1e30
 
-def check_samples(estimator: Any, X: ArrayLike) -> FloatArray:
-    """Return X as a finite C-ordered float64 array with the features the estimator was fitted on.
 
-    It is writable, for numba would compile everything once more for arrays that are not.
+def check_samples(
+    estimator: Any, X: ArrayLike, precision: type[np.floating[Any]] = np.float64
+) -> NDArray[Any]:
+    """Return X as a finite C-ordered array with the features the estimator was fitted on.
+
+    It is writable, for numba would compile everything once more for arrays that are not. It has
+    the given floating point type.
 
     Raises
     ------
@@ -22,14 +30,18 @@ def check_samples(estimator: Any, X: ArrayLike) -> FloatArray:
         If X cannot be that.
     """
     if _is_sound(X, estimator):
-        return X
-    data = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return np.require(data, np.float64, ["C", "W"])
+        if X.dtype == precision:
+            return X
+        data = X.astype(precision)
+        if np.isfinite(data).all():
+            return data
+    data = validate_data(estimator, X, dtype=precision, reset=False)
+    return np.require(data, precision, ["C", "W"])
 
 
 def check_labelled_samples(
-    estimator: Any, X: ArrayLike, y: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
+) -> tuple[NDArray[Any], FloatArray]:
     """Return X as `check_samples` does and y as finite float64 labels, one per row.
 
     Raises
@@ -40,23 +52,74 @@ def check_labelled_samples(
     if (
         _is_sound(X, estimator)
         and isinstance(y, np.ndarray)
-        and y.dtype == np.float64
+        and y.dtype in (np.float64, np.float32)
         and y.shape == X.shape[:1]
         and np.isfinite(y).all()
     ):
-        return X, y
-    data, labels = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        return check_samples(estimator, X, precision), y.astype(np.float64, copy=False)
+    data, labels = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
     return np.ascontiguousarray(data), np.asarray(labels, dtype=np.float64)
 
 
-def _is_sound(X: Any, estimator: Any) -> TypeGuard[FloatArray]:
+def check_squares(labels: FloatArray) -> None:
+    """Check that sums of squares of labels stay finite.
+
+    Raises
+    ------
+    ValueError
+        If a label is too large.
+    """
+    if np.any(np.abs(labels) > _LARGEST_LABEL):
+        raise ValueError(f"y has values beyond {_LARGEST_LABEL:g}, whose squares overflow")
+
+
+def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:
+    """Whether there are no samples, but the features that the estimator was fitted on."""
+    return bool(np.shape(X) == (0, getattr(estimator, "n_features_in_", None)) and len(y) == 0)
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray | None:
+    """Return the weights of samples, or None as it is given.
+
+    Raises
+    ------
+    ValueError
+        If `sample_weight` is not of shape (n_samples,) with numbers from 0 to 1e30.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
+    if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
+        raise ValueError(
+            f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}"
+        )
+    return weights
+
+
+@contextmanager
+def unchanged_by_failure(estimator: Any) -> Iterator[None]:
+    """Give an estimator its attributes back if the block raises: what was learnt stays usable."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except (TypeError, ValueError):
+        for name in set(vars(estimator)) - set(before):
+            delattr(estimator, name)
+        for name, attribute in before.items():
+            setattr(estimator, name, attribute)
+        raise
+
+
+def _is_sound(X: Any, estimator: Any) -> TypeGuard[NDArray[Any]]:
     """Whether scikit-learn's validation would return X as it is.
 
     That validation takes longer than learning a sample does, and online learning calls it for each.
     """
     return (
         type(X) is np.ndarray
-        and X.dtype == np.float64
+        and X.dtype in (np.float64, np.float32)
         and X.ndim == 2
         and X.flags.c_contiguous
         and X.flags.writeable

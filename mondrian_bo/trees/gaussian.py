@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
     LEFT,
@@ -31,7 +32,6 @@ from mondrian_bo.trees.tree import (
     ROOT,
     is_leaf,
     preorder,
-    resized,
     tree_at,
 )
 
@@ -85,12 +85,7 @@ def empty_gaussian(n_trees: int) -> Gaussian:
     )
 
 
-def with_gaussian_capacity(values: Gaussian, capacity: int) -> Gaussian:
-    """Return the values with room for exactly `capacity` nodes a tree."""
-    return Gaussian(*(resized(field, 1, capacity) for field in values))
-
-
-@njit(cache=True, nogil=True)
+@njit(**COUNTING)
 def gaussian_at(values, index):  # type: ignore[no-untyped-def]
     """Return the view of one tree's values."""
     return Gaussian(values.moments[index], values.messages[index], values.remaining[index])
@@ -254,6 +249,7 @@ def extend_forest(  # type: ignore[no-untyped-def]
         The first point that was not inserted because some tree may lack room for its nodes; `end`
         when all were.
     """
+    no_classes = np.empty(0, dtype=np.int32)
     capacity = forest.parent.shape[1]
     stop = end
     for t in range(len(forest.counters)):
@@ -265,7 +261,9 @@ def extend_forest(  # type: ignore[no-untyped-def]
         for point in range(start, stop):
             first_new = tree.counters[N_NODES]
             rates = weights[point - start if len(weights) > 1 else 0]
-            node = extend_tree(tree, own_points, point, rates, min_samples_split, lifetime)
+            node = extend_tree(
+                tree, own_points, point, rates, min_samples_split, no_classes, lifetime
+            )
             _update_after(tree, own, targets, point, node, first_new, gamma_2, noise)
     return stop
 

@@ -6,12 +6,11 @@ recording and restoring is O(depth), where copying the forest would be O(n).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.trees.gaussian import Gaussian
 from mondrian_bo.trees.tree import NODE_FIELDS, Tree, touched_by
 
 
@@ -43,12 +42,16 @@ class Entry(NamedTuple):
     stream: NDArray[np.uint64]
 
 
-def _node_arrays(trees: Tree, values: Gaussian) -> list[NDArray[np.generic]]:
+Values = tuple[NDArray[Any], ...]
+"""What the nodes carry: arrays with an entry per tree and node."""
+
+
+def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
     return [*(getattr(trees, name) for name in NODE_FIELDS), *values]
 
 
 def record(
-    trees: Tree, values: Gaussian, point: NDArray[np.float64], n_points: int, room: int
+    trees: Tree, values: Values, point: NDArray[np.float64], n_points: int, room: int
 ) -> Entry:
     """Copy what the insertion of a point may overwrite.
 
@@ -89,7 +92,7 @@ def record(
     )
 
 
-def restore(trees: Tree, values: Gaussian, entry: Entry) -> None:
+def restore(trees: Tree, values: Values, entry: Entry) -> None:
     """Write the old content back; the latest insertion is undone first."""
     for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
         field[entry.nodes] = content

@@ -7,7 +7,12 @@ Distances are weighted per dimension: a block with data extents e_d splits at ra
 A leaf with fewer than `min_samples_split` points is *paused*: a new point only widens its box and
 joins it, and when it holds enough points its block is sampled from the stored points. Online and
 batch then have the same distribution, which Algorithm 4 as printed has for ``min_samples_split=2``
-alone. A block of zero extent (duplicates) has rate 0 and never splits.
+alone. Where classes are given, a leaf whose points are all of one class is paused too, until one of
+a second class arrives. A block of zero extent (duplicates) has rate 0 and never splits.
+
+``min_samples_split=1`` is for forests that are always grown online (paper 003, Algorithms 4, 5): no
+leaf waits for more points, and a leaf of one class is cut off from a point of another that lies
+outside of its box, with no cut inside of it; only a point inside has its block sampled.
 """
 
 from __future__ import annotations
@@ -15,12 +20,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.random import exponential, uniform
+from mondrian_bo.trees.compiling import BORROWING, COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.random import exponential, exponential_below, uniform
 from mondrian_bo.trees.tree import (
     LEFT,
     LOWER,
     N_NODES,
     NONE,
+    PAUSED,
     RIGHT,
     ROOT,
     UPPER,
@@ -31,9 +38,9 @@ from mondrian_bo.trees.tree import (
 )
 
 
-@njit(cache=True, nogil=True)
-def _add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
-    """Append an empty leaf and return it."""
+@njit(**INNER)
+def add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
+    """Append an empty leaf and return it; `parent` is an int64, to be compiled for one type."""
     node = tree.counters[N_NODES]
     tree.counters[N_NODES] += 1
     tree.parent[node] = parent
@@ -43,22 +50,23 @@ def _add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
     tree.threshold[node] = 0.0
     tree.split_time[node] = lifetime
     # Whole rows would be shorter to write, and much longer to compile.
-    for d in range(tree.box.shape[2]):
-        tree.box[node, LOWER, d] = np.inf
-        tree.box[node, UPPER, d] = -np.inf
+    box = tree.box[node]
+    for d in range(box.shape[1]):
+        box[LOWER, d] = np.inf
+        box[UPPER, d] = -np.inf
     tree.size[node] = 0
     tree.first_point[node] = NONE
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _widen(box, x):  # type: ignore[no-untyped-def]
     for d in range(len(x)):
         box[LOWER, d] = min(box[LOWER, d], x[d])
         box[UPPER, d] = max(box[UPPER, d], x[d])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     """Add a point to a leaf."""
     _widen(tree.box[leaf], x)
@@ -67,15 +75,15 @@ def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     tree.first_point[leaf] = point
 
 
-@njit(cache=True, nogil=True)
-def _cut(stream, low, high):  # type: ignore[no-untyped-def]
+@njit(**BORROWING)
+def cut(stream, low, high):  # type: ignore[no-untyped-def]
     """Draw a location in [low, high): what lies at `high` is always on its right."""
     location = low + uniform(stream) * (high - low)
     return location if location < high else low
 
 
-@njit(cache=True, nogil=True)
-def _choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
+@njit(**BORROWING)
+def choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
     """Choose d with probability extents[d] / total."""
     remaining = uniform(stream) * total
     chosen = 0
@@ -88,7 +96,7 @@ def _choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _partition(points, order, start, end, dimension, threshold):  # type: ignore[no-untyped-def]
     """Reorder order[start:end] so that the left points come first; return the first right one."""
     low, high = start, end - 1
@@ -102,15 +110,28 @@ def _partition(points, order, start, end, dimension, threshold):  # type: ignore
         order[low], order[high] = order[high], order[low]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _bound(box, points, order, start, end):  # type: ignore[no-untyped-def]
     for i in range(start, end):
         _widen(box, points[order[i]])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
+def _may_split(order, start, end, min_samples_split, classes):  # type: ignore[no-untyped-def]
+    """Whether a block of these points is not paused."""
+    if end - start < min_samples_split:
+        return False
+    if len(classes) == 0:
+        return True
+    for i in range(start + 1, end):  # noqa: SIM110 - a generator would take long to compile
+        if classes[order[i]] != classes[order[start]]:
+            return True
+    return False
+
+
+@njit(**INNER_COUNTING)
 def sample_block(  # type: ignore[no-untyped-def]
-    tree, points, order, top, weights, min_samples_split, lifetime
+    tree, points, order, top, weights, min_samples_split, classes, lifetime
 ):
     """Grow the block below a leaf from its points (Algorithm 2), iteratively.
 
@@ -126,6 +147,8 @@ def sample_block(  # type: ignore[no-untyped-def]
         The leaf, with its box and count set.
     weights, min_samples_split, lifetime
         See the module's docstring.
+    classes : int32 array of shape (n,)
+        The classes of the points if blocks of one class are not to be split, else empty.
     """
     extents = np.empty(points.shape[1])
     # Descending into the smaller half last bounds the stack by log2(n), as in quicksort.
@@ -139,7 +162,8 @@ def sample_block(  # type: ignore[no-untyped-def]
         node, start, end = stack_node[pending], stack_start[pending], stack_end[pending]
         time = lifetime
         rate = 0.0
-        if end - start >= min_samples_split:
+        may_split = _may_split(order, start, end, min_samples_split, classes)
+        if may_split:
             for d in range(len(extents)):
                 extents[d] = weights[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
                 rate += extents[d]
@@ -148,18 +172,19 @@ def sample_block(  # type: ignore[no-untyped-def]
                 parent_time = tree.split_time[parent] if parent != NONE else 0.0
                 time = parent_time + exponential(tree.stream) / rate
         if not time < lifetime:
+            tree.dimension[node] = NONE if may_split else PAUSED
             tree.first_point[node] = NONE
             for i in range(start, end):
                 tree.next_point[order[i]] = tree.first_point[node]
                 tree.first_point[node] = order[i]
             continue
-        dimension = _choose_dimension(tree.stream, extents, rate)
-        threshold = _cut(
+        dimension = choose_dimension(tree.stream, extents, rate)
+        threshold = cut(
             tree.stream, tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
         )
         middle = _partition(points, order, start, end, dimension, threshold)
-        left = _add_leaf(tree, node, lifetime)
-        right = _add_leaf(tree, node, lifetime)
+        left = add_leaf(tree, node, lifetime)
+        right = add_leaf(tree, node, lifetime)
         tree.size[left], tree.size[right] = middle - start, end - middle
         _bound(tree.box[left], points, order, start, middle)
         _bound(tree.box[right], points, order, middle, end)
@@ -176,43 +201,72 @@ def sample_block(  # type: ignore[no-untyped-def]
             pending += 1
 
 
-@njit(cache=True, nogil=True)
-def sample_tree(tree, points, n_points, weights, min_samples_split, lifetime):  # type: ignore[no-untyped-def]
+@njit(**INNER_COUNTING)
+def sample_tree(  # type: ignore[no-untyped-def]
+    tree, points, n_points, weights, min_samples_split, classes, lifetime
+):
     """Grow an empty tree from the first `n_points` stored points (Algorithm 1).
 
     The tree has room for ``2 * n_points - 1`` nodes. O(d n log n) for balanced trees.
     """
     order = np.arange(n_points).astype(np.int32)
-    root = _add_leaf(tree, NONE, lifetime)
+    root = add_leaf(tree, np.int64(NONE), lifetime)
     tree.counters[ROOT] = root
     tree.size[root] = n_points
     _bound(tree.box[root], points, order, 0, n_points)
-    sample_block(tree, points, order, root, weights, min_samples_split, lifetime)
+    sample_block(tree, points, order, root, weights, min_samples_split, classes, lifetime)
 
 
-@njit(cache=True, nogil=True)
-def _insert_above(tree, node, point, x, time, weights, total, lifetime):  # type: ignore[no-untyped-def]
+@njit(**INNER_COUNTING)
+def _open(tree, node, point, points, weights, min_samples_split, classes, lifetime):  # type: ignore[no-untyped-def]
+    """Split a paused leaf that a point has just joined, if it may be split now."""
+    size = tree.size[node]
+    if size < min_samples_split:
+        return
+    # A leaf that was paused with enough points holds one class but for the new point, its head.
+    if (
+        len(classes) > 0
+        and size > min_samples_split
+        and classes[tree.next_point[point]] == classes[point]
+    ):
+        return
+    order = np.empty(size, dtype=np.int32)
+    member = tree.first_point[node]
+    for i in range(size):
+        order[i] = member
+        member = tree.next_point[member]
+    if _may_split(order, 0, size, min_samples_split, classes):
+        sample_block(tree, points, order, node, weights, min_samples_split, classes, lifetime)
+
+
+@njit(**INNER)
+def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):  # type: ignore[no-untyped-def]
     """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
-    d = len(x)
-    extents = np.empty(d)
-    for k in range(d):
-        extents[k] = weights[k] * (
-            max(x[k] - tree.box[node, UPPER, k], 0.0) + max(tree.box[node, LOWER, k] - x[k], 0.0)
-        )
-    dimension = _choose_dimension(tree.stream, extents, total)
-    above = x[dimension] > tree.box[node, UPPER, dimension]
+    own = tree.box[node]
+    remaining = uniform(tree.stream) * total
+    dimension = 0
+    for k in range(len(x)):
+        extent = weights[k] * (max(x[k] - own[UPPER, k], 0.0) + max(own[LOWER, k] - x[k], 0.0))
+        if extent > 0.0:
+            dimension = k
+            remaining -= extent
+            if remaining < 0.0:
+                break
+    above = x[dimension] > own[UPPER, dimension]
     if above:
-        threshold = _cut(tree.stream, tree.box[node, UPPER, dimension], x[dimension])
+        threshold = cut(tree.stream, own[UPPER, dimension], x[dimension])
     else:
-        threshold = _cut(tree.stream, x[dimension], tree.box[node, LOWER, dimension])
-    parent = tree.parent[node]
+        threshold = cut(tree.stream, x[dimension], own[LOWER, dimension])
+    parent = np.int64(tree.parent[node])
     # The inner node comes before its leaf: among new nodes, parents precede their children.
-    inner = _add_leaf(tree, parent, lifetime)
-    leaf = _add_leaf(tree, inner, lifetime)
+    inner = add_leaf(tree, parent, lifetime)
+    leaf = add_leaf(tree, inner, lifetime)
+    tree.dimension[leaf] = PAUSED if paused else NONE
     _join(tree, leaf, point, x)
-    for k in range(d):
-        tree.box[inner, LOWER, k] = min(tree.box[node, LOWER, k], x[k])
-        tree.box[inner, UPPER, k] = max(tree.box[node, UPPER, k], x[k])
+    hull = tree.box[inner]
+    for k in range(len(x)):
+        hull[LOWER, k] = min(own[LOWER, k], x[k])
+        hull[UPPER, k] = max(own[UPPER, k], x[k])
     tree.size[inner] = tree.size[node] + 1
     tree.dimension[inner] = dimension
     tree.threshold[inner] = threshold
@@ -229,20 +283,25 @@ def _insert_above(tree, node, point, x, time, weights, total, lifetime):  # type
     return inner
 
 
-@njit(cache=True, nogil=True)
-def extend_tree(tree, points, point, weights, min_samples_split, lifetime):  # type: ignore[no-untyped-def]
+@njit(**BORROWING)
+def extend_tree(  # type: ignore[no-untyped-def]
+    tree, points, point, weights, min_samples_split, classes, lifetime
+):
     """Insert one stored point (Algorithms 3, 4); O(d log n) for balanced trees.
 
     Parameters
     ----------
     tree : Tree
-        Has room for ``max(2, 2 * min_samples_split - 2)`` more nodes.
+        Has room for ``max(2, 2 * min_samples_split - 2)`` more nodes; with `classes`, for
+        ``2 * point + 1`` nodes in all.
     points : float64 array of shape (n, d)
         Stored points.
     point : int
         Which of them to insert.
     weights, min_samples_split, lifetime
         See the module's docstring.
+    classes : int32 array of shape (n,)
+        See :func:`sample_block`.
 
     Returns
     -------
@@ -252,47 +311,73 @@ def extend_tree(tree, points, point, weights, min_samples_split, lifetime):  # t
         subtree, parents numbered before children.
     """
     x = points[point]
+    all_count = True
+    for d in range(len(weights)):
+        all_count &= weights[d] > 0.0
+    lone_is_paused = min_samples_split > 1 or len(classes) > 0
     if tree.counters[N_NODES] == 0:
-        root = _add_leaf(tree, NONE, lifetime)
+        root = add_leaf(tree, np.int64(NONE), lifetime)
+        tree.dimension[root] = PAUSED if lone_is_paused else NONE
         tree.counters[ROOT] = root
         _join(tree, root, point, x)
         return root
     node = tree.counters[ROOT]
     parent_time = 0.0
     while True:
-        if is_leaf(tree, node) and tree.size[node] < min_samples_split:
+        leaf = is_leaf(tree, node)
+        if tree.dimension[node] == PAUSED and (
+            min_samples_split > 1 or classes[tree.first_point[node]] == classes[point]
+        ):
             _join(tree, node, point, x)
-            if tree.size[node] == min_samples_split:
-                order = np.empty(min_samples_split, dtype=np.int32)
-                member = tree.first_point[node]
-                for i in range(min_samples_split):
-                    order[i] = member
-                    member = tree.next_point[member]
-                sample_block(tree, points, order, node, weights, min_samples_split, lifetime)
+            _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
             return node
         box = tree.box[node]
         rate = extent_outside(box[LOWER], box[UPPER], weights, points, point)
         if rate > 0.0:
-            time = parent_time + exponential(tree.stream) / rate
+            waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))
+            time = parent_time + waiting / rate
             if time < tree.split_time[node]:
-                return _insert_above(tree, node, point, x, time, weights, rate, lifetime)
-        if is_leaf(tree, node):
+                return _insert_above(
+                    tree, node, point, x, time, weights, rate, lone_is_paused, lifetime
+                )
+        if leaf:
             _join(tree, node, point, x)
+            if tree.dimension[node] == PAUSED:
+                _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
             return node
-        _widen(tree.box[node], x)
+        if rate > 0.0 or not all_count:
+            _widen(tree.box[node], x)
         tree.size[node] += 1
         parent_time = tree.split_time[node]
         node = child_towards(tree, node, x)
 
 
-@njit(cache=True, nogil=True)
+@njit(**COUNTING)
 def sample_forest(  # type: ignore[no-untyped-def]
-    forest, points, n_points, weights, min_samples_split, lifetime
+    forest, points, n_points, weights, min_samples_split, classes, lifetime
 ):
     """Grow all trees of an empty forest from the first points of `points`, (1 or T, n, d)."""
     for t in range(len(forest.counters)):
         own = points[t if len(points) > 1 else 0]
-        sample_tree(tree_at(forest, t), own, n_points, weights, min_samples_split, lifetime)
+        sample_tree(
+            tree_at(forest, t), own, n_points, weights, min_samples_split, classes, lifetime
+        )
+
+
+@njit(**COUNTING)
+def extend_forest(  # type: ignore[no-untyped-def]
+    forest, points, progress, end, weights, min_samples_split, classes, lifetime
+):
+    """Insert stored points into all trees, and no values along with them.
+
+    ``progress[t]`` is the next point of tree t, and becomes `end`; for the rest see `extend_tree`.
+    """
+    for t in range(len(forest.counters)):
+        tree = tree_at(forest, t)
+        own = points[t if len(points) > 1 else 0]
+        for point in range(progress[t], end):
+            extend_tree(tree, own, point, weights, min_samples_split, classes, lifetime)
+        progress[t] = end
 
 
 def room_for_insertion(min_samples_split: int) -> int:

@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.compiling import BORROWING
+
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
@@ -40,7 +42,7 @@ def make_streams(seed: np.random.SeedSequence, n_streams: int) -> NDArray[np.uin
     ).reshape(n_streams, 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(**BORROWING)
 def mix(word):  # type: ignore[no-untyped-def]
     """Scramble 64 bits (the output function of SplitMix64)."""
     word = (word ^ (word >> _SHIFT_1)) * _MULTIPLIER_1
@@ -48,20 +50,31 @@ def mix(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> _SHIFT_3)
 
 
-@njit(cache=True, nogil=True)
+@njit(**BORROWING)
 def uniform(stream):  # type: ignore[no-untyped-def]
     """Draw from [0, 1) and advance the stream."""
     stream[0] += _INCREMENT
     return (mix(stream[0]) >> _SHIFT_TO_53_BITS) * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@njit(**BORROWING)
 def exponential(stream):  # type: ignore[no-untyped-def]
     """Draw from the exponential distribution with rate 1 and advance the stream."""
     return -math.log1p(-uniform(stream))
 
 
-@njit(cache=True, nogil=True)
+@njit(**BORROWING)
+def exponential_below(stream, limit):  # type: ignore[no-untyped-def]
+    """Draw as `exponential` does, or infinity for a draw that is at least `limit`.
+
+    A uniform number is at most the exponential one made of it, so that most large draws need no
+    logarithm.
+    """
+    share = uniform(stream)
+    return -math.log1p(-share) if share < limit else math.inf
+
+
+@njit(**BORROWING)
 def hashed_uniform(key, item):  # type: ignore[no-untyped-def]
     """Return a number in (0, 1) that is a fixed function of a key and an item.
 
@@ -72,7 +85,7 @@ def hashed_uniform(key, item):  # type: ignore[no-untyped-def]
     return ((word >> _SHIFT_TO_53_BITS) + 0.5) * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@njit(**BORROWING)
 def hashed_normal(key, item):  # type: ignore[no-untyped-def]
     """Return a standard normal number, a fixed function of a key and an item (Box-Muller)."""
     radius = math.sqrt(-2.0 * math.log(hashed_uniform(key, 2 * item)))

@@ -8,20 +8,30 @@ of such tuples once and caches them on disk.
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.compiling import COUNTING
+
 NONE = -1
 """Marks an absent node, child or point."""
+
+PAUSED = -2
+"""Marks, as the dimension of its split, a leaf that is not to be split yet."""
 
 LEFT, RIGHT = 0, 1
 LOWER, UPPER = 0, 1
 
 N_NODES, ROOT = 0, 1
 """Entries of :attr:`Tree.counters`."""
+
+_LARGE = 1 << 20
+"""Bytes from which on memory is asked for without numpy."""
 
 GROWTH = 1.25
 """Capacity grows by this factor: memory stays within 25 % of what is used."""
@@ -37,13 +47,15 @@ class Tree(NamedTuple):
     children : int32 array of shape (capacity, 2)
         Left and right child; ``NONE`` at leaves.
     dimension : int32 array of shape (capacity,)
-        Split dimension delta_j; ``NONE`` at leaves.
+        Split dimension delta_j; at leaves ``NONE``, or ``PAUSED`` (see
+        :mod:`mondrian_bo.trees.mondrian`).
     threshold : float64 array of shape (capacity,)
         Split location xi_j: ``x[dimension] <= threshold`` goes left.
     split_time : float64 array of shape (capacity,)
         tau_j, larger than the parent's; the lifetime at leaves.
-    box : float64 array of shape (capacity, 2, d)
-        Lower and upper corner of the data in each node's block, B_j^x.
+    box : float64 or float32 array of shape (capacity, 2, d)
+        Lower and upper corner of the data in each node's block, B_j^x; of its cell where partitions
+        are not restricted to the data (:mod:`mondrian_bo.trees.cells`).
     size : int64 array of shape (capacity,)
         Number of data points in each block.
     first_point : int32 array of shape (capacity,)
@@ -82,7 +94,9 @@ NODE_FIELDS = (
 """Fields of :class:`Tree` with an entry per node."""
 
 
-def empty_forest(streams: NDArray[np.uint64], n_dimensions: int) -> Tree:
+def empty_forest(
+    streams: NDArray[np.uint64], n_dimensions: int, precision: type[np.floating[Any]] = np.float64
+) -> Tree:
     """Return a forest of trees without nodes, with room for none.
 
     Parameters
@@ -91,6 +105,8 @@ def empty_forest(streams: NDArray[np.uint64], n_dimensions: int) -> Tree:
         Random streams, see :func:`mondrian_bo.trees.random.make_streams`.
     n_dimensions : int
         Dimension d of the points.
+    precision : type, default=numpy.float64
+        Floating point type of the boxes, which is that of the points.
     """
     n_trees = len(streams)
     counters = np.zeros((n_trees, 2), dtype=np.int64)
@@ -101,7 +117,7 @@ def empty_forest(streams: NDArray[np.uint64], n_dimensions: int) -> Tree:
         dimension=np.empty((n_trees, 0), dtype=np.int32),
         threshold=np.empty((n_trees, 0)),
         split_time=np.empty((n_trees, 0)),
-        box=np.empty((n_trees, 0, 2, n_dimensions)),
+        box=np.empty((n_trees, 0, 2, n_dimensions), dtype=precision),
         size=np.empty((n_trees, 0), dtype=np.int64),
         first_point=np.empty((n_trees, 0), dtype=np.int32),
         next_point=np.empty((n_trees, 0), dtype=np.int32),
@@ -113,28 +129,54 @@ def empty_forest(streams: NDArray[np.uint64], n_dimensions: int) -> Tree:
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def resized(array: NDArray[Scalar], axis: int, length: int) -> NDArray[Scalar]:
+def _lazy_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros whose pages become resident one by one, as they are written to.
+
+    Numpy asks for pages of 2 MB, of which one write makes all resident: of trees that have room for
+    many nodes and use few, most would be.
+    """
+    length = math.prod(shape)
+    size = length * dtype.itemsize
+    if size < _LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.zeros(shape, dtype=dtype)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, dtype, length).reshape(shape)
+
+
+def resized(
+    array: NDArray[Scalar], axis: int, length: int, used: int | None = None
+) -> NDArray[Scalar]:
     """Return an array whose `axis` has the given length: cut off, or padded with zeros.
 
-    It is a copy, unless the length is right already.
+    It is a copy, unless the length is right already. No more than the first `used` entries are
+    copied: pages of memory that are not written to are never resident.
     """
     if array.shape[axis] == length:
         return array
     shape = list(array.shape)
     shape[axis] = length
-    result = np.zeros(shape, dtype=array.dtype)
+    n_kept = min(length, array.shape[axis], length if used is None else used)
     kept = [slice(None)] * array.ndim
-    kept[axis] = slice(0, min(length, array.shape[axis]))
+    kept[axis] = slice(0, n_kept)
+    # Room that is soon filled is better had in large pages.
+    make = _lazy_zeros if length > 1.5 * n_kept else np.zeros
+    result: NDArray[Scalar] = make(tuple(shape), array.dtype)
     result[tuple(kept)] = array[tuple(kept)]
     return result
 
 
 def with_node_capacity(forest: Tree, capacity: int) -> Tree:
     """Return the forest with room for exactly `capacity` nodes a tree."""
+    used = nodes_used(forest)
     fields: dict[str, Any] = {
-        name: resized(getattr(forest, name), 1, capacity) for name in NODE_FIELDS
+        name: resized(getattr(forest, name), 1, capacity, used) for name in NODE_FIELDS
     }
     return forest._replace(**fields)
+
+
+def nodes_used(forest: Tree) -> int:
+    """Return how many nodes the largest tree has."""
+    return int(forest.counters[:, N_NODES].max())
 
 
 def with_point_capacity(forest: Tree, capacity: int) -> Tree:
@@ -142,7 +184,7 @@ def with_point_capacity(forest: Tree, capacity: int) -> Tree:
     return forest._replace(next_point=resized(forest.next_point, 1, capacity))
 
 
-@njit(cache=True, nogil=True)
+@njit(**COUNTING)
 def tree_at(forest, index):  # type: ignore[no-untyped-def]
     """Return the view of one tree of a forest."""
     return Tree(

@@ -16,9 +16,9 @@ from mondrian_bo import MondrianSampler
 
 
 class _WithMondrianSampler:
-    @pytest.fixture
-    def sampler(self) -> Callable[[], BaseSampler]:
-        return lambda: MondrianSampler(seed=0, n_startup_trials=1)
+    @pytest.fixture(params=["forest", "amf"])
+    def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
+        return lambda: MondrianSampler(surrogate=request.param, seed=0, n_startup_trials=1)
 
 
 class TestBasic(_WithMondrianSampler, BasicSamplerTestCase):

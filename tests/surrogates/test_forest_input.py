@@ -47,7 +47,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+def test_no_samples_change_nothing():
+    forest = make_forest().fit(X_GOOD, Y_GOOD)
+    before = snapshot(forest.model_.forest)
+    assert forest.partial_fit(np.ones((0, 2)), np.ones(0)) is forest
+    assert_same_bits(snapshot(forest.model_.forest), before)
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if name != "no samples"])
 def test_wrong_input_changes_nothing(name):
     X, y, message = WRONG[name]
     forest = make_forest().fit(X_GOOD, Y_GOOD)

@@ -10,7 +10,18 @@ import numpy as np
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.trees.gaussian import Hyperparameters
-from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT, UPPER, Tree
+from mondrian_bo.trees.tree import (
+    LEFT,
+    LOWER,
+    N_NODES,
+    NODE_FIELDS,
+    NONE,
+    PAUSED,
+    RIGHT,
+    ROOT,
+    UPPER,
+    Tree,
+)
 
 
 def grow(
@@ -134,7 +145,7 @@ def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.i
         left, right = (int(child) for child in tree.children[node])
         if left == NONE:
             assert right == NONE
-            assert tree.dimension[node] == NONE
+            assert tree.dimension[node] in (NONE, PAUSED)
             assert tree.split_time[node] == lifetime
             assert sorted(chain(tree, node)) == sorted(members.tolist())
             # At a rate of 1e-300 a split may come later than the largest finite time.

@@ -8,7 +8,9 @@ import os
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.benchmarks.speed.rows import Limit, Row
@@ -25,7 +27,8 @@ class Memory(NamedTuple):
     arrays : int
         Sum over its arrays, with their unused room.
     traced, traced_peak : int
-        Growth of what Python has allocated while it was learning, at the end and at most.
+        Growth of what Python has allocated while it was learning, at the end and at most; with the
+        arrays at the end for which the system was asked directly, which Python does not see.
     resident : int or None
         Growth of the memory of the process; None where the system does not tell.
     """
@@ -96,17 +99,27 @@ def measure_memory(n: int, d: int, step: int) -> Memory:
     gc.collect()
     traced, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    mapped = _mapped_bytes(forest)
     del forest
     resident = None if before is None or after is None else after - before
-    return Memory(arrays, traced, peak, resident)
+    return Memory(arrays, traced + mapped, peak + mapped, resident)
 
 
 def array_bytes(forest: MondrianForestRegressor) -> int:
     """Return the bytes of a forest's arrays, with their unused room."""
+    return sum(int(owner.nbytes) for owner in _owners(forest))
+
+
+def _mapped_bytes(forest: MondrianForestRegressor) -> int:
+    return sum(int(owner.nbytes) for owner in _owners(forest) if owner.base is not None)
+
+
+def _owners(forest: MondrianForestRegressor) -> list[NDArray[Any]]:
+    """Return the arrays that a forest's arrays are views of, each once."""
     inner = forest.model_.forest
     fields = (*inner.trees, *inner.values, inner.points, inner.targets)
-    owners = {id(owner): owner for owner in (f if f.base is None else f.base for f in fields)}
-    return sum(int(owner.nbytes) for owner in owners.values())
+    owners = (f if f.base is None else f.base for f in fields)
+    return list({id(owner): owner for owner in owners}.values())
 
 
 def _resident() -> int | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from mondrian_bo.benchmarks.speed import onelearn_worker
 from mondrian_bo.benchmarks.speed.clock import Cost
 from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 
-__all__ = ["OnelearnPeer"]
+__all__ = ["Estimator", "OnelearnPeer"]
 
-FloatArray = NDArray[np.float64]
+AnyArray = NDArray[Any]
+Estimator = Literal["regressor", "classifier"]
 
 
 class OnelearnPeer:
@@ -31,6 +33,8 @@ class OnelearnPeer:
     ----------
     python : Path
         An interpreter that can import onelearn.
+    estimators : sequence of {"regressor", "classifier"}, default=("regressor",)
+        What is compiled at the start; predictions are compiled when asked for.
 
     Raises
     ------
@@ -38,8 +42,9 @@ class OnelearnPeer:
         If it cannot.
     """
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, estimators: Sequence[Estimator] = ("regressor",)) -> None:
         self._python = python
+        self._estimators = tuple(estimators)
         self._directory = TemporaryDirectory()
         self._n_files = 0
         try:
@@ -58,7 +63,9 @@ class OnelearnPeer:
         """Compile what will be measured."""
         rng = np.random.default_rng(0)
         for step in (1, 10):
-            self.learn(self.store(rng.random((20, 3)), rng.random(20)), step)
+            data = self.store(rng.random((20, 3)), np.arange(20) % 2.0)
+            for estimator in self._estimators:
+                self.learn(data, step, estimator)
         return self
 
     def __exit__(
@@ -71,15 +78,16 @@ class OnelearnPeer:
         self._process.communicate()
         self._directory.cleanup()
 
-    def store(self, X: FloatArray, y: FloatArray) -> Path:
-        """Write data to a file that the process can read."""
+    def store(self, X: AnyArray, y: AnyArray, tests: AnyArray | None = None) -> Path:
+        """Write data, and inputs to predict, to a file that the process can read."""
         path = Path(self._directory.name) / f"{self._n_files}.npz"
         self._n_files += 1
-        np.savez(path, X=X, y=y)
+        arrays = {"X": X, "y": y} if tests is None else {"X": X, "y": y, "tests": tests}
+        np.savez(path, **arrays)  # type: ignore[arg-type]
         return path
 
-    def learn(self, data: Path, step: int) -> Cost:
-        """Measure ``partial_fit`` of a new ``AMFRegressor`` with 10 trees.
+    def learn(self, data: Path, step: int, estimator: Estimator = "regressor") -> Cost:
+        """Measure ``partial_fit`` of a new ``AMFRegressor`` or ``AMFClassifier`` with 10 trees.
 
         Parameters
         ----------
@@ -87,10 +95,66 @@ class OnelearnPeer:
             What `store` returned.
         step : int
             Points per call.
+        estimator : {"regressor", "classifier"}, default="regressor"
+            Which of them.
         """
+        return Cost(**self._ask("learn", data, step=step, estimator=estimator))
+
+    def predict(self, data: Path, estimator: Estimator = "regressor") -> Cost:
+        """Measure predictions, or probabilities of classes, of the stored inputs `tests`.
+
+        Parameters
+        ----------
+        data : Path
+            What `store` returned; it is learnt by the first of several calls in a row.
+        estimator : {"regressor", "classifier"}, default="regressor"
+            What predicts.
+        """
+        return Cost(**self._ask("predict", data, estimator=estimator))
+
+    def remember(self, data: Path, estimator: Estimator = "regressor") -> dict[str, int] | None:
+        """Measure the memory of what has learnt a batch.
+
+        Parameters
+        ----------
+        data : Path
+            What `store` returned.
+        estimator : {"regressor", "classifier"}, default="regressor"
+            What learns.
+
+        Returns
+        -------
+        dict or None
+            Bytes by which the process grew: ``resident`` in the end, ``peak`` at most. None where
+            the system does not tell.
+        """
+        memory: dict[str, int] | None = self._ask("remember", data, estimator=estimator)
+        return memory
+
+    def forecast(self, data: Path, n_classes: int, seed: int) -> NDArray[np.float64]:
+        """Learn a stream of classes, each forecast before it is learnt.
+
+        Parameters
+        ----------
+        data : Path
+            What `store` returned.
+        n_classes : int
+            Number of classes.
+        seed : int
+            Seed of the forest.
+
+        Returns
+        -------
+        float64 array of shape (n - 1,)
+            The probability of each label but the first.
+        """
+        return np.array(self._ask("forecast", data, n_classes=n_classes, seed=seed))
+
+    def _ask(self, task: str, data: Path, **arguments: object) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None
+        question = {"task": task, "data": str(data), **arguments}
         try:
-            self._process.stdin.write(json.dumps({"data": str(data), "step": step}) + "\n")
+            self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass
@@ -101,4 +165,4 @@ class OnelearnPeer:
                 f"{self._python} cannot run onelearn; "
                 "see `python -m mondrian_bo.benchmarks.speed.make_onelearn_environment --help`"
             )
-        return Cost(**json.loads(answer))
+        return json.loads(answer)

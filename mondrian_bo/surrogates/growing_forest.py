@@ -1,0 +1,203 @@
+"""A growing forest of Mondrian trees: the arrays, whatever their nodes carry.
+
+:class:`GrowingForest` owns the arrays that the compiled functions of `trees` work on: it keeps the
+points and labels, makes room and can undo insertions. What the nodes know about the labels, and how
+they learn it, is for its subclasses to say.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.trees.journal import record, restore
+from mondrian_bo.trees.mondrian import room_for_insertion
+from mondrian_bo.trees.random import make_streams
+from mondrian_bo.trees.tree import (
+    GROWTH,
+    Tree,
+    empty_forest,
+    leaves_of,
+    nodes_used,
+    resized,
+    with_node_capacity,
+    with_point_capacity,
+)
+
+FloatArray = NDArray[np.float64]
+Values = TypeVar("Values", bound=tuple[NDArray[Any], ...])
+
+
+class GrowingForest(ABC, Generic[Values]):
+    """Mondrian trees over shared points and labels, in one set of arrays.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees, T.
+    n_dimensions : int
+        Dimension d of the points.
+    seed : numpy.random.SeedSequence
+        Source of the trees' random streams.
+    values : NamedTuple of arrays
+        What the nodes carry, arrays of shape (T, 0, ...).
+    targets : array of shape (0,)
+        No labels, of the type of labels.
+    min_samples_split : int, default=2
+        Blocks with fewer points are not split.
+    precision : type, default=numpy.float64
+        Floating point type of points and boxes.
+
+    Notes
+    -----
+    Points have shape (S, n, d) with S = 1 where all trees see the same coordinates and S = T where
+    each has its own. Inserting a point takes O(T d log n); memory is O(T n d).
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        values: Values,
+        targets: NDArray[Any],
+        *,
+        min_samples_split: int = 2,
+        precision: type[np.floating[Any]] = np.float64,
+    ) -> None:
+        self.min_samples_split = min_samples_split
+        self.n_points = 0
+        self._n_dimensions = n_dimensions
+        self._room = room_for_insertion(min_samples_split)
+        self._trees = empty_forest(make_streams(seed, n_trees), n_dimensions, precision)
+        self._values = values
+        self._points: NDArray[Any] = np.empty((1, 0, n_dimensions), dtype=precision)
+        self._targets = targets
+        self._importance: FloatArray = np.empty(0)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self._trees.counters)
+
+    @property
+    def trees(self) -> Tree:
+        """The arrays of all trees, with a leading axis of length T and unused room at the end."""
+        return self._trees
+
+    @property
+    def values(self) -> Values:
+        """The node values of all trees, likewise."""
+        return self._values
+
+    @property
+    def points(self) -> NDArray[Any]:
+        """The points, shape (S, n, d)."""
+        return self._points[:, : self.n_points]
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """The labels, shape (n,)."""
+        return self._targets[: self.n_points]
+
+    @property
+    def importance(self) -> FloatArray:
+        """The weights of the samples, shape (n,); empty if all are 1."""
+        return self._importance[: self.n_points]
+
+    @abstractmethod
+    def extend(self, points: NDArray[Any], targets: NDArray[Any], weights: FloatArray) -> None:
+        """Insert points one after the other, and let the nodes learn their labels.
+
+        Parameters
+        ----------
+        points : array of shape (S, m, d)
+            New points.
+        targets : array of shape (m,)
+            Their labels.
+        weights : float64 array of shape (1 or m, d)
+            Rate weights of the dimensions, for all new points or for each.
+        """
+
+    def leaves(self, points: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the leaf that holds each point in each tree, shape (m, T)."""
+        leaves = np.empty((points.shape[1], self.n_trees), dtype=np.int64)
+        leaves_of(self._trees, points, leaves)
+        return leaves
+
+    @contextmanager
+    def extended(
+        self, points: NDArray[Any], targets: NDArray[Any], weights: FloatArray
+    ) -> Iterator[None]:
+        """Insert points for the time of a ``with`` block and then restore every array.
+
+        What an insertion overwrites is O(depth) entries, so neither the insertion nor its undoing
+        copies the forest. Parameters are those of :meth:`extend`. Not for leaves of one class,
+        whose reopening may overwrite more.
+        """
+        journal = []
+        try:
+            for i in range(len(targets)):
+                self._make_room_for_nodes()
+                self._make_room_for_points(self.n_points + 1, len(points))
+                journal.append(
+                    record(self._trees, self._values, points[:, i], self.n_points, self._room)
+                )
+                self.extend(points[:, i : i + 1], targets[i : i + 1], weights)
+            yield
+        finally:
+            for entry in reversed(journal):
+                restore(self._trees, self._values, entry)
+                self.n_points = entry.n_points
+
+    def _store(
+        self, points: NDArray[Any], targets: NDArray[Any], importance: FloatArray | None = None
+    ) -> int:
+        """Keep new points and labels, which `n_points` does not count yet; return their end."""
+        start = self.n_points
+        end = start + len(targets)
+        self._make_room_for_points(end, len(points))
+        self._points[:, start:end] = points
+        self._targets[start:end] = targets
+        if importance is not None and len(self._importance) == 0:
+            self._importance = np.ones(self._points.shape[1])
+        if len(self._importance) > 0:
+            self._importance = resized(self._importance, 0, self._points.shape[1])
+            self._importance[start:end] = 1.0 if importance is None else importance
+        return end
+
+    def _make_room_for_all_nodes(self, n_points: int) -> None:
+        """Make room for as many nodes as restricted trees of so many points may ever have.
+
+        A leaf of one class that reopens may need many at once. Pages of memory that are not written
+        to are never resident: what is not needed costs address space only.
+        """
+        if 2 * n_points > self._trees.parent.shape[1]:
+            self._set_node_capacity(2 * self._points.shape[1])
+
+    def _set_node_capacity(self, capacity: int) -> None:
+        used = nodes_used(self._trees)
+        self._trees = with_node_capacity(self._trees, capacity)
+        fields: Any = (resized(field, 1, capacity, used) for field in self._values)
+        self._values = type(self._values)(*fields)
+
+    def _make_room_for_nodes(self) -> None:
+        used = nodes_used(self._trees)
+        if used + self._room > self._trees.parent.shape[1]:
+            self._set_node_capacity(int(GROWTH * used) + 8 * self._room)
+
+    def _make_room_for_points(self, n_points: int, n_views: int) -> None:
+        if self.n_points == 0 and len(self._points) != n_views:
+            self._points = np.empty((n_views, 0, self._n_dimensions), self._points.dtype)
+        room = min(self._points.shape[1], len(self._targets), self._trees.next_point.shape[1])
+        if n_points > room:
+            # Of a first batch nobody knows whether more will follow.
+            capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
+            self._points = resized(self._points, 1, capacity)
+            self._targets = resized(self._targets, 0, capacity)
+            self._trees = with_point_capacity(self._trees, capacity)

@@ -1,0 +1,40 @@
+"""The paths of points through the trees of a forest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from mondrian_bo.trees.tree import N_NODES, NONE, Tree
+
+
+def node_indicator(trees: Tree, leaves: NDArray[np.int64]) -> tuple[csr_matrix, NDArray[np.int64]]:
+    """Return the nodes on the paths to given leaves, O(m T depth).
+
+    Parameters
+    ----------
+    trees : Tree
+        With a leading axis of length T.
+    leaves : int64 array of shape (m, T)
+        A leaf of each tree for each point.
+
+    Returns
+    -------
+    indicator : csr_matrix of shape (m, n_nodes)
+        1 where the point of the row passes the node of the column.
+    n_nodes_ptr : int64 array of shape (T + 1,)
+        Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+    """
+    offsets = np.concatenate([[0], np.cumsum(trees.counters[:, N_NODES])])
+    rows, columns = [], []
+    for t in range(leaves.shape[1]):
+        row, node = np.arange(len(leaves)), leaves[:, t]
+        while len(node) > 0:
+            rows.append(row)
+            columns.append(node + offsets[t])
+            node = trees.parent[t][node].astype(np.int64)
+            row, node = row[node != NONE], node[node != NONE]
+    where = np.concatenate(rows), np.concatenate(columns)
+    ones = np.ones(len(where[0]), dtype=np.int64)
+    return csr_matrix((ones, where), shape=(len(leaves), offsets[-1])), offsets

@@ -1,0 +1,309 @@
+"""Predictions of aggregated prunings (paper 003, Algorithms 3 and 6).
+
+A prediction walks from the root to the leaf that holds x. At node v the prunings that end there
+take their share ``exp(-step L_v) / (2 average_v)`` of the weight that has come down, and v's
+forecast gets it; what remains goes on to the child. That is the recursion of Algorithm 3 read from
+above, so every forecast on the path has a weight and the prediction is a mixture of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from mondrian_bo.trees.aggregation import LABEL, MASS, REAL, aggregation_at, stop_share
+from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
+from mondrian_bo.trees.random import hashed_normal, hashed_uniform
+from mondrian_bo.trees.tree import (
+    LEFT,
+    LOWER,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    UPPER,
+    child_towards,
+    extent_outside,
+    is_leaf,
+    tree_at,
+)
+
+AT_LEAF, AGGREGATED = 0, 1
+"""Whether trees predict with their leaves alone or with all prunings."""
+
+DEPTH = -1
+"""What to predict, beside `REAL` labels and numbers of classes."""
+
+APART, SUM, SUM_OF_LOGS = 0, 1, 2
+"""What becomes of the results of the trees."""
+
+_NEGLIGIBLE = 1e-16
+_SMALLEST_CHUNK = 16384
+
+
+@njit(**INNER)
+def _separation(tree, node, points, point, rates):  # type: ignore[no-untyped-def]
+    """Return the probability that the point is cut off right above a node (Algorithm 6, line 2)."""
+    distance = extent_outside(tree.box[node, LOWER], tree.box[node, UPPER], rates, points, point)
+    if not distance > 0.0:
+        return 0.0
+    parent = tree.parent[node]
+    span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
+    return -math.expm1(-span * distance) if span < np.inf else 1.0
+
+
+@njit(**INNER)
+def _node_share(tree, values, node, rule, step):  # type: ignore[no-untyped-def]
+    """Return the share of what reaches a node that its forecast gets."""
+    if rule == AT_LEAF:
+        return 1.0 if is_leaf(tree, node) else 0.0
+    return stop_share(tree, values, node, step)
+
+
+@njit(**INNER)
+def node_moments(values, node, mean, variance):  # type: ignore[no-untyped-def]
+    """Return mean and variance of a node's forecast of real labels, given its parent's.
+
+    The variance is the node's mean loss, each label having been forecast from earlier ones, less
+    the share of one sample, and with one more sample that is as far off as the parent's.
+    """
+    mass = values.statistics[node, MASS]
+    if not mass > 0.0:
+        return mean, variance
+    # The first label tells how far the node is from its parent, not how far labels are from it.
+    loss = values.loss[node] * max(mass - 1.0, 0.0) / mass
+    return values.statistics[node, LABEL], (loss + variance) / (mass + 1.0)
+
+
+@njit(**INNER)
+def first_moments(tree, values):  # type: ignore[no-untyped-def]
+    """Return what stands for the parent of the root: mean and variance of all labels."""
+    root = tree.counters[ROOT]
+    return values.statistics[root, LABEL], values.loss[root] / max(
+        values.statistics[root, MASS], 1.0
+    )
+
+
+@njit(**INNER)
+def _note(sink, n_components, point, share, mean, variance):  # type: ignore[no-untyped-def]
+    """Write a component into `sink`, if it weighs anything; return their number."""
+    if not share > 0.0:
+        return n_components
+    if n_components < len(sink):
+        row = sink[n_components]
+        row[0], row[1], row[2], row[3] = point, share, mean, variance
+    return n_components + 1
+
+
+@njit(**INNER_COUNTING)
+def _walk_tree(  # type: ignore[no-untyped-def]
+    tree, values, points, rates, rule, step, kind, dirichlet, result, sink, n_components
+):
+    """Average the forecasts on the paths of all points, walking down the tree with them together.
+
+    So every node is loaded once, however many points pass. `kind` is the number of classes (columns
+    of `result`: their probabilities), `REAL` (mean of labels and mean of their squares, both less
+    the root's mean) or `DEPTH` (depth). Returns `n_components` plus the number of components.
+    """
+    n_points, n_columns = result.shape
+    each = len(rates) > 0
+    root = tree.counters[ROOT]
+    order = np.arange(n_points)
+    result[:] = 0.0
+    # Of each point, where they differ; of all points at the node, where they do not.
+    unstopped = np.ones(n_points if each else 0)
+    reaching = 1.0
+    total = np.zeros(n_columns)
+    forecast = np.empty(n_columns)
+    mean, variance = 0.0, 0.0
+    if kind == REAL:
+        mean, variance = first_moments(tree, values)
+    offset = mean
+    # The larger part of a split waits on the stack: log2(m) frames suffice.
+    stack_node = np.empty((64, 4), dtype=np.int64)
+    stack_state = np.empty((64, 3))
+    stack_total = np.empty((64, n_columns))
+    pending, depth = 0, 0
+    node, start, end = root, 0, n_points
+    while True:
+        leaf = is_leaf(tree, node)
+        variance_above = variance
+        if kind == REAL:
+            mean, variance = node_moments(values, node, mean, variance)
+            forecast[0] = mean - offset
+            forecast[1] = variance + forecast[0] * forecast[0]
+        elif kind == DEPTH:
+            forecast[0] = depth
+        else:
+            unit = 1.0 / (values.statistics[node, MASS] + kind * dirichlet)
+            for k in range(kind):
+                forecast[k] = unit * (values.statistics[node, LABEL + k] + dirichlet)
+        stop = _node_share(tree, values, node, rule, step)
+        if each:
+            kept = start
+            for i in range(start, end):
+                point = order[i]
+                # A point that is cut off goes to a new cell, which repeats its parent, a copy of
+                # the node; how far labels of such cells differ, the parent of that copy knows.
+                cut_off = unstopped[point] * _separation(tree, node, points, point, rates)
+                share = (unstopped[point] - cut_off) * stop
+                unstopped[point] -= cut_off + share
+                for k in range(n_columns):
+                    result[point, k] += (cut_off + share) * forecast[k]
+                if kind == REAL:
+                    result[point, 1] += cut_off * (variance_above - variance)
+                if len(sink) > 0:
+                    n_components = _note(sink, n_components, point, cut_off, mean, variance_above)
+                    n_components = _note(sink, n_components, point, share, mean, variance)
+                if not leaf and unstopped[point] > _NEGLIGIBLE:
+                    order[i], order[kept] = order[kept], point
+                    kept += 1
+            end = kept
+        else:
+            share = reaching * stop
+            reaching -= share
+            for k in range(n_columns):
+                total[k] += share * forecast[k]
+            if len(sink) > 0:
+                for i in range(start, end):
+                    n_components = _note(sink, n_components, order[i], share, mean, variance)
+            if leaf or reaching < _NEGLIGIBLE:
+                for i in range(start, end):
+                    for k in range(n_columns):
+                        result[order[i], k] = total[k]
+                end = start
+        if start == end:
+            if pending == 0:
+                break
+            pending -= 1
+            node, start, end, depth = stack_node[pending]
+            mean, variance, reaching = stack_state[pending]
+            for k in range(n_columns):
+                total[k] = stack_total[pending, k]
+            continue
+        dimension, threshold = tree.dimension[node], tree.threshold[node]
+        middle = start
+        for i in range(start, end):
+            point = order[i]
+            # Without a branch, which would be mispredicted half of the time.
+            order[i], order[middle] = order[middle], point
+            middle += points[point, dimension] <= threshold
+        left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
+        depth += 1
+        if start < middle < end:
+            left_smaller = middle - start <= end - middle
+            stack_node[pending, 0] = right if left_smaller else left
+            stack_node[pending, 1] = middle if left_smaller else start
+            stack_node[pending, 2] = end if left_smaller else middle
+            stack_node[pending, 3] = depth
+            stack_state[pending, 0], stack_state[pending, 1] = mean, variance
+            stack_state[pending, 2] = reaching
+            for k in range(n_columns):
+                stack_total[pending, k] = total[k]
+            pending += 1
+            node = left if left_smaller else right
+            if left_smaller:
+                end = middle
+            else:
+                start = middle
+        else:
+            node = left if middle == end else right
+    return n_components
+
+
+@njit(cache=True, nogil=True)
+def predict_aggregation(  # type: ignore[no-untyped-def]
+    forest, values, points, rates, rule, step, kind, dirichlet, pooling, result, sink
+):
+    """Predict with every tree and pool the trees.
+
+    Parameters
+    ----------
+    forest, values : Tree, Aggregation
+        With a leading axis of length T; not empty.
+    points : array of shape (1 or T, m, d)
+        Where to predict.
+    rates : float64 array of shape (d,)
+        Rate weights of the dimensions, if points outside of a node's box are to be cut off from it
+        as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
+        point is forecast by the node. Of length 0 if points are to follow the cuts that are there.
+    rule : int
+        `AGGREGATED` or `AT_LEAF`.
+    step, dirichlet : float
+        Learning rate and smoothing.
+    kind : int
+        What to predict: probabilities of so many classes, `REAL` labels or `DEPTH`.
+    pooling : int
+        `APART`: one result per tree; `SUM` of the trees' results; `SUM_OF_LOGS`.
+    result : float64 array of shape (T or 1, m, columns)
+        Results: probabilities, or mean and variance, or depth.
+    sink : float64 array of shape (rows, 4)
+        For the components of the mixtures of real labels: point, weight, mean and variance. What
+        has no room is counted and left out. Of length 0 if not wanted.
+
+    Returns
+    -------
+    int
+        The number of components.
+    """
+    n_components = np.int64(0)  # of one type throughout, to compile what uses it once
+    n_points = points.shape[1]
+    if pooling != APART:
+        result[:] = 0.0
+    for t in range(len(forest.counters)):
+        tree, own = tree_at(forest, t), aggregation_at(values, t)
+        own_points = points[t if len(points) > 1 else 0]
+        # Of few points at a time the intermediate results stay in the processor's cache; of too few
+        # the nodes would be loaded more often than need be.
+        size = n_points if len(sink) > 0 else max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
+        for start in range(0, n_points, size):
+            end = min(start + size, n_points)
+            found = np.empty((end - start, result.shape[2]))
+            n_components = _walk_tree(
+                tree, own, own_points[start:end], rates, rule, step, kind, dirichlet, found, sink,
+                n_components,
+            )  # fmt: skip
+            if kind == REAL:
+                offset = first_moments(tree, own)[0]
+                for i in range(end - start):
+                    found[i, 1] = max(found[i, 1] - found[i, 0] * found[i, 0], 0.0)
+                    found[i, 0] += offset
+            for i in range(end - start):
+                for k in range(result.shape[2]):
+                    if pooling == APART:
+                        result[t, start + i, k] = found[i, k]
+                    elif pooling == SUM:
+                        result[0, start + i, k] += found[i, k]
+                    else:
+                        result[0, start + i, k] += math.log(found[i, k])
+    return n_components
+
+
+@njit(cache=True, nogil=True)
+def sample_pruning(forest, values, index, key, points, rates, rule, step, result):  # type: ignore[no-untyped-def]
+    """Write the values at `points` of a random pruning of one tree with random labels.
+
+    The pruning and its labels are fixed functions of `key`, so that further calls continue the same
+    function: a draw from the mixture of predictions, without noise, for Thompson sampling.
+    """
+    tree, own = tree_at(forest, index), aggregation_at(values, index)
+    own_points = points[index if len(points) > 1 else 0]
+    for i in range(own_points.shape[0]):
+        node = tree.counters[ROOT]
+        mean, variance = first_moments(tree, own)
+        while True:
+            variance_above = variance
+            mean, variance = node_moments(own, node, mean, variance)
+            separated = 0.0
+            if len(rates) > 0:
+                separated = _separation(tree, node, own_points, i, rates)
+            where = hashed_uniform(key, 4 * node)
+            stop = separated + (1.0 - separated) * _node_share(tree, own, node, rule, step)
+            if where < stop or is_leaf(tree, node):
+                spread = variance_above if where < separated else variance
+                std = math.sqrt(spread / (own.statistics[node, MASS] + 1.0))
+                result[i] = mean + std * hashed_normal(key, 2 * node + 1)
+                break
+            node = child_towards(tree, node, own_points[i])

@@ -1,0 +1,46 @@
+"""The figures of paper 003 in examples/amf run, each in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "amf"
+FIGURES = sorted(EXAMPLES.glob("fig*.py"))
+
+
+def _run(script: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(script), *arguments]
+    env = os.environ | {"MPLBACKEND": "Agg"}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
+
+
+def test_figures_are_there() -> None:
+    numbers = [int(script.stem[3:5]) for script in FIGURES]
+    assert numbers == [7, 8, 9, 10, 11, 12]
+
+
+@pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
+def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
+    done = _run(script, "--quick", "--output", "pictures/figure.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Picture in pictures/figure.png" in done.stdout.replace(os.sep, "/")
+    picture = (tmp_path / "pictures" / "figure.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 3000
+
+
+def test_unknown_data_are_refused(tmp_path: Path) -> None:
+    done = _run(EXAMPLES / "fig12_number_of_trees.py", "--data", "nothing", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "no data set 'nothing'; there are breast_cancer," in done.stderr
+
+
+def test_pictures_of_the_documentation_are_there_and_small() -> None:
+    folder = EXAMPLES.parent.parent / "docs" / "images" / "amf"
+    for script in FIGURES:
+        assert 3000 < (folder / f"{script.stem}.png").stat().st_size < 150_000

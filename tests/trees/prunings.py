@@ -1,0 +1,195 @@
+"""Slow and plain counterparts of the aggregation over prunings, shared by its tests."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from trees.oracles import one_tree
+
+from mondrian_bo.surrogates.aggregated_forest import AggregatedForest
+from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, ROOT
+
+NO_RATES = np.empty(0)
+"""Predictions follow the cuts that are there."""
+
+
+def unit_box(d):
+    return np.stack([np.zeros(d), np.ones(d)])
+
+
+def make_forest(d, *, n_trees=1, seed=0, n_classes=REAL, restricted=True, **options):
+    box = None if restricted else unit_box(d)
+    sequence = np.random.SeedSequence(seed)
+    return AggregatedForest(n_trees, d, sequence, n_classes=n_classes, box=box, **options)
+
+
+def learn(forest, points, targets, *, rates=None, importance=None, steps=None, n_jobs=1):
+    """Let a forest learn points, shape (n, d): one by one, or with calls that end at `steps`."""
+    n, d = points.shape
+    rates = np.ones((1, d)) if rates is None else np.asarray(rates, dtype=float)[None]
+    start = 0
+    for end in range(1, n + 1) if steps is None else [*steps, n]:
+        weights = None if importance is None else importance[start:end]
+        forest.extend(points[None, start:end], targets[start:end], rates, weights, n_jobs)
+        start = end
+    return forest
+
+
+def labels(rng, n, n_classes):
+    """Return random labels, of the type that a forest stores."""
+    if n_classes == REAL:
+        return rng.normal(size=n)
+    return rng.integers(n_classes, size=n).astype(np.int32)
+
+
+def arrays(forest):
+    """Return a copy of all that a forest holds, without unused room, as a flat dictionary."""
+    content = {
+        "points": forest.points.copy(),
+        "targets": forest.targets.copy(),
+        "importance": forest.importance.copy(),
+        "trace": forest.trace.copy(),
+    }
+    for t in range(forest.n_trees):
+        tree = one_tree(forest, t)
+        content |= {f"{t}.{name}": field for name, field in tree._asdict().items()}
+        for name, field in forest.values._asdict().items():
+            content[f"{t}.{name}"] = field[t, : len(tree.parent)].copy()
+    return content
+
+
+def without_trace(content):
+    return {name: field for name, field in content.items() if name != "trace"}
+
+
+def preorder_of(tree):
+    """Return all nodes, parents before children."""
+    found, pending = [], [int(tree.counters[ROOT])]
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        if tree.children[node, LEFT] != NONE:
+            pending += [int(tree.children[node, RIGHT]), int(tree.children[node, LEFT])]
+    assert sorted(found) == list(range(tree.counters[N_NODES]))
+    return found
+
+
+def path_to(tree, x):
+    """Return the nodes from the root to the leaf that holds x."""
+    path = [int(tree.counters[ROOT])]
+    while tree.children[path[-1], LEFT] != NONE:
+        node = path[-1]
+        side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
+        path.append(int(tree.children[node, side]))
+    return path
+
+
+class History(NamedTuple):
+    """What the nodes of a tree make of a stream of labels: dictionaries by node."""
+
+    losses: dict
+    forecasts: dict  # what they forecast for the next label: a mean, or probabilities
+    masses: dict
+    variances: dict  # of real labels
+
+
+def history(tree, points, targets, importance, n_classes, dirichlet):
+    """Let every node of a grown tree forecast, in turn, the labels of the points in its block.
+
+    It follows the definitions (equations 4 and 5) and looks at nothing but the splits of the tree.
+    """
+    importance = np.ones(len(targets)) if importance is None else importance
+    nodes = preorder_of(tree)
+    losses = dict.fromkeys(nodes, 0.0)
+    masses = dict.fromkeys(nodes, 0.0)
+    sums = {node: [0.0] * max(n_classes, 1) for node in nodes}
+    kind = np.float64 if n_classes == REAL else np.float32  # as the masses are kept
+
+    def forecast(node, inherited):
+        if n_classes == REAL:
+            return sums[node][0] / masses[node] if masses[node] > 0.0 else inherited
+        unit = 1.0 / (masses[node] + n_classes * dirichlet)
+        return [unit * (count + dirichlet) for count in sums[node]]
+
+    for x, label, weight in zip(points, targets.tolist(), importance.tolist(), strict=True):
+        inherited = label  # the first label of all costs nothing
+        for node in path_to(tree, x):
+            inherited = forecast(node, inherited)
+            if n_classes == REAL:
+                losses[node] += weight * (label - inherited) ** 2
+                sums[node][0] += weight * label
+            else:
+                losses[node] -= weight * math.log(inherited[label])
+                sums[node][label] = float(kind(sums[node][label] + weight))
+            masses[node] = float(kind(masses[node] + weight))
+    forecasts, variances = {}, {}
+    for node in nodes:
+        parent = int(tree.parent[node])
+        forecasts[node] = forecast(node, forecasts.get(parent, 0.0))
+        if n_classes == REAL:
+            # The mean loss, less the first label's share, with one more sample that is as far off
+            # as the parent's; above the root it is the mean loss of all.
+            mass = masses[node]
+            above = losses[node] / max(mass, 1.0) if parent == NONE else variances[parent]
+            rest = losses[node] * max(mass - 1.0, 0.0) / mass if mass > 0.0 else 0.0
+            variances[node] = (rest + above) / (mass + 1.0) if mass > 0.0 else above
+    return History(losses, forecasts, masses, variances)
+
+
+def prunings(tree, node=None):
+    """Return all prunings below a node: pairs of their leaves and of ||T||.
+
+    ||T|| is the number of nodes of T that are not leaves of the tree.
+    """
+    node = int(tree.counters[ROOT]) if node is None else node
+    if tree.children[node, LEFT] == NONE:
+        return [((node,), 0)]
+    left, right = (prunings(tree, int(child)) for child in tree.children[node])
+    deeper = [(one + two, 1 + m + n) for one, m in left for two, n in right]
+    return [((node,), 1), *deeper]
+
+
+class Posterior(NamedTuple):
+    """The prunings of a tree with their weights, which add up to 1."""
+
+    leaves: list
+    weights: np.ndarray
+    log_average: float  # logarithm of the averaged weight, before they are made to add up to 1
+
+    def stops(self, path):
+        """Return with which probability a pruning ends at each node of a path from the root."""
+        return [
+            sum(w for leaves, w in zip(self.leaves, self.weights, strict=True) if node in leaves)
+            for node in path
+        ]
+
+
+def posterior(tree, losses, step):
+    """Weight all prunings with ``2^-||T|| exp(-step L(T))``."""
+    found = prunings(tree)
+    assert math.isclose(math.fsum(2.0**-size for _, size in found), 1.0, rel_tol=1e-12)
+    logs = np.array(
+        [
+            -size * math.log(2.0) - step * math.fsum(losses[leaf] for leaf in leaves)
+            for leaves, size in found
+        ]
+    )
+    log_average = float(np.logaddexp.reduce(logs))
+    return Posterior(
+        [frozenset(leaves) for leaves, _ in found], np.exp(logs - log_average), log_average
+    )
+
+
+def cheapest(tree, losses, price=0.0):
+    """Return the least ``sum of the losses of T's leaves + price |T|`` over all prunings T."""
+    best = {}
+    for node in reversed(preorder_of(tree)):
+        best[node] = losses[node]
+        if tree.children[node, LEFT] != NONE:
+            left, right = (int(child) for child in tree.children[node])
+            best[node] = min(best[node], best[left] + best[right])
+        best[node] += price
+    return best[int(tree.counters[ROOT])]
