@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.surrogates.base import RandomFunction
 from mondrian_bo.surrogates.encoding import TreeEncoding
 from mondrian_bo.surrogates.model import BranchOff, ForestModel, Posterior
+from mondrian_bo.surrogates.tree_surrogate import TreeSurrogate
 
-FloatArray = NDArray[np.float64]
 
+class ForestSurrogate(TreeSurrogate):
+    """A :class:`ForestModel` over rows of a search space.
 
-class ForestSurrogate:
-    """A :class:`ForestModel` over rows of a search space; implements ``Surrogate``.
+    A row is learnt at O(T d log n), values are replaced at O(T n).
 
     Parameters
     ----------
@@ -43,7 +41,7 @@ class ForestSurrogate:
     ) -> None:
         tree_seed, place_seed = seed.spawn(2)
         n_dimensions = len(n_choices)
-        self._model = ForestModel(
+        model = ForestModel(
             n_estimators,
             n_dimensions,
             tree_seed,
@@ -51,33 +49,7 @@ class ForestSurrogate:
             branch_off=branch_off,
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
         )
-        self._encoding = TreeEncoding.if_needed(
-            n_choices, may_be_absent, n_estimators, np.random.default_rng(place_seed)
+        places = np.random.default_rng(place_seed)
+        super().__init__(
+            model, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, places)
         )
-
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
-        """Learn more rows, O(T d log n) each."""
-        self._model.learn(self._points(rows), values.copy())
-
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows, O(T n)."""
-        self._model.set_targets(values)
-
-    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of the trees, both of shape (T, m)."""
-        means, variances = self._model.predict(self._points(rows))
-        return means, np.sqrt(variances)
-
-    def draw(self, rng: np.random.Generator) -> RandomFunction:
-        """Draw a function from the posterior of a random tree."""
-        sample = self._model.draw(rng)
-        return lambda rows: sample(self._points(rows))
-
-    def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
-        """Know further rows for the time of a ``with`` block."""
-        return self._model.extended(self._points(rows), values)
-
-    def _points(self, rows: FloatArray) -> FloatArray:
-        if self._encoding is None:
-            return np.array(rows, order="C")[None]
-        return self._encoding(rows)
