@@ -23,7 +23,7 @@ help:  ## this list
 demo: $(VENV)/.stamp-demo  ## tune a classifier on the digits data; results in demo-output/
 	$(BIN)/python examples/demo.py $(DEMO_ARGS)
 
-test: $(VENV)/.stamp-test  ## run the test suite (PYTEST_ARGS="tests/trees -k gaussian" for a part)
+test: $(VENV)/.stamp-test $(VENV)/.stamp-ax  ## run the test suite (PYTEST_ARGS="tests/trees -k gaussian" for a part)
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-lint  ## ruff (lint and format) and mypy in strict mode
@@ -39,7 +39,7 @@ wheel: $(VENV)/.stamp-lint  ## build the wheel, check it, install and import it 
 	$(BIN)/python tools/check_wheel.py
 
 clean:  ## remove what was built, caches and the demo's output (benchmark results stay)
-	rm -rf .numba_cache build dist *.egg-info demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .numba_cache build dist *.egg-info demo-output ax-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
 		| xargs -0 rm -rf
 

@@ -64,19 +64,24 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
     what = run.add_mutually_exclusive_group()
     what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
     what.add_argument("--problems", type=_names, help="problems instead of a suite, e.g. branin")
+    _add_half(run)
     run.add_argument(
         "--samplers",
-        type=_names,
-        default=["mondrian", "random", "tpe"],
-        help="samplers to compare (default: mondrian,random,tpe)",
+        default="mondrian,random,tpe",
+        help="samplers to compare, alone or with settings, e.g. "
+        "tpe,mondrian:surrogate=amf,n_estimators=20 (default: %(default)s)",
     )
     run.add_argument(
-        "--seeds", type=int, default=5, help="seeds 0, 1, ... per problem (default: %(default)s)"
+        "--seeds",
+        type=int,
+        help="so many seeds, 0, 1, ..., per problem (default: the suite's, 5 or 20)",
     )
     run.add_argument(
         "--jobs", type=int, default=1, help="runs at a time, one process each (default: 1)"
     )
-    run.add_argument("--trials", type=int, help="trials per run (default: the problem's budget)")
+    run.add_argument(
+        "--trials", type=int, help="trials per run (default: the suite's, or the problem's budget)"
+    )
     run.add_argument(
         "--tables",
         type=Path,
@@ -96,7 +101,23 @@ def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParse
     report = actions.add_parser("report", help="tables and regret curves of a directory of results")
     report.add_argument("directory", type=Path, help="directory `bench run` wrote to")
     report.add_argument("--out", type=Path, help="where to write (default: the same directory)")
+    report.add_argument(
+        "--samplers",
+        help="samplers to compare, on the seeds that all of them have (default: all there are)",
+    )
+    report.add_argument(
+        "--reference", help="sampler the others are tested against (default: tpe, else the first)"
+    )
+    _add_half(report)
     report.set_defaults(command=_bench_report)
+
+
+def _add_half(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--half",
+        choices=("development", "held-out"),
+        help="only the problems that defaults may be chosen on, or only the others",
+    )
 
 
 def _names(text: str) -> list[str]:
@@ -104,23 +125,28 @@ def _names(text: str) -> list[str]:
 
 
 def _bench_run(arguments: argparse.Namespace) -> int:
-    from mondrian_bo.benchmarks.peers import installed_peers
-    from mondrian_bo.benchmarks.problems import SUITES
+    from mondrian_bo.benchmarks.peers import installed_peers, split_names
+    from mondrian_bo.benchmarks.problems import SUITES, Suite, get_problem
     from mondrian_bo.benchmarks.runner import run_benchmark
     from mondrian_bo.benchmarks.special import SPECIAL_SUITES, special_suite
 
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
+        arguments.seeds = Suite.n_seeds if arguments.seeds is None else arguments.seeds
         special_suite(arguments.suite)(arguments)
         return 0
     if arguments.problems is None and arguments.suite not in SUITES:
         known = ", ".join([*SUITES, *SPECIAL_SUITES])
         raise ValueError(f"unknown suite {arguments.suite!r}; known: {known}")
+    suite = Suite(tuple(arguments.problems)) if arguments.problems else SUITES[arguments.suite]
+    problems = [name for name in suite.problems if arguments.half in (None, get_problem(name).half)]
+    if not problems:
+        raise ValueError(f"none of the problems asked for is {arguments.half}")
     failures = run_benchmark(
-        arguments.problems or SUITES[arguments.suite],
-        installed_peers(arguments.samplers, _notify),
-        range(arguments.seeds),
+        problems,
+        installed_peers(split_names(arguments.samplers), _notify),
+        range(suite.n_seeds if arguments.seeds is None else arguments.seeds),
         arguments.out,
-        n_trials=arguments.trials,
+        n_trials=suite.n_trials if arguments.trials is None else arguments.trials,
         tables=arguments.tables,
         n_jobs=arguments.jobs,
     )
@@ -135,9 +161,17 @@ def _bench_run(arguments: argparse.Namespace) -> int:
 
 
 def _bench_report(arguments: argparse.Namespace) -> int:
+    from mondrian_bo.benchmarks.peers import split_names
     from mondrian_bo.benchmarks.report import write_report
 
-    print(write_report(arguments.directory, arguments.out or arguments.directory), end="")
+    report = write_report(
+        arguments.directory,
+        arguments.out or arguments.directory,
+        samplers=split_names(arguments.samplers) if arguments.samplers else None,
+        reference=arguments.reference,
+        half=arguments.half,
+    )
+    print(report, end="")
     return 0
 
 
@@ -149,12 +183,12 @@ def _bench_list(_: argparse.Namespace) -> int:
     print("problems")
     for problem in map(get_problem, problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
-        print(f"  {problem.name:<14}{problem.description} ({size})")
+        print(f"  {problem.name:<26}{problem.group:<19}{problem.description} ({size})")
     print("suites")
-    for suite, names in SUITES.items():
-        print(f"  {suite:<14}{', '.join(names)}")
-    for suite in SPECIAL_SUITES:
-        print(f"  {suite}")
+    for name, suite in SUITES.items():
+        print(f"  {name:<14}{', '.join(suite.problems)}")
+    for name in SPECIAL_SUITES:
+        print(f"  {name}")
     print("samplers")
     for name, peer in PEERS.items():
         print(f"  {name:<14}{'installed' if peer.is_installed else f'needs {peer.remedy}'}")

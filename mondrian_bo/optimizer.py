@@ -11,27 +11,19 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.acquisitions import (
-    Acquisition,
-    LogExpectedImprovement,
-    ThompsonSampling,
-    UpperConfidenceBound,
-    get_acquisition,
-)
-from mondrian_bo.acquisitions.maximize import maximize, spread
+from mondrian_bo.acquisitions import Acquisition
+from mondrian_bo.acquisitions.constrained import Score
+from mondrian_bo.epochs import Epochs
 from mondrian_bo.objective_model import ObjectiveModel
+from mondrian_bo.portfolio import Portfolio, get_portfolio
+from mondrian_bo.search import Search
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.settings import check_settings
 from mondrian_bo.surrogates.registry import SURROGATES
+from mondrian_bo.trials import Trials
 
 FloatArray = NDArray[np.float64]
 Params = dict[str, object]
-
-AUTO: tuple[Acquisition, ...] = (
-    UpperConfidenceBound(),
-    LogExpectedImprovement(0.01),
-    LogExpectedImprovement(0.1),
-)
-"""What ``acquisition="auto"`` draws from: one rule alone keeps polishing one basin."""
 
 
 class MondrianOptimizer:
@@ -43,16 +35,20 @@ class MondrianOptimizer:
         Where to search.
     direction : {"minimize", "maximize"}, default="minimize"
         What is wanted of the values.
-    surrogate : {"forest", "amf"}, default="forest"
-        The model: "forest" is a Mondrian forest whose nodes predict with the empirical moments of
-        their values (paper 004, section 5.3), "amf" an aggregated Mondrian forest (paper 003).
-    acquisition : str or Acquisition, default="auto"
-        How to choose the next trial: "auto" (one of several rules, drawn for each trial), "ucb",
-        "ei", "log_ei", "pi", "thompson", or an instance of one.
+    surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
+        The model: "gaussian_process" is a Mondrian forest with Gaussian processes in its leaves,
+        which up to 200 trials is one process; "forest" is the forest of paper 004, whose nodes
+        predict with the empirical moments of their values (section 5.3); "amf" an aggregated
+        Mondrian forest (paper 003); "kernel" ridge regression with the Mondrian kernel (000).
+    acquisition : str, Acquisition or Portfolio, default="auto"
+        How to choose the next trial: "auto" (one of several rules, drawn for each trial, and with
+        Gaussian processes fresh starts where the search has collapsed), "ucb", "ei", "log_ei",
+        "pi", "thompson", an instance of one, or a :class:`mondrian_bo.portfolio.Portfolio`.
     n_startup_trials : int, default=10
         So many first trials are quasi-random.
-    n_estimators : int, default=10
-        Number of trees.
+    n_estimators : int or None, default=None
+        Number of trees or partitions; None is 4 with Gaussian processes, 50 with the kernel and 10
+        otherwise.
     n_candidates : int, default=600
         How many candidates to score for each suggestion.
     seed : int, sequence of int or None, default=None
@@ -87,10 +83,10 @@ class MondrianOptimizer:
         space: SearchSpace,
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
-        surrogate: str = "forest",
-        acquisition: str | Acquisition = "auto",
+        surrogate: str = "gaussian_process",
+        acquisition: str | Acquisition | Portfolio = "auto",
         n_startup_trials: int = 10,
-        n_estimators: int = 10,
+        n_estimators: int | None = None,
         n_candidates: int = 600,
         seed: int | Sequence[int] | None = None,
         allow_missing: bool = False,
@@ -103,18 +99,20 @@ class MondrianOptimizer:
         self.space = space
         self.direction = direction
         self._sign = 1.0 if direction == "maximize" else -1.0
-        self._acquisitions = AUTO if acquisition == "auto" else (get_acquisition(acquisition),)
+        self._surrogate = surrogate
+        self._portfolio = get_portfolio(surrogate, acquisition)
         self._n_startup_trials = n_startup_trials
+        self._n_estimators = n_estimators
         self._n_candidates = n_candidates
         self._allow_missing = allow_missing
-        model_seed, ask_seed = np.random.SeedSequence(seed).spawn(2)
+        self._model_seed, ask_seed = np.random.SeedSequence(seed).spawn(2)
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
-        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
-        self._model = ObjectiveModel(
-            SURROGATES[surrogate](
-                space.n_choices, may_be_absent, model_seed, n_estimators=n_estimators
-            ),
+        self._epochs = Epochs(
+            self._new_search,
             space.n_dimensions,
+            space.is_categorical,
+            n_startup_trials,
+            self._portfolio.restarts,
         )
         self._n_asked = 0
         self._pending: list[FloatArray] = []
@@ -122,7 +120,7 @@ class MondrianOptimizer:
     @property
     def n_trials(self) -> int:
         """Number of trials told, failed ones not counted."""
-        return self._model.n_trials
+        return len(self._epochs.trials)
 
     @property
     def pending(self) -> list[Params]:
@@ -140,7 +138,7 @@ class MondrianOptimizer:
         """
         if self.n_trials == 0:
             raise ValueError("There is no best trial: no trial has been told yet.")
-        row, value = self._model.best_trial()
+        row, value = self._epochs.trials.best()
         return self._decode(row), self._sign * value
 
     @overload
@@ -239,7 +237,12 @@ class MondrianOptimizer:
             raise ValueError("There is nothing to predict from: no trial has been told yet.")
         many = [params] if isinstance(params, Mapping) else list(params)
         rows = np.array([self._encode(one) for one in many])
-        mean, std = self._model.outcome_moments(rows.reshape(-1, self.space.n_dimensions))
+        return self.predict_rows(rows.reshape(-1, self.space.n_dimensions))
+
+    def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict as `predict` does, at encoded points of shape (m, d)."""
+        model, _ = self._epochs.whole.arms[0]
+        mean, std = model.outcome_moments(rows)
         return self._sign * mean, std
 
     def save(self, path: str | Path) -> None:
@@ -260,7 +263,9 @@ class MondrianOptimizer:
             raise TypeError(f"{path} holds a {type(loaded).__name__}, not a {cls.__name__}.")
         return loaded
 
-    def tell_rows(self, rows: FloatArray, values: FloatArray) -> None:
+    def tell_rows(
+        self, rows: FloatArray, values: FloatArray, feasible: NDArray[np.bool_] | None = None
+    ) -> None:
         """Report trials as rows of the unit cube, for frameworks that encode by themselves.
 
         Parameters
@@ -270,11 +275,20 @@ class MondrianOptimizer:
             range was narrowed; suggestions stay within the space.
         values : float64 array of shape (m,)
             Their values; NaN for trials that failed.
+        feasible : bool array of shape (m,) or None, default=None
+            Which of them satisfy the constraints that `suggest` gets; None is all.
         """
-        for row, value in zip(rows, values, strict=True):
-            self._tell_row(row, float(value))
+        allowed = np.ones(len(rows), dtype=bool) if feasible is None else feasible
+        for row, value, good in zip(rows, values, allowed, strict=True):
+            self._tell_row(row, float(value), bool(good))
 
-    def suggest(self, pending: FloatArray, index: int) -> Params:
+    def suggest(
+        self,
+        pending: FloatArray,
+        index: int,
+        within: SearchSpace | None = None,
+        log_chance: Score | None = None,
+    ) -> Params:
         """Suggest a trial without keeping account of it, for frameworks that do.
 
         Parameters
@@ -284,13 +298,18 @@ class MondrianOptimizer:
         index : int
             Names the random draw: an optimizer in the same state suggests the same trial for the
             same index. Quasi-random first trials are the points of a sequence with this index.
+        within : SearchSpace or None, default=None
+            Part of the space to stay in (see :class:`RestrictedSpace`); None is all of it.
+        log_chance : callable or None, default=None
+            Logarithm of the probability that rows of shape (m, d) satisfy constraints on other
+            outcomes; None if there are none.
 
         Returns
         -------
         dict
             Active parameters by name.
         """
-        return self.space.from_unit(self._suggest(list(pending), index))
+        return self.space.from_unit(self._suggest(list(pending), index, within, log_chance))
 
     def accepts(self, row: FloatArray) -> bool:
         """Whether an encoded point has all the parameters it must have."""
@@ -302,60 +321,49 @@ class MondrianOptimizer:
             return False
         return True
 
-    def _tell_row(self, row: FloatArray, value: float) -> None:
+    def _tell_row(self, row: FloatArray, value: float, feasible: bool = True) -> None:
         for i, waiting in enumerate(self._pending):
             if waiting.tobytes() == row.tobytes():
                 del self._pending[i]
                 break
         if math.isnan(value):
-            self._model.avoid(row)
+            self._epochs.trials.avoid(row)
         else:
-            self._model.tell(row, self._sign * value)
+            self._epochs.tell(row, self._sign * value, feasible)
 
-    def _suggest(self, pending: list[FloatArray], index: int) -> FloatArray:
-        rng = np.random.default_rng([*self._ask_entropy, index])
-        model = self._model
+    def _suggest(
+        self,
+        pending: list[FloatArray],
+        index: int,
+        within: SearchSpace | None = None,
+        log_chance: Score | None = None,
+    ) -> FloatArray:
         running = {row.tobytes() for row in pending}
+        return self._epochs.current.suggest(
+            self.space if within is None else within,
+            np.array(pending).reshape(-1, self.space.n_dimensions),
+            index,
+            np.random.default_rng([*self._ask_entropy, index]),
+            lambda row: row.tobytes() in running or self._epochs.trials.is_known(row),
+            log_chance,
+        )
 
-        def is_taken(row: FloatArray) -> bool:
-            return row.tobytes() in running or model.is_known(row)
-
-        if self.n_trials == 0 or self.n_trials + len(pending) < self._n_startup_trials:
-            shift = np.random.default_rng(self._ask_entropy).random(self.space.n_dimensions)
-            rows = spread(self.space, index, 1, shift)
-            if is_taken(rows[0]):
-                # A space of few points repeats them.
-                rows = maximize(
-                    lambda some: rng.random(len(some)),
-                    self.space,
-                    rows,
-                    is_taken,
-                    rng,
-                    self._n_candidates,
-                )[None]
-            return np.asarray(rows[0])
-        acquisition = self._acquisitions[rng.integers(len(self._acquisitions))]
-        with model.pending(np.array(pending).reshape(-1, self.space.n_dimensions)):
-            if isinstance(acquisition, ThompsonSampling):
-                score = model.draw(rng)
-            else:
-                incumbent = model.value_to_beat()
-                # Late in a search most predictions are of near neighbours of the best trial, and
-                # calibration narrows the variances to what they deserve. That sharpens the choice
-                # among improvements; an upper confidence bound would stop exploring.
-                calibrated = not isinstance(acquisition, UpperConfidenceBound)
-
-                def score(rows: FloatArray) -> FloatArray:
-                    return acquisition(model.predict(rows, calibrated), incumbent)
-
-            return maximize(
-                score,
-                self.space,
-                model.incumbents(),
-                is_taken,
-                rng,
-                self._n_candidates,
-            )
+    def _new_search(self, trials: Trials) -> Search:
+        space = self.space
+        may_be_absent = self._allow_missing or any(
+            parameter.condition is not None for parameter in space.values()
+        )
+        search_seed = self._model_seed.spawn(1)[0]
+        *seeds, shift_seed = search_seed.spawn(len(self._portfolio.arms) + 1)
+        arms = []
+        for arm, seed in zip(self._portfolio.arms, seeds, strict=True):
+            options = dict(arm.options)
+            if self._n_estimators is not None:
+                options["n_estimators"] = self._n_estimators
+            surrogate = SURROGATES[self._surrogate](space.n_choices, may_be_absent, seed, **options)
+            arms.append((ObjectiveModel(surrogate, trials, arm.power), arm.acquisitions))
+        shift = np.random.default_rng(shift_seed).random(space.n_dimensions)
+        return Search(trials, arms, self._n_startup_trials, self._n_candidates, shift)
 
     def _encode(self, params: Mapping[str, object]) -> FloatArray:
         row = self.space.to_unit(params)
@@ -371,30 +379,3 @@ class MondrianOptimizer:
         return {
             name: value for name, value in decoded.items() if known[self.space.names.index(name)]
         }
-
-
-def check_settings(
-    surrogate: str,
-    acquisition: str | Acquisition,
-    n_startup_trials: int,
-    n_estimators: int,
-    n_candidates: int,
-) -> None:
-    """Check the settings that the optimizer shares with its adapters.
-
-    Raises
-    ------
-    ValueError
-        If one of them is not as :class:`MondrianOptimizer` describes.
-    """
-    if surrogate not in SURROGATES:
-        raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
-    if acquisition != "auto":
-        get_acquisition(acquisition)
-    for name, number, smallest in (
-        ("n_startup_trials", n_startup_trials, 0),
-        ("n_estimators", n_estimators, 1),
-        ("n_candidates", n_candidates, 1),
-    ):
-        if not isinstance(number, int) or isinstance(number, bool) or number < smallest:
-            raise ValueError(f"`{name}` must be an integer >= {smallest}, got {number!r}.")

@@ -34,9 +34,11 @@ class OutcomeTransform:
     ----------
     values : float64 array of shape (n,)
         Values to fit to, n >= 1; larger is better. Infinities are allowed, NaN is not.
+    power : bool, default=True
+        Whether to apply the power transform.
     """
 
-    def __init__(self, values: FloatArray) -> None:
+    def __init__(self, values: FloatArray, power: bool = True) -> None:
         finite = values[np.isfinite(values)] * _SHRINK
         if len(finite) == 0:
             finite = np.zeros(1)
@@ -51,7 +53,8 @@ class OutcomeTransform:
                 ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._spread
             self._worst, self._best = max(float(ends[0]), -_WORST), min(float(ends[1]), _BEST)
             scaled = self._scaled(values)
-            self._power = _most_likely_power(scaled)
+            if power:
+                self._power = _most_likely_power(scaled)
             powered = yeojohnson(scaled, self._power)
             self._mean, self._std = float(powered.mean()), float(powered.std())
 

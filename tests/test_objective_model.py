@@ -1,4 +1,4 @@
-"""The trials and the surrogate's bookkeeping, with a surrogate that records what it is told."""
+"""The model of the objective, with a surrogate that records what it is told."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from mondrian_bo.objective_model import ObjectiveModel
 from mondrian_bo.outcomes import OutcomeTransform
+from mondrian_bo.trials import Trials
 
 
 def uniform(*shape):
@@ -65,22 +66,22 @@ def moments(means, stds):
 def told(n, seed=0):
     rng = np.random.default_rng(seed)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, 2)
+    model = ObjectiveModel(surrogate, Trials(2))
     rows, values = rng.random((n, 2)), rng.normal(size=n)
     for row, value in zip(rows, values, strict=True):
-        model.tell(row, value)
+        model.trials.tell(row, value)
     return model, surrogate, rows, values
 
 
 def test_learns_nothing_until_asked_and_each_row_once():
     rng = np.random.default_rng(1)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, 2)
+    model = ObjectiveModel(surrogate, Trials(2))
     rows, values = rng.random((300, 2)), rng.normal(size=300)
     told_so_far = 0
     for n_new in (3, 1, 1, 40, 1, 154, 1, 99):
         for i in range(told_so_far, told_so_far + n_new):
-            model.tell(rows[i], values[i])
+            model.trials.tell(rows[i], values[i])
         n_calls = len(surrogate.learnt)
         assert sum(len(r) for r, _ in surrogate.learnt) == told_so_far
         model.predict(rng.random((2, 2)))
@@ -90,17 +91,17 @@ def test_learns_nothing_until_asked_and_each_row_once():
             surrogate.learnt[-1][0], rows[told_so_far : told_so_far + n_new], equal_nan=True
         )
         told_so_far += n_new
-    assert model.n_trials == 300
+    assert len(model.trials) == 300
 
 
 def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
     rng = np.random.default_rng(2)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, 2)
+    model = ObjectiveModel(surrogate, Trials(2))
     values = rng.lognormal(size=60)
     fitted = 0
     for n in range(1, 61):
-        model.tell(rng.random(2), values[n - 1])
+        model.trials.tell(rng.random(2), values[n - 1])
         model.predict(rng.random((1, 2)))
         if n >= 1.1 * fitted:
             fitted = n
@@ -110,66 +111,14 @@ def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
     assert len(surrogate.replaced) < 35
 
 
-def test_best_trials_are_those_of_a_sort():
-    model, _, rows, values = told(80)
-    values = np.round(values, 1)
-    model = ObjectiveModel(Recorder(), 2)
-    for n, (row, value) in enumerate(zip(rows, values, strict=True), start=1):
-        model.tell(row, value)
-        # Of equal values, the earlier first.
-        order = np.argsort(-values[:n], kind="stable")
-        incumbents = model.incumbents()
-        assert 1 <= len(incumbents) <= n
-        assert np.array_equal(incumbents, rows[order[: len(incumbents)]])
-        best_row, best_value = model.best_trial()
-        assert np.array_equal(best_row, rows[order[0]])
-        assert best_value == values[order[0]]
-
-
 def test_infinities_rank_as_they_are():
-    model = ObjectiveModel(Recorder(), 2)
+    model = ObjectiveModel(Recorder(), Trials(2))
     for i, value in enumerate((0.0, -math.inf, math.inf, 5.0)):
-        model.tell(np.array([i / 4, 0.0]), value)
-    assert model.incumbents()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
-    assert model.best_trial()[1] == math.inf
+        model.trials.tell(np.array([i / 4, 0.0]), value)
+    assert model.trials.incumbents()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
+    assert model.trials.best()[1] == math.inf
     prediction = model.predict(uniform(5, 2))
     assert np.isfinite(prediction.means).all()
-
-
-def test_known_rows():
-    model, _, rows, _ = told(5)
-    assert all(model.is_known(row) for row in rows)
-    assert not model.is_known(np.array([0.5, 0.5]))
-    model.avoid(np.array([0.5, 0.5]))
-    assert model.is_known(np.array([0.5, 0.5]))
-    assert not model.is_known(np.array([0.5, 0.25]))
-    assert not model.is_known(np.array([0.5, np.nan]))
-    assert model.n_trials == 5
-
-
-def test_known_rows_with_gaps():
-    """An objective given the same values asks for the same parameters, and not for more."""
-    model = ObjectiveModel(Recorder(), 2)
-    model.tell(np.array([0.5, np.nan]), 1.0)
-    model.avoid(np.array([np.nan, 0.25]))
-    for row, known in [
-        ((0.5, np.nan), True),
-        ((0.5, 0.75), True),
-        ((0.75, 0.25), True),
-        ((0.75, 0.75), False),
-        ((0.75, np.nan), False),
-    ]:
-        assert model.is_known(np.array(row)) == known
-
-
-def test_rows_are_copied():
-    surrogate = Recorder()
-    model = ObjectiveModel(surrogate, 2)
-    row = np.array([0.25, 0.75])
-    model.tell(row, 1.0)
-    row[:] = 0.0
-    assert model.best_trial()[0].tolist() == [0.25, 0.75]
-    assert model.is_known(np.array([0.25, 0.75]))
 
 
 def test_pending_believes_the_mean_prediction():
@@ -221,10 +170,10 @@ def test_calibration_follows_the_errors():
 
     def ratio(error):
         surrogate = Wrong(error)
-        model = ObjectiveModel(surrogate, 2)
+        model = ObjectiveModel(surrogate, Trials(2))
         rows = np.random.default_rng(3).random((400, 2))
         for row in rows:
-            model.tell(row, row.sum())
+            model.trials.tell(row, row.sum())
             # The transform that is in force when the row is judged.
             surrogate.transform = model._transform
             model.predict(probe)
@@ -238,11 +187,11 @@ def test_calibration_follows_the_errors():
 
 def test_moments_in_the_units_of_the_values_are_those_of_draws():
     rng = np.random.default_rng(6)
-    model = ObjectiveModel(Recorder(), 2)
+    model = ObjectiveModel(Recorder(), Trials(2))
     # Skewed, so that the mean is far from the inverse of the mean.
     values = rng.lognormal(sigma=1.2, size=40)
     for value in values:
-        model.tell(rng.random(2), value)
+        model.trials.tell(rng.random(2), value)
     probes = 1.2 + 0.2 * uniform(6, 2)
     mean, std = model.outcome_moments(probes)
     transform = OutcomeTransform(values)
@@ -257,10 +206,10 @@ def test_moments_in_the_units_of_the_values_are_those_of_draws():
 def test_moments_at_learnt_rows_are_the_values():
     rng = np.random.default_rng(5)
     for scale in (1.0, 1e300, 1e-300):
-        model = ObjectiveModel(Recorder(), 2)
+        model = ObjectiveModel(Recorder(), Trials(2))
         rows, values = rng.random((20, 2)), scale * rng.lognormal(size=20)
         for row, value in zip(rows, values, strict=True):
-            model.tell(row, value)
+            model.trials.tell(row, value)
         mean, std = model.outcome_moments(rows)
         assert np.allclose(mean / scale, values / scale)
         assert np.allclose(std / scale, 0.0, atol=1e-9)

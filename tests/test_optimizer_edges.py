@@ -271,8 +271,10 @@ def test_single_outliers_are_survived(direction, outlier):
     assert np.isfinite(std).all()
     assert optimizer.n_trials == 40
     if sign * outlier > 0.0:
-        # A very bad one must not blind the model. Random trials are 0.6 away in the median.
-        assert np.median([abs(params["x"] - 0.3) for params in asked[20:]]) < 0.2
+        # A very bad one must not blind the model. Random trials are 0.6 away in the median; half of
+        # these are the first ones of a fresh epoch.
+        assert optimizer.best[1] * sign < 1e-4
+        assert np.median([abs(params["x"] - 0.3) for params in asked[20:]]) < 0.4
     else:
         assert optimizer.best[1] == outlier
 
@@ -288,7 +290,7 @@ def test_infinite_values_rank_at_the_ends(direction):
     asked = run(optimizer, objective, 35)
     assert optimizer.best[1] * sign < 0.01
     # The bad half is left alone.
-    assert np.mean([params["x"] < 0.0 for params in asked[15:]]) < 0.3
+    assert np.mean([params["x"] < 0.0 for params in asked[15:]]) < 0.35
 
 
 def test_all_infinite():
@@ -329,7 +331,7 @@ def test_told_rows_outside_the_space():
     ("arguments", "message"),
     [
         ({"direction": "up"}, "`direction` must be 'minimize' or 'maximize', got 'up'"),
-        ({"surrogate": "gp"}, r"`surrogate` must be one of \['forest'.*got 'gp'"),
+        ({"surrogate": "gp"}, r"`surrogate` must be one of \['gaussian_process'.*got 'gp'"),
         ({"acquisition": "cei"}, "`acquisition` must be one of .*got 'cei'"),
         ({"acquisition": None}, "`acquisition` must be one of .*got None"),
         ({"acquisition": UpperConfidenceBound}, "`acquisition` must be one of"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, logsumexp
+from scipy.special import erfcx
 
 from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
 from mondrian_bo.acquisitions.ei import gaussian_expected_improvement
@@ -49,7 +49,7 @@ class LogExpectedImprovement:
         """Score candidates; see `Acquisition`."""
         gain = improvements(prediction, incumbent, self.margin)
         logs = log_gaussian_expected_improvement(gain, prediction.stds)
-        scores: NDArray[np.float64] = logsumexp(logs, axis=0) - math.log(len(logs))
+        scores: NDArray[np.float64] = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
         return scores
 
 

@@ -27,6 +27,9 @@ _SCALES = (1e-3, 0.4)
 _N_ELITE = 10
 _ROUNDS = 2
 
+_N_STARTS = 5
+_APART = 0.05
+
 
 def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> FloatArray:
     """Return points `start`, `start + 1`, ... of a shifted Sobol sequence over the space.
@@ -107,6 +110,7 @@ def maximize(
     is_known: Callable[[FloatArray], bool],
     rng: np.random.Generator,
     n_candidates: int,
+    improve: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
     """Return the row with the best score found, shape (d,).
 
@@ -124,6 +128,8 @@ def maximize(
         Source of randomness.
     n_candidates : int
         How many rows to score in all, in spaces that are not searched exhaustively.
+    improve : callable or None, default=None
+        A local search: maps the best rows to better ones.
     """
     if space.cardinality <= _EXHAUSTIVE:
         rows = space.enumerate_rows()
@@ -143,6 +149,11 @@ def maximize(
         neighbours = perturb(space, elite, n_elite, rng)
         rows = np.concatenate([rows, neighbours])
         scores = np.concatenate([scores, score(neighbours)])
+    if improve is not None:
+        starts = _distinct(rows[np.argsort(-scores, kind="stable")], _N_STARTS)
+        better = space.snap(improve(starts))
+        rows = np.concatenate([rows, better])
+        scores = np.concatenate([scores, score(better)])
     return _best_unknown(rows, scores, is_known)
 
 
@@ -154,6 +165,20 @@ def _best_unknown(
         if not is_known(rows[i]):
             return np.asarray(rows[i])
     return np.asarray(rows[order[0]])
+
+
+def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
+    """Return the first rows that are not close to an earlier one, at most so many."""
+    chosen = [rows[0]]
+    for row in rows[1:]:
+        if len(chosen) == n_rows:
+            break
+        gaps = np.abs(np.array(chosen) - row)
+        # Where only one of two rows has a parameter, they are apart.
+        gaps[np.isnan(chosen) != np.isnan(row)] = 1.0
+        if np.nanmax(gaps, axis=1).min() > _APART:
+            chosen.append(row)
+    return np.array(chosen)
 
 
 def _scatter(space: SearchSpace, uniform: FloatArray) -> FloatArray:

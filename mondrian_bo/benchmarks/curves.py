@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mondrian_bo.benchmarks.score import PairedRuns, bootstrap
 from mondrian_bo.benchmarks.summary import ProblemResults
 
-__all__ = ["plot_regret"]
+__all__ = ["plot_regret", "plot_score"]
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Below this the curves of a polished optimum would squeeze the rest of the picture.
 _SMALLEST_REGRET = 1e-7
@@ -34,14 +39,7 @@ def plot_regret(results: ProblemResults, samplers: Sequence[str], path: Path) ->
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "the report draws with matplotlib: pip install 'mondrian-bo[bench]'"
-        ) from error
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = _figure(7, 4.5)
     axes = figure.add_subplot()
     trials = np.arange(1, results.n_trials + 1)
     quartiles = {
@@ -71,3 +69,51 @@ def plot_regret(results: ProblemResults, samplers: Sequence[str], path: Path) ->
     axes.legend()
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
+
+
+def plot_score(problems: Sequence[PairedRuns], samplers: Sequence[str], path: Path) -> None:
+    """Draw mean rank and mean normalised regret over the problems against the share of the budget.
+
+    Parameters
+    ----------
+    problems : sequence of PairedRuns
+        The runs, lined up.
+    samplers : sequence of str
+        Their samplers, in the order of the first axis.
+    path : Path
+        The PNG to write.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    figure = _figure(11, 4.5)
+    percent = np.arange(1, 101)
+    panels = zip(figure.subplots(1, 2), ("ranks", "regrets"), strict=True)
+    for axes, quantity in panels:
+        estimate = bootstrap([getattr(runs, quantity) for runs in problems])
+        for s, (sampler, mean) in enumerate(zip(samplers, estimate.mean, strict=True)):
+            axes.plot(percent, mean, color=f"C{s}", label=sampler)
+            axes.fill_between(
+                percent, estimate.low[s], estimate.high[s], color=f"C{s}", alpha=0.15, linewidth=0
+            )
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("% of the budget")
+        axes.grid(alpha=0.3)
+    rank_axes, regret_axes = figure.axes
+    rank_axes.set_ylabel("mean rank (95 % interval)")
+    rank_axes.legend()
+    regret_axes.set_ylabel("mean normalised regret (95 % interval)")
+    regret_axes.set_yscale("log")
+    figure.savefig(path, dpi=120)
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "the report draws with matplotlib: pip install 'mondrian-bo[bench]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from mondrian_bo.benchmarks.curves import plot_regret
+from mondrian_bo.benchmarks.curves import plot_regret, plot_score
 from mondrian_bo.benchmarks.results import read_sessions
+from mondrian_bo.benchmarks.score_report import score, score_sections
 from mondrian_bo.benchmarks.summary import (
     ProblemResults,
     SamplerSummary,
@@ -33,15 +32,25 @@ _HEADER = (
 _LEGEND = (
     "Best noise-free value found, minimised: mean ± standard deviation over runs at the end, "
     "means at 25 % and 50 % of the trials. Hits: runs that end at the optimum, within the "
-    "tolerance. Mean rank: among the samplers, per seed, where hits tie. Milliseconds: wall time "
+    "tolerance. Mean rank: among the samplers, per seed. Milliseconds: wall time "
     "of ask and tell on one thread."
 )
 
 _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
-def write_report(directory: Path, out: Path) -> str:
-    """Write ``report.txt``, ``report.md`` and one ``<problem>.png`` per problem.
+def write_report(
+    directory: Path,
+    out: Path,
+    *,
+    samplers: Sequence[str] | None = None,
+    reference: str | None = None,
+    half: str | None = None,
+) -> str:
+    """Write ``report.txt``, ``report.md``, one ``<problem>.png`` per problem and ``score.png``.
+
+    The score, over the problems and seeds that all samplers share, comes first. It is left out if
+    there is only one problem or sampler.
 
     Parameters
     ----------
@@ -49,6 +58,12 @@ def write_report(directory: Path, out: Path) -> str:
         Where ``mondrian-bo bench run`` wrote to.
     out : Path
         Where to write; created if needed.
+    samplers : sequence of str, optional
+        Whom to compare, in this order; by default all.
+    reference : str, optional
+        Whom the others are tested against; by default "tpe" if there, else the first.
+    half : {"development", "held-out"}, optional
+        Keep to the problems of this half; by default all.
 
     Returns
     -------
@@ -58,25 +73,32 @@ def write_report(directory: Path, out: Path) -> str:
     Raises
     ------
     ValueError
-        If the directory holds no finished run.
+        If the directory holds no such run, or the reference is not among the samplers.
     """
-    results = load_results(directory)
+    results = load_results(directory, samplers=samplers, half=half)
     summaries = [summarize(result) for result in results]
-    samplers = sorted({summary.sampler for group in summaries for summary in group})
+    found = sorted({summary.sampler for group in summaries for summary in group})
+    compared = [name for name in samplers or found if name in found]
     versions = _versions(directory)
 
     out.mkdir(parents=True, exist_ok=True)
-    text, markdown = [_LEGEND], ["# Benchmark report", _LEGEND]
+    text, markdown = [], ["# Benchmark report"]
+    overall = score(results, compared, reference) if len(results) > 1 else None
+    if overall is not None:
+        for section in score_sections(overall):
+            body = [section.legend] if section.legend else []
+            text += [section.title, *body, to_text(*section.table)]
+            markdown += [f"## {section.title}", *body, to_markdown(*section.table)]
+        plot_score(overall.paired, overall.samplers, out / "score.png")
+        markdown.append("![score](score.png)")
+    text.append(_LEGEND)
+    markdown.append(_LEGEND)
     for result, group in zip(results, summaries, strict=True):
         title = _title(result)
         text += [title, _problem_table(group, to_text)]
         picture = f"{result.facts.name}.png"
-        plot_regret(result, samplers, out / picture)
+        plot_regret(result, compared, out / picture)
         markdown += [f"## {title}", _problem_table(group, to_markdown), f"![regret]({picture})"]
-    if len(results) > 1:
-        title = "Mean rank over the problems"
-        text += [title, _rank_table(results, summaries, samplers, to_text)]
-        markdown += [f"## {title}", _rank_table(results, summaries, samplers, to_markdown)]
     text.append(versions)
     markdown.append(versions)
 
@@ -88,9 +110,11 @@ def write_report(directory: Path, out: Path) -> str:
 
 def _title(result: ProblemResults) -> str:
     facts = result.facts
+    kind = "optimum" if facts.optimum is not None else "best value of all runs"
+    optimum = f"{kind} {result.optimum:.6g}"
     return (
-        f"{facts.name}: {facts.description} (optimum {facts.optimum:.6g}, tolerance "
-        f"{facts.tolerance:g}, {result.n_trials} trials)"
+        f"{facts.name}: {facts.description} ({optimum}, tolerance {facts.tolerance:g}, "
+        f"{result.n_trials} trials)"
     )
 
 
@@ -121,31 +145,6 @@ def _digits(deviation: float) -> int:
     if not deviation > 0:
         return 6
     return min(max(1 - math.floor(math.log10(deviation)), 3), 6)
-
-
-def _rank_table(
-    results: Sequence[ProblemResults],
-    summaries: Sequence[Sequence[SamplerSummary]],
-    samplers: Sequence[str],
-    table: _Table,
-) -> str:
-    ranks = [{summary.sampler: summary.mean_rank for summary in group} for group in summaries]
-    # Only a sampler that was run on every problem has a mean over them.
-    by_sampler = {sampler: [rank.get(sampler, math.nan) for rank in ranks] for sampler in samplers}
-    order = sorted(
-        samplers, key=lambda sampler: np.nan_to_num(np.mean(by_sampler[sampler]), nan=99)
-    )
-    return table(
-        ("sampler", *(result.facts.name for result in results), "all"),
-        [
-            [
-                sampler,
-                *map(_number, by_sampler[sampler]),
-                _number(float(np.mean(by_sampler[sampler]))),
-            ]
-            for sampler in order
-        ],
-    )
 
 
 def _number(value: float) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from mondrian_bo.benchmarks.problems import Problem
 
@@ -22,6 +23,7 @@ __all__ = [
     "read_sessions",
     "record_problem",
     "run_path",
+    "run_paths",
 ]
 
 _PACKAGES = ("mondrian-bo", "optuna", "numpy", "scipy", "scikit-learn", "numba", "cmaes", "torch")
@@ -39,6 +41,8 @@ class TrialRecord:
         Its active parameters.
     value : float
         What the sampler was told.
+    exact : float
+        The noise-free value.
     best : float
         The noise-free value of the best trial so far, by what the sampler was told.
     seconds : float
@@ -48,6 +52,7 @@ class TrialRecord:
     number: int
     params: dict[str, Any]
     value: float
+    exact: float
     best: float
     seconds: float
 
@@ -58,13 +63,22 @@ class ProblemFacts:
 
     name: str
     description: str
-    optimum: float
+    group: str
+    half: str
+    optimum: float | None
     tolerance: float
 
 
 def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
     """Return where a finished run is kept."""
-    return directory / problem / sampler / f"{seed}.jsonl"
+    # Quoted, because the settings of a sampler may hold what a file system refuses.
+    return directory / problem / quote(sampler, safe="=, ") / f"{seed}.jsonl"
+
+
+def run_paths(directory: Path, problem: str) -> Iterator[tuple[str, int, Path]]:
+    """Find the finished runs on a problem: sampler, seed and file, in order of their names."""
+    for path in sorted((directory / problem).glob("*/*.jsonl")):
+        yield unquote(path.parent.name), int(path.stem), path
 
 
 def read_run(path: Path) -> list[TrialRecord]:
@@ -87,13 +101,20 @@ def record_problem(directory: Path, problem: Problem) -> None:
     ValueError
         If the directory holds runs of a different problem of this name, say of another table.
     """
-    facts = ProblemFacts(problem.name, problem.description, problem.optimum, problem.tolerance)
+    facts = ProblemFacts(
+        problem.name,
+        problem.description,
+        problem.group,
+        problem.half,
+        problem.optimum,
+        problem.tolerance,
+    )
     path = directory / problem.name / "problem.json"
     if path.exists():
-        if ProblemFacts(**json.loads(path.read_text())) != facts:
+        if json.loads(path.read_text()) != asdict(facts):
             raise ValueError(
                 f"{path.parent} holds runs of another problem called {problem.name} (a different "
-                "table?): choose another directory"
+                "table, an older version?): choose another directory"
             )
         return
     path.parent.mkdir(parents=True, exist_ok=True)

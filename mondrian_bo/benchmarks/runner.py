@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import signal
-import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,8 +19,10 @@ import numpy as np
 import optuna
 from tqdm import tqdm
 
+from mondrian_bo.benchmarks.ax_harness import AxRun, AxStrategy
+from mondrian_bo.benchmarks.optuna_harness import OptunaRun
 from mondrian_bo.benchmarks.peers import get_peer
-from mondrian_bo.benchmarks.problems import get_problem, suggest
+from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.results import TrialRecord, append_session, record_problem, run_path
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
@@ -153,27 +154,25 @@ def execute(run: Run) -> None:
     """
     problem = get_problem(run.problem, run.tables)
     sampler = get_peer(run.sampler).factory(run.seed)
-    study = optuna.create_study(sampler=sampler)
-    noise = np.random.default_rng(run.seed)
+    harness: AxRun | OptunaRun
+    if isinstance(sampler, AxStrategy):
+        harness = sampler.start(problem.space)
+    else:
+        harness = OptunaRun(sampler, problem.space)
+    function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
     run.path.parent.mkdir(parents=True, exist_ok=True)
     partial = run.path.with_suffix(".partial")
     with partial.open("w") as file:
         for number in range(run.n_trials):
-            asked = time.perf_counter()
-            trial = study.ask()
-            params = suggest(trial, problem.space)
-            seconds = time.perf_counter() - asked
-
-            exact = problem.function(params)
-            value = problem.observe(exact, noise)
+            params, seconds = harness.ask()
+            exact = function(params)
+            value = problem.observe(exact, run.seed, number)
             if value < lowest:
                 lowest, best = value, exact
 
-            told = time.perf_counter()
-            study.tell(trial, value)
-            seconds += time.perf_counter() - told
-            record = TrialRecord(number, params, value, best, round(seconds, 7))
+            seconds += harness.tell(value)
+            record = TrialRecord(number, params, value, exact, best, round(seconds, 7))
             file.write(json.dumps(asdict(record)) + "\n")
     partial.replace(run.path)
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mondrian_bo.benchmarks.results import ProblemFacts, TrialRecord, read_facts, read_run
+from mondrian_bo.benchmarks.results import (
+    ProblemFacts,
+    TrialRecord,
+    read_facts,
+    read_run,
+    run_paths,
+)
 
 __all__ = ["ProblemResults", "SamplerSummary", "load_results", "summarize"]
+
+_Runs: TypeAlias = Mapping[str, Mapping[int, list[TrialRecord]]]
+
+_RESOLUTION = 1e-6
+_N_START_TRIALS = 10
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,11 @@ class ProblemResults:
     ----------
     facts : ProblemFacts
         The problem.
+    optimum : float
+        The problem's; where it is not known, the smallest value that any run has found.
+    start : float
+        The median regret after ten random trials, the unit of `relative_regrets`: of the sampler
+        "random" if it was run, else of all samplers, which start at random.
     best : dict of str to dict of int to ndarray
         Per sampler and seed: the best noise-free value after each trial.
     seconds : dict of str to dict of int to ndarray
@@ -31,6 +48,8 @@ class ProblemResults:
     """
 
     facts: ProblemFacts
+    optimum: float
+    start: float
     best: Mapping[str, Mapping[int, NDArray[np.float64]]]
     seconds: Mapping[str, Mapping[int, NDArray[np.float64]]]
 
@@ -41,7 +60,17 @@ class ProblemResults:
 
     def regrets(self, sampler: str) -> NDArray[np.float64]:
         """Return the distance to the optimum, shape (runs, trials)."""
-        return np.array(list(self.best[sampler].values())) - self.facts.optimum
+        return np.array(list(self.best[sampler].values())) - self.optimum
+
+    def relative_regrets(self, sampler: str, seeds: Sequence[int]) -> NDArray[np.float64]:
+        """Return the regrets of some runs in units of `start`, shape (seeds, trials).
+
+        Regrets below a millionth of it are 0: nobody cares who polished the optimum further, so
+        they tie.
+        """
+        best = np.array([self.best[sampler][seed] for seed in seeds])
+        relative = (best - self.optimum) / self.start
+        return np.where(relative < _RESOLUTION, 0.0, relative)
 
 
 @dataclass(frozen=True)
@@ -61,8 +90,8 @@ class SamplerSummary:
     hits : int
         Runs that ended at the optimum, within the problem's tolerance.
     mean_rank : float
-        Mean rank among the samplers, seed by seed over the seeds all of them finished; samplers
-        that hit the optimum tie. NaN if there is no such seed.
+        Mean rank among the samplers, seed by seed over the seeds all of them finished; ties share
+        their mean (see `ProblemResults.relative_regrets`). NaN if there is no such seed.
     milliseconds : float
         Of ask and tell per trial: mean over each run, then the median over runs, because one run of
         each worker process pays for imports and compilation.
@@ -79,13 +108,20 @@ class SamplerSummary:
     milliseconds: float
 
 
-def load_results(directory: Path) -> list[ProblemResults]:
+def load_results(
+    directory: Path, *, samplers: Sequence[str] | None = None, half: str | None = None
+) -> list[ProblemResults]:
     """Read the finished runs of a directory.
 
     Parameters
     ----------
     directory : Path
         Where ``mondrian-bo bench run`` wrote to.
+    samplers : sequence of str, optional
+        Keep the runs of these; by default of all. The other runs still count for what is known of
+        the optimum and of random starts.
+    half : {"development", "held-out"}, optional
+        Keep the problems of this half; by default of both.
 
     Returns
     -------
@@ -95,23 +131,46 @@ def load_results(directory: Path) -> list[ProblemResults]:
     Raises
     ------
     ValueError
-        If there is no finished run at all.
+        If there is no such run at all.
     """
     results = []
     for facts in read_facts(directory):
+        if half not in (None, facts.half):
+            continue
         runs: dict[str, dict[int, list[TrialRecord]]] = {}
-        for path in sorted((directory / facts.name).glob("*/*.jsonl")):
-            runs.setdefault(path.parent.name, {})[int(path.stem)] = read_run(path)
-        if runs:
-            results.append(_cut(facts, runs))
+        for sampler, seed, path in run_paths(directory, facts.name):
+            runs.setdefault(sampler, {})[seed] = read_run(path)
+        kept = {name: runs[name] for name in samplers or runs if name in runs}
+        if kept:
+            optimum = _optimum(facts, runs)
+            results.append(_cut(facts, optimum, _start(runs, optimum), kept))
     if not results:
         raise ValueError(f"there is no finished run in {directory}")
     return results
 
 
-def _cut(
-    facts: ProblemFacts, runs: Mapping[str, Mapping[int, list[TrialRecord]]]
-) -> ProblemResults:
+def _optimum(facts: ProblemFacts, runs: _Runs) -> float:
+    if facts.optimum is not None:
+        return facts.optimum
+    return min(run[-1].best for by_seed in runs.values() for run in by_seed.values())
+
+
+def _start(runs: _Runs, optimum: float) -> float:
+    starts = {"random": runs["random"]} if "random" in runs else runs
+    regret = float(
+        np.median(
+            [
+                run[:_N_START_TRIALS][-1].best - optimum
+                for by_seed in starts.values()
+                for run in by_seed.values()
+            ]
+        )
+    )
+    # A table so small that ten trials find its optimum has no scale of its own.
+    return regret if regret > 0.0 else 1.0
+
+
+def _cut(facts: ProblemFacts, optimum: float, start: float, runs: _Runs) -> ProblemResults:
     length = min(len(run) for by_seed in runs.values() for run in by_seed.values())
     best, seconds = (
         {
@@ -123,7 +182,7 @@ def _cut(
         }
         for field in ("best", "seconds")
     )
-    return ProblemResults(facts, best, seconds)
+    return ProblemResults(facts, optimum, start, best, seconds)
 
 
 def summarize(results: ProblemResults) -> list[SamplerSummary]:
@@ -143,7 +202,7 @@ def summarize(results: ProblemResults) -> list[SamplerSummary]:
                 final_std=float(final.std(ddof=1)) if len(best) > 1 else math.nan,
                 quarter_mean=float(best[:, math.ceil(n_trials / 4) - 1].mean()),
                 half_mean=float(best[:, math.ceil(n_trials / 2) - 1].mean()),
-                hits=int(np.sum(_excess(results, final) == 0)),
+                hits=int(np.sum(final - results.optimum <= results.facts.tolerance)),
                 mean_rank=ranks[sampler],
                 milliseconds=float(np.median(per_run)),
             )
@@ -151,17 +210,11 @@ def summarize(results: ProblemResults) -> list[SamplerSummary]:
     return sorted(summaries, key=lambda summary: summary.final_mean)
 
 
-def _excess(results: ProblemResults, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far values are above the optimum, 0 for those within the tolerance of it."""
-    regret = values - results.facts.optimum
-    return np.where(regret <= results.facts.tolerance, 0.0, regret)
-
-
 def _mean_ranks(results: ProblemResults) -> dict[str, float]:
     samplers = list(results.best)
     seeds = sorted(set.intersection(*(set(by_seed) for by_seed in results.best.values())))
     if not seeds:
         return dict.fromkeys(samplers, math.nan)
-    final = np.array([[results.best[sampler][seed][-1] for seed in seeds] for sampler in samplers])
-    ranks = rankdata(_excess(results, final), axis=0).mean(axis=1)
+    final = np.array([results.relative_regrets(sampler, seeds)[:, -1] for sampler in samplers])
+    ranks = rankdata(final, axis=0).mean(axis=1)
     return dict(zip(samplers, ranks.tolist(), strict=True))

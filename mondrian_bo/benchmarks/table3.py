@@ -28,6 +28,7 @@ from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.text_table import to_markdown, to_text
 from mondrian_bo.objective_model import ObjectiveModel
 from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
+from mondrian_bo.trials import Trials
 
 FloatArray = NDArray[np.float64]
 
@@ -84,13 +85,15 @@ def _scaled(levels: FloatArray) -> FloatArray:
 class _PaperModel:
     """The forest on values as they are: what the paper describes."""
 
-    def __init__(self, surrogate: ForestSurrogate) -> None:
+    def __init__(self, surrogate: ForestSurrogate, trials: Trials) -> None:
         self._surrogate = surrogate
-
-    def tell(self, row: FloatArray, value: float) -> None:
-        self._surrogate.learn(row[None], np.array([value]))
+        self._trials = trials
+        self._n_learnt = 0
 
     def predict(self, rows: FloatArray, calibrated: bool) -> Prediction:
+        new = slice(self._n_learnt, len(self._trials))
+        self._surrogate.learn(self._trials.rows[new], self._trials.values[new])
+        self._n_learnt = len(self._trials)
         return Prediction(*self._surrogate.predict(rows))
 
 
@@ -111,7 +114,8 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     d = pool.points.shape[1]
     rng = np.random.default_rng(seed)
     surrogate = ForestSurrogate(np.zeros(d, dtype=np.int64), False, np.random.SeedSequence(seed))
-    model = _PaperModel(surrogate) if model_name == "paper" else ObjectiveModel(surrogate, d)
+    trials = Trials(d)
+    model = (_PaperModel if model_name == "paper" else ObjectiveModel)(surrogate, trials)
     acquisition = UpperConfidenceBound(kappa=1.0)
     free = np.ones(len(pool.values), dtype=bool)
     best = np.inf
@@ -125,7 +129,7 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
         free[chosen] = False
         value = float(pool.values[chosen])
         best = min(best, value)
-        model.tell(pool.points[chosen].copy(), -value)
+        trials.tell(pool.points[chosen].copy(), -value)
     return best
 
 

@@ -17,7 +17,9 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.acquisitions import Acquisition
 from mondrian_bo.integrations.distributions import complete, encode, to_external, to_space
 from mondrian_bo.integrations.study_reader import StudyReader, publish, running_values
-from mondrian_bo.optimizer import MondrianOptimizer, check_settings
+from mondrian_bo.optimizer import MondrianOptimizer
+from mondrian_bo.portfolio import Portfolio
+from mondrian_bo.settings import check_settings
 
 
 class MondrianSampler(BaseSampler):
@@ -34,13 +36,13 @@ class MondrianSampler(BaseSampler):
         system.
     n_startup_trials : int, default=10
         So many first trials are quasi-random.
-    surrogate : {"forest", "amf"}, default="forest"
+    surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
-    acquisition : str or Acquisition, default="auto"
-        How to choose the next trial: "auto", "ucb", "ei", "log_ei", "pi", "thompson" or an instance
-        from :mod:`mondrian_bo.acquisitions`.
-    n_estimators : int, default=10
-        Number of trees.
+    acquisition : str, Acquisition or Portfolio, default="auto"
+        How to choose the next trial: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an instance
+        from :mod:`mondrian_bo.acquisitions` or a :class:`mondrian_bo.portfolio.Portfolio`.
+    n_estimators : int or None, default=None
+        Number of trees or partitions; None is what suits the surrogate.
     n_candidates : int, default=600
         How many candidates to score for each suggestion.
 
@@ -74,9 +76,9 @@ class MondrianSampler(BaseSampler):
         seed: int | None = None,
         *,
         n_startup_trials: int = 10,
-        surrogate: str = "forest",
-        acquisition: str | Acquisition = "auto",
-        n_estimators: int = 10,
+        surrogate: str = "gaussian_process",
+        acquisition: str | Acquisition | Portfolio = "auto",
+        n_estimators: int | None = None,
         n_candidates: int = 600,
     ) -> None:
         check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,31 @@ class Surrogate(Protocol):
 
     def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
         """Know further rows for the time of a ``with`` block, as if learnt."""
+        ...
+
+
+class Slopes(NamedTuple):
+    """Predictions of C components at m rows, and how they change with the numeric columns.
+
+    Attributes
+    ----------
+    means, stds : float64 arrays of shape (C, m)
+    mean_slopes, std_slopes : float64 arrays of shape (C, m, d)
+        Derivatives; 0 for categorical columns.
+    """
+
+    means: FloatArray
+    stds: FloatArray
+    mean_slopes: FloatArray
+    std_slopes: FloatArray
+
+
+@runtime_checkable
+class SmoothSurrogate(Protocol):
+    """A surrogate whose predictions have derivatives."""
+
+    def slopes(self, rows: FloatArray) -> Slopes:
+        """Return predictions with their derivatives."""
         ...
 
 

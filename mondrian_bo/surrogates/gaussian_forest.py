@@ -32,7 +32,8 @@ from mondrian_bo.trees.gaussian import (
     refresh_forest,
     remaining_variance,
 )
-from mondrian_bo.trees.predict import sample_function, tree_components
+from mondrian_bo.trees.predict import tree_components
+from mondrian_bo.trees.sampling import sample_function
 from mondrian_bo.trees.tree import (
     ROOT,
     nodes_used,
@@ -171,7 +172,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         Parameters are those of :func:`mondrian_bo.trees.predict.predict_forest`.
         """
         floor = self.remaining_at_lifetime()
-        settings = (weights, mean_prior, gamma_1, self.hyperparameters.noise, floor, rule)
+        settings = (weights, mean_prior, gamma_1, *self.hyperparameters, floor, rule)
         results = run_parallel(
             predict_chunk,
             [
@@ -208,7 +209,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                 weights,
                 mean_prior,
                 gamma_1,
-                self.hyperparameters.noise,
+                *self.hyperparameters,
                 self.remaining_at_lifetime(),
                 rule,
             )
@@ -242,6 +243,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             weights,
             mean_prior,
             gamma_1,
+            self.hyperparameters.gamma_2,
             self.remaining_at_lifetime(),
             rule,
             result,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from mondrian_bo.surrogates.amf_surrogate import AMFSurrogate
-from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
+from collections.abc import Callable
 
-SURROGATES: dict[str, type[ForestSurrogate] | type[AMFSurrogate]] = {
+from mondrian_bo.surrogates.amf_surrogate import AMFSurrogate
+from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
+from mondrian_bo.surrogates.kernel_surrogate import KernelSurrogate
+from mondrian_bo.surrogates.process_surrogate import ProcessSurrogate
+
+SURROGATES: dict[str, Callable[..., Surrogate]] = {
+    "gaussian_process": ProcessSurrogate,
     "forest": ForestSurrogate,
     "amf": AMFSurrogate,
+    "kernel": KernelSurrogate,
 }

@@ -136,7 +136,7 @@ def _join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _combine(tree, values, node):  # type: ignore[no-untyped-def]
+def combine(tree, values, node):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments and message from its children's."""
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
     n_left, n_right = tree.size[left], tree.size[right]
@@ -173,7 +173,7 @@ def _refresh_node(tree, values, targets, node, gamma_2, noise):  # type: ignore[
         _collect_leaf(tree, values, targets, node)
         _set_leaf_message(tree, values, node, noise)
     else:
-        _combine(tree, values, node)
+        combine(tree, values, node)
 
 
 @njit(cache=True, nogil=True)
@@ -203,7 +203,7 @@ def _update_after(tree, values, targets, point, node, first_new, gamma_2, noise)
             _refresh_node(tree, values, targets, node, gamma_2, noise)
     node = tree.parent[node]
     while node != NONE:
-        _combine(tree, values, node)
+        combine(tree, values, node)
         node = tree.parent[node]
 
 

@@ -19,8 +19,8 @@ from mondrian_bo.trees.gaussian import (
     PRECISION,
     SQUARES,
     gaussian_at,
+    remaining_variance,
 )
-from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
     LOWER,
@@ -29,15 +29,17 @@ from mondrian_bo.trees.tree import (
     RIGHT,
     ROOT,
     UPPER,
-    child_towards,
     extent_outside,
     is_leaf,
     sibling,
     tree_at,
 )
 
-PAPER, REMAINING, EMPIRICAL = 0, 1, 2
+PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
 """What a point that branches off is predicted with, see :func:`predict_forest`."""
+
+_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
+"""Where the law of the time of a branch-off is evaluated for ``BRIDGE``, with equal weights."""
 
 _SMALLEST_CHUNK = 4096
 
@@ -56,7 +58,7 @@ def condition(prior_mean, prior_variance, location, precision):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _message_down(tree, values, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
+def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
     """Return the law of mu_node given all labels outside its subtree.
 
     `down_mean` and `down_variance` are that law at the node's parent; at the root they are mu_H, 0.
@@ -74,8 +76,55 @@ def _message_down(tree, values, node, down_mean, down_variance):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
+def _branch_time(span, distance, level):  # type: ignore[no-untyped-def]
+    """Return a quantile of the time until a point branches off, which is less than `span`."""
+    separated = -math.expm1(-span * distance) if span < np.inf else 1.0
+    return min(-math.log1p(-level * separated) / distance, span)
+
+
+@njit(cache=True, nogil=True)
+def share_of_step(parent_remaining, remaining, remaining_then):  # type: ignore[no-untyped-def]
+    """Return the share of the prior variance of a step down that is spent at a time within it."""
+    step = parent_remaining - remaining
+    return (parent_remaining - remaining_then) / step if step > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _bridge(  # type: ignore[no-untyped-def]
+    share, step, precision, parent_mean, parent_variance, node_mean, node_variance
+):
+    """Return the posterior of the mean of a node between another and its parent.
+
+    The prior is closed under marginalisation, so that this mean, given those of both, is normal
+    around the line between them. `precision` is that of the upward message of the lower node,
+    `step` the prior variance between the two; all variances are in the same units.
+    """
+    mean = (1.0 - share) * parent_mean + share * node_mean
+    # Both means vary together by the parent's variance over (1 + step precision).
+    together = parent_variance / (1.0 + step * precision)
+    variance = (
+        (1.0 - share) ** 2 * parent_variance
+        + share**2 * node_variance
+        + share * (1.0 - share) * (2.0 * together + step)
+    )
+    return mean, variance
+
+
+@njit(cache=True, nogil=True)
 def _predict_tree(  # type: ignore[no-untyped-def]
-    tree, values, points, weights, mean_prior, gamma_1, noise, floor, rule, means, variances, sink
+    tree,
+    values,
+    points,
+    weights,
+    mean_prior,
+    gamma_1,
+    gamma_2,
+    noise,
+    floor,
+    rule,
+    means,
+    variances,
+    sink,
 ):
     """Predict the moments of one tree at `points`, shape (m, d), into `means` and `variances`.
 
@@ -91,9 +140,11 @@ def _predict_tree(  # type: ignore[no-untyped-def]
     # The larger part of a split waits on the stack: log2(m) frames suffice.
     stack_node = np.empty(64, dtype=np.int64)
     stack_range = np.empty((64, 2), dtype=np.int64)
-    # Downward message and prediction of a branch-off, both at the node's parent.
+    # Downward message and prediction of a branch-off, both at the node's parent. For BRIDGE the
+    # latter is the parent's posterior in units of gamma_1.
     stack_state = np.empty((64, 4))
     pending = 0
+    n_parts = len(_QUANTILES) if rule == BRIDGE else 1
     root = tree.counters[ROOT]
     if rule == EMPIRICAL:
         branch_mean = values.moments[root, MEAN]
@@ -101,12 +152,16 @@ def _predict_tree(  # type: ignore[no-untyped-def]
     else:
         branch_mean = mean_prior
         # A point that branches off above the root has no parent but the prior, whatever the rule.
-        branch_variance = gamma_1 * (0.5 - floor + noise)
+        branch_variance = 0.0 if rule == BRIDGE else gamma_1 * (0.5 - floor + noise)
     down_mean, down_variance = mean_prior, 0.0
     node, start, end = root, 0, n_points
     while True:
         parent = tree.parent[node]
-        span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
+        parent_time, parent_remaining = 0.0, 0.5
+        if parent != NONE:
+            parent_time, parent_remaining = tree.split_time[parent], values.remaining[parent]
+        span = tree.split_time[node] - parent_time
+        step = parent_remaining - values.remaining[node]
         lower, upper = tree.box[node, LOWER], tree.box[node, UPPER]
         kept = start
         leaf = is_leaf(tree, node)
@@ -114,9 +169,10 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]
             own_variance = values.moments[node, SQUARES] / tree.size[node]
+            posterior = 0.0
             below_variance = own_variance
         else:
-            down_mean, down_variance = _message_down(tree, values, node, down_mean, down_variance)
+            down_mean, down_variance = message_down(tree, values, node, down_mean, down_variance)
             own_mean, posterior = condition(
                 down_mean,
                 down_variance,
@@ -127,8 +183,8 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             below_variance = own_variance
             if rule == REMAINING:
                 below_variance += gamma_1 * (values.remaining[node] - floor)
-        offset = branch_mean - mean_prior
-        second = branch_variance + offset * offset
+            elif rule == BRIDGE:
+                below_variance = posterior
         for i in range(start, end):
             point = order[i]
             distance = extent_outside(lower, upper, weights, points, point)
@@ -136,14 +192,31 @@ def _predict_tree(  # type: ignore[no-untyped-def]
                 separated = unseparated[point]
                 if span < np.inf:
                     separated *= -math.expm1(-span * distance)
-                means[point] += separated * offset
-                variances[point] += separated * second
+                part_mean, part_variance = branch_mean, branch_variance
+                for k in range(n_parts):
+                    if rule == BRIDGE:
+                        time = parent_time + _branch_time(span, distance, _QUANTILES[k])
+                        then = remaining_variance(gamma_2, time)
+                        part_mean, part_variance = _bridge(
+                            share_of_step(parent_remaining, values.remaining[node], then),
+                            step,
+                            values.messages[node, PRECISION],
+                            branch_mean,
+                            branch_variance,
+                            own_mean,
+                            posterior,
+                        )
+                        part_variance = gamma_1 * (part_variance + then - floor + noise)
+                    weight = separated / n_parts
+                    offset = part_mean - mean_prior
+                    means[point] += weight * offset
+                    variances[point] += weight * (part_variance + offset * offset)
+                    if n_components < len(sink):
+                        row = sink[n_components]
+                        row[0], row[1] = point, weight
+                        row[2], row[3] = part_mean, part_variance
+                    n_components += 1
                 unseparated[point] -= separated
-                if n_components < len(sink):
-                    row = sink[n_components]
-                    row[0], row[1] = point, separated
-                    row[2], row[3] = branch_mean, branch_variance
-                n_components += 1
                 if unseparated[point] < _NEGLIGIBLE:
                     continue
             order[i], order[kept] = order[kept], point
@@ -201,7 +274,18 @@ def _predict_tree(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def predict_forest(  # type: ignore[no-untyped-def]
-    forest, values, points, weights, mean_prior, gamma_1, noise, floor, rule, means, variances
+    forest,
+    values,
+    points,
+    weights,
+    mean_prior,
+    gamma_1,
+    gamma_2,
+    noise,
+    floor,
+    rule,
+    means,
+    variances,
 ):
     """Write mean and variance of each tree's predictive mixture (equation 4), shape (T, m).
 
@@ -213,15 +297,16 @@ def predict_forest(  # type: ignore[no-untyped-def]
         Where to predict; one row per tree where trees see the points differently.
     weights : float64 array of shape (d,)
         Rate weights of the dimensions.
-    mean_prior, gamma_1, noise : float
-        mu_H, gamma_1 and the noise variance in units of gamma_1.
+    mean_prior, gamma_1, gamma_2, noise : float
+        mu_H, gamma_1, gamma_2 and the noise variance in units of gamma_1.
     floor : float
         Prior variance still to come at the lifetime, in units of gamma_1; 0 if it is infinite.
     rule : int
         ``PAPER``: a point that branches off has the posterior of the parent of its new node.
         ``REMAINING``: and the prior variance still to come, without which predictions far from the
-        data would be surer than the prior. ``EMPIRICAL``: nodes are predicted with the mean and
-        variance of their labels (section 5.3).
+        data would be surer than the prior. ``BRIDGE``: it has the posterior of its new node itself,
+        between that parent and the node below, and the prior variance still to come.
+        ``EMPIRICAL``: nodes are predicted with the mean and variance of their labels (section 5.3).
     means, variances : float64 arrays of shape (T, m)
         Results.
     """
@@ -241,6 +326,7 @@ def predict_forest(  # type: ignore[no-untyped-def]
                 weights,
                 mean_prior,
                 gamma_1,
+                gamma_2,
                 noise,
                 floor,
                 rule,
@@ -252,7 +338,7 @@ def predict_forest(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def tree_components(  # type: ignore[no-untyped-def]
-    forest, values, index, points, weights, mean_prior, gamma_1, noise, floor, rule, sink
+    forest, values, index, points, weights, mean_prior, gamma_1, gamma_2, noise, floor, rule, sink
 ):
     """Write the components of one tree's mixture (equation 3) into `sink`; return their number.
 
@@ -268,6 +354,7 @@ def tree_components(  # type: ignore[no-untyped-def]
         weights,
         mean_prior,
         gamma_1,
+        gamma_2,
         noise,
         floor,
         rule,
@@ -275,67 +362,3 @@ def tree_components(  # type: ignore[no-untyped-def]
         variances,
         sink,
     )
-
-
-@njit(cache=True, nogil=True)
-def sample_function(  # type: ignore[no-untyped-def]
-    forest, values, index, key, points, weights, mean_prior, gamma_1, floor, rule, result
-):
-    """Write the values at `points` of one random function drawn from one tree's posterior.
-
-    The values of the nodes are drawn jointly, from the root down, with numbers that are fixed
-    functions of `key` and the node: a call costs O(depth) per point and further calls with the same
-    key continue the same function. Points that branch off before the same node share one draw, and
-    one uniform number decides for all points how far from the data is far enough to branch off, so
-    the function is piecewise constant rather than noise. Labels add noise of their own.
-
-    Parameters
-    ----------
-    index : int
-        The tree.
-    key : uint64
-        Names the draw.
-    result : float64 array of shape (m,)
-        Values. The other parameters are those of :func:`predict_forest`.
-    """
-    tree, own_values = tree_at(forest, index), gaussian_at(values, index)
-    own = points[index if len(points) > 1 else 0]
-    threshold = hashed_uniform(key, 0)
-    for i in range(own.shape[0]):
-        x = own[i]
-        node = tree.counters[ROOT]
-        unseparated = 1.0
-        parent_time, parent_remaining = 0.0, 0.5
-        mean, variance = mean_prior, 0.0
-        if rule == EMPIRICAL:
-            mean = own_values.moments[node, MEAN]
-            variance = own_values.moments[node, SQUARES] / tree.size[node]
-        while True:
-            box = tree.box[node]
-            distance = extent_outside(box[LOWER], box[UPPER], weights, own, i)
-            if distance > 0.0:
-                unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
-                if unseparated < threshold:
-                    if rule == REMAINING or (rule == PAPER and parent_time == 0.0):
-                        variance = gamma_1 * (parent_remaining - floor)
-                    result[i] = mean + math.sqrt(variance) * hashed_normal(key, 2 * node + 1)
-                    break
-            if rule == EMPIRICAL:
-                mean = own_values.moments[node, MEAN]
-                variance = own_values.moments[node, SQUARES] / tree.size[node]
-            else:
-                mean, variance = condition(
-                    mean,
-                    parent_remaining - own_values.remaining[node],
-                    own_values.messages[node, LOCATION],
-                    own_values.messages[node, PRECISION],
-                )
-                mean += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
-                variance = 0.0
-            if is_leaf(tree, node):
-                if rule == EMPIRICAL:
-                    mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
-                result[i] = mean
-                break
-            parent_time, parent_remaining = tree.split_time[node], own_values.remaining[node]
-            node = child_towards(tree, node, x)

@@ -44,6 +44,8 @@ def test_failed_runs_show(tmp_path, capsys):
         (["--problems", "brain"], "unknown problem 'brain'"),
         (["--samplers", "tpo"], "unknown sampler 'tpo'"),
         (["--samplers", "random", "--seeds", "0"], "must be at least 1"),
+        (["--samplers", "tpe:a"], "settings of a sampler are `key=value`, got 'a'"),
+        (["--problems", "mixed6", "--half", "held-out"], "none of the problems asked for is held"),
     ],
 )
 def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
@@ -51,6 +53,23 @@ def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err
     assert f"error: {message}" in error or message in error
     assert not (tmp_path / "out").exists()
+
+
+def test_half_of_the_problems(tmp_path):
+    arguments = ["bench", "run", "--problems", "mixed6,integer,deep_tree", "--half", "held-out"]
+    arguments += ["--samplers", "random", "--seeds", "1", "--trials", "2"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"integer", "deep_tree"}
+
+
+def test_a_sampler_with_settings_is_one_of_its_own(tmp_path, capsys):
+    name = "tpe:multivariate=False,n_startup_trials=3,group=False"
+    arguments = ["bench", "run", "--problems", "branin", "--seeds", "1", "--trials", "6"]
+    assert main([*arguments, "--samplers", f"tpe,{name}", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["bench", "report", str(tmp_path), "--samplers", f"{name},tpe"]) == 0
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "tpe" in line]
+    assert {name, "tpe"} <= set(rows)
 
 
 def test_report_on_nothing(tmp_path, capsys):

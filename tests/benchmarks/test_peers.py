@@ -2,7 +2,7 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mondrian_bo.benchmarks.peers import PEERS, Peer, get_peer, installed_peers
+from mondrian_bo.benchmarks.peers import PEERS, Peer, get_peer, installed_peers, split_names
 from mondrian_bo.benchmarks.problems import get_problem, suggest
 
 MISSING = Peer(lambda seed: RandomSampler(seed=seed), "no_such_module", "pip install it")
@@ -38,3 +38,35 @@ def test_nothing_left(monkeypatch):
 def test_unknown_peer():
     with pytest.raises(ValueError, match=r"unknown sampler 'tpo'; known: .*tpe"):
         installed_peers(["random", "tpo"], lambda _: None)
+
+
+def test_settings_reach_the_sampler(monkeypatch):
+    given = {}
+    monkeypatch.setitem(PEERS, "spy", Peer(lambda seed, **settings: given.update(settings)))
+    get_peer("spy:a=1,b=2.5,c=True,d=None,e=ucb,f='x y'").factory(0)
+    assert given == {"a": 1, "b": 2.5, "c": True, "d": None, "e": "ucb", "f": "x y"}
+    assert given["c"] is True
+
+    multivariate = get_peer("tpe:multivariate=False,group=False").factory(3)
+    assert not multivariate._multivariate
+
+
+def test_names_with_settings_are_one_name():
+    text = "tpe, mondrian:surrogate=amf,n_estimators=20,random,mondrian:acquisition=ucb"
+    assert split_names(text) == [
+        "tpe",
+        "mondrian:surrogate=amf,n_estimators=20",
+        "random",
+        "mondrian:acquisition=ucb",
+    ]
+
+
+@pytest.mark.parametrize("name", ["tpe:multivariate", "tpe:=3", "tpe:n_startup_trials="])
+def test_settings_without_a_value(name):
+    with pytest.raises(ValueError, match="settings of a sampler are `key=value`"):
+        get_peer(name)
+
+
+def test_a_setting_the_sampler_does_not_know():
+    with pytest.raises(ValueError, match=r"'random:trees=3': .*trees"):
+        installed_peers(["random:trees=3"], lambda _: None)

@@ -36,6 +36,7 @@ def write_runs(directory, problem="branin", best=BEST, seconds=SECONDS):
                         "number": number,
                         "params": {},
                         "value": 99.0,
+                        "exact": value,
                         "best": value,
                         "seconds": seconds[sampler][seed],
                     }
@@ -59,9 +60,9 @@ def test_statistics(tmp_path):
         assert summary.half_mean == pytest.approx(statistics.mean(c[3] for c in curves))
         times = SECONDS[name].values()
         assert summary.milliseconds == pytest.approx(1e3 * statistics.median(times))
-    # Seed 0: b wins; seed 1: both within the tolerance of the optimum; seed 2 has no comparison.
-    assert by_name["a"].mean_rank == (2 + 1.5) / 2
-    assert by_name["b"].mean_rank == (1 + 1.5) / 2
+    # b wins with both seeds, with seed 1 by less than the tolerance; seed 2 has no comparison.
+    assert by_name["a"].mean_rank == 2
+    assert by_name["b"].mean_rank == 1
     assert (by_name["a"].hits, by_name["b"].hits) == (2, 1)
 
 
@@ -98,11 +99,27 @@ def test_report_files(tmp_path):
 
     final = [curve[-1] for curve in BEST["a"].values()]
     mean, deviation = statistics.mean(final), statistics.stdev(final)
-    assert re.search(rf"^a +3 +{mean:.3f} ± {deviation:.2g} .* 2/3 +1.75 +3$", text, re.M)
+    assert re.search(rf"^a +3 +{mean:.3f} ± {deviation:.2g} .* 2/3 +2.00 +3$", text, re.M)
     assert f"| a | 3 | {mean:.3f} ± {deviation:.2g} |" in markdown
-    # Ranks: a has 1.75 and 1, b was not run on both problems.
-    assert re.search(r"^a +1\.75 +1\.00 +1\.38$", text, re.M)
-    assert re.search(r"^b +1\.25 +- +-$", text, re.M)
+    # The score is over the one problem that both were run on.
+    assert "Mean rank over 1 problems, 2 seeds (not svm_grid)" in text
+    assert re.search(r"^b +1\.00 \[1\.00, 1\.00\]", text, re.M)
+    assert (out / "score.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_report_on_a_choice(tmp_path):
+    write_runs(tmp_path)
+    write_runs(tmp_path, problem="integer", best=BEST)
+    text = write_report(tmp_path, tmp_path, samplers=["b", "a"], reference="a")
+    assert "Wins, ties, losses against a" in text
+    held_out = write_report(tmp_path, tmp_path, half="held-out")
+    assert "integer: " in held_out and "branin: " not in held_out
+    alone = write_report(tmp_path, tmp_path, samplers=["a"])
+    assert not re.search("^b ", alone, re.M)
+    with pytest.raises(ValueError, match="the reference 'c' is none of a, b"):
+        write_report(tmp_path, tmp_path, reference="c")
+    with pytest.raises(ValueError, match="no finished run"):
+        write_report(tmp_path, tmp_path, samplers=["c"])
 
 
 def test_solved_from_the_first_trial_is_drawn(tmp_path):

@@ -36,6 +36,17 @@ def test_under_noise_best_is_the_exact_value_of_the_apparent_best(tmp_path):
     assert records[-1].best == problem.function(apparent.params) != apparent.value
 
 
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_the_seed_moves_the_function_and_makes_the_noise(tmp_path, sampler):
+    run = Run("shifted_branin_noisy", sampler, 4, 12, tmp_path)
+    execute(run)
+    problem = get_problem(run.problem)
+    function = problem.instance(4)
+    for record in read_run(run.path):
+        assert record.exact == function(record.params) != problem.function(record.params)
+        assert record.value == problem.observe(record.exact, 4, record.number) != record.exact
+
+
 def test_a_run_repeats_itself(tmp_path):
     first, second = (Run("branin", "tpe", 5, 15, tmp_path / folder) for folder in "ab")
     execute(first)

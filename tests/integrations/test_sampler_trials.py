@@ -64,14 +64,14 @@ def test_a_running_trial_is_known_before_it_has_asked_for_everything(pending):
 
 def test_running_trials_change_suggestions():
     def suggestion(n_running):
-        study = optimize(make_study(sampler(acquisition="ei")), bowl, 15)
+        study = optimize(make_study(sampler(surrogate="forest", acquisition="ei")), bowl, 15)
         best = study.best_params
         study.sampler = RandomSampler(seed=1)
         for _ in range(n_running):
             study.enqueue_trial(best)
             trial = study.ask()
             bowl(trial)
-        study.sampler = sampler(acquisition="ei")
+        study.sampler = sampler(surrogate="forest", acquisition="ei")
         # The number of a trial names its random draws.
         while len(study.trials) < 20:
             study.tell(study.ask(), state=TrialState.FAIL)

@@ -50,9 +50,12 @@ def test_clone_has_parameters_and_no_memory():
     options = {
         "n_estimators": 3,
         "min_samples_split": 5,
+        "leaf": "constant",
+        "block_size": 50,
         "lifetime": 2.0,
         "posterior": "empirical",
         "branch_off": "paper",
+        "hyperparameters": "leave_one_out",
         "bounds": [[0.0, 1.0]] * 3,
         "feature_weights": [1.0, 2.0, 0.0],
         "feature_relevance": True,

@@ -5,22 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
+from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
+from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
+from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
+from mondrian_bo.benchmarks.problems.suites import SUITES, Suite
 from mondrian_bo.benchmarks.problems.synthetic import SYNTHETIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS, tabular_problem
 
-__all__ = ["SUITES", "Problem", "get_problem", "problem_names", "suggest"]
+__all__ = ["SUITES", "Problem", "Suite", "get_problem", "problem_names", "suggest"]
 
-SUITES: dict[str, tuple[str, ...]] = {
-    "paper": ("branin", "hartmann6", "svm_grid", "lda_grid"),
-    "quality": ("branin", "hartmann6", "branin10", "svm_grid", "lda_grid", "conditional"),
+_DECLARED = {
+    problem.name: problem
+    for problem in (*SYNTHETIC_PROBLEMS, *NUMERIC_PROBLEMS, *MIXED_PROBLEMS, *LEARNING_PROBLEMS)
 }
-
-_SYNTHETIC = {problem.name: problem for problem in SYNTHETIC_PROBLEMS}
 
 
 def problem_names() -> tuple[str, ...]:
     """Return the names `get_problem` knows."""
-    return (*_SYNTHETIC, *TABULAR_PROBLEMS)
+    return (*_DECLARED, *TABULAR_PROBLEMS)
 
 
 def get_problem(name: str, tables: Path | None = None) -> Problem:
@@ -44,8 +46,8 @@ def get_problem(name: str, tables: Path | None = None) -> Problem:
     ValueError
         If there is no problem of that name, or no such table.
     """
-    if name in _SYNTHETIC:
-        return _SYNTHETIC[name]
+    if name in _DECLARED:
+        return _DECLARED[name]
     if name in TABULAR_PROBLEMS:
         return tabular_problem(name, tables)
     raise ValueError(f"unknown problem {name!r}; known: {', '.join(problem_names())}")

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.benchmarks.problems.base import Problem
+from mondrian_bo.benchmarks.problems.base import Half, Problem
 from mondrian_bo.search_space import Int, SearchSpace
 
 __all__ = ["TABULAR_PROBLEMS", "Table", "load_table", "tabular_problem"]
 
 _BUDGETS = {"svm_grid": 100, "lda_grid": 50}
+_HALVES: dict[str, Half] = {"svm_grid": "development", "lda_grid": "held-out"}
 _CONTENTS = {
     "svm_grid": "error of a support vector machine",
     "lda_grid": "perplexity of online latent Dirichlet allocation",
@@ -135,6 +136,8 @@ def tabular_problem(name: str, tables: Path | None = None) -> Problem:
         function=look_up,
         optimum=float(table.values.min()),
         budget=_BUDGETS[name],
+        group="tabular",
+        half=_HALVES[name],
         tolerance=0.0,
         description=f"{_CONTENTS[name]} over {axes}, {origin}",
     )

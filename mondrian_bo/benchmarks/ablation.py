@@ -1,0 +1,166 @@
+"""Variants of the default search, each without or with another part: why the default is what it is.
+
+``python -m mondrian_bo.benchmarks.ablation --problems mixed6,conditional --seeds 8 --out FILE``
+appends a JSON line per run to FILE, runs nothing twice, and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.acquisitions import (
+    Acquisition,
+    LogExpectedImprovement,
+    ThompsonSampling,
+    UpperConfidenceBound,
+)
+from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.text_table import to_markdown
+from mondrian_bo.optimizer import MondrianOptimizer
+from mondrian_bo.portfolio import Arm, Portfolio, get_portfolio
+from mondrian_bo.surrogates.gaussian_process.fit import Prior
+
+_DEFAULT = get_portfolio("gaussian_process", "auto")
+_ARM = _DEFAULT.arms[0]
+_WIDE = _ARM.acquisitions
+_SCEPTICAL = {"prior": Prior()}
+"""Mean 0, amplitude near 1: what Optuna's GPSampler believes."""
+
+
+def _one(
+    acquisitions: Iterable[Acquisition] = _WIDE,
+    power: bool = True,
+    options: dict[str, Any] | None = None,
+    restarts: bool = True,
+) -> Portfolio:
+    chosen = _ARM.options if options is None else options
+    return Portfolio((Arm(tuple(acquisitions), power, chosen),), restarts)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "no restarts": {"acquisition": _one(restarts=False)},
+    "values as they are": {"acquisition": _one(power=False)},
+    "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
+    "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},
+    "log-EI 0.01 alone": {"acquisition": _one([LogExpectedImprovement(0.01)])},
+    "UCB alone": {"acquisition": _one([UpperConfidenceBound()])},
+    "Thompson too": {"acquisition": _one([*_WIDE, ThompsonSampling()])},
+    "two settings": {
+        "acquisition": Portfolio(
+            (_ARM, Arm((LogExpectedImprovement(),), False, _SCEPTICAL)), restarts=True
+        )
+    },
+    "GPSampler's setting": {
+        "acquisition": _one([LogExpectedImprovement()], False, _SCEPTICAL, restarts=False)
+    },
+    "forest of constants": {"surrogate": "forest"},
+}
+"""Arguments of :class:`MondrianOptimizer` by name."""
+
+
+def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
+    """Search once and return what was found.
+
+    Parameters
+    ----------
+    variant : str
+        One of `VARIANTS`.
+    name : str
+        A problem.
+    seed : int
+        Seed of the problem and of the search.
+    n_trials : int
+        Number of trials.
+
+    Returns
+    -------
+    dict
+        The run, regrets of the best observed trial at 25, 50 and 100 % of the trials, and CPU
+        milliseconds of a suggestion.
+    """
+    problem = get_problem(name)
+    function = problem.instance(seed)
+    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **VARIANTS[variant])
+    lowest, exact, regrets, seconds = np.inf, np.inf, [], 0.0
+    for number in range(n_trials):
+        start = time.process_time()
+        params = optimizer.ask()
+        seconds += time.process_time() - start
+        value = function(params)
+        observed = problem.observe(value, seed, number)
+        optimizer.tell(params, observed)
+        if observed < lowest:
+            lowest, exact = observed, value
+        regrets.append(exact - (problem.optimum or 0.0))
+    points = [n_trials // 4 - 1, n_trials // 2 - 1, n_trials - 1]
+    return {
+        "run": [variant, name, seed, n_trials],
+        "regrets": [float(regrets[point]) for point in points],
+        "milliseconds": 1e3 * seconds / n_trials,
+    }
+
+
+def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows: a row for each problem and variant."""
+    header = ["problem", "variant", "runs", "25 %", "50 %", "mean", "median", "worst", "< 0.001"]
+    groups = defaultdict(list)
+    for record in records:
+        variant, name, _, n_trials = record["run"]
+        groups[name, n_trials, variant].append(record["regrets"])
+    rows = []
+    for (name, n_trials, variant), regrets in sorted(groups.items()):
+        values = np.array(regrets)
+        last = values[:, -1]
+        numbers = [*values.mean(axis=0), np.median(last), last.max()]
+        rows.append(
+            [f"{name}, {n_trials}", variant, str(len(last))]
+            + [f"{number:.3g}" for number in numbers]
+            + [f"{np.mean(last < 1e-3):.0%}"]
+        )
+    return header, rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is asked for on the command line."""
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", required=True, help="names, separated by commas")
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="default: all")
+    parser.add_argument("--seeds", type=int, default=8, help="default: %(default)s")
+    parser.add_argument("--trials", type=int, default=200, help="default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
+    parser.add_argument("--out", type=Path, required=True, help="file of results")
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = options.out.read_text().splitlines() if options.out.is_file() else []
+    records = [json.loads(line) for line in lines]
+    done = {tuple(record["run"]) for record in records}
+    todo = [
+        one
+        for seed in range(options.seeds)
+        for name in options.problems.split(",")
+        for variant in options.variants.split(",")
+        if (one := (variant, name, seed, options.trials)) not in done
+    ]
+    workers = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+    with options.out.open("a") as stream:
+        for record in tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)):
+            records.append(record)
+            stream.write(json.dumps(record) + "\n")
+            stream.flush()
+    print(to_markdown(*table(records)))
+
+
+if __name__ == "__main__":
+    main()

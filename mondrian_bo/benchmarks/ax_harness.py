@@ -1,0 +1,115 @@
+"""Ax as a harness: problems run through its client, by our strategy and by Ax's default."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from mondrian_bo.search_space import Categorical, Float, SearchSpace
+
+if TYPE_CHECKING:
+    from ax.api.client import Client
+
+__all__ = ["AxRun", "AxStrategy"]
+
+
+@dataclass(frozen=True)
+class AxStrategy:
+    """A generation strategy that an experiment can be started with.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the strategy.
+    strategy : {"default", "predictive", "candidate"}
+        Ax's default, or ours on one of its routes.
+    settings : mapping
+        Further arguments of :func:`mondrian_bo.integrations.ax.mondrian_generation_strategy`.
+    """
+
+    seed: int
+    strategy: Literal["default", "predictive", "candidate"]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def start(self, space: SearchSpace) -> AxRun:
+        """Return a new experiment over a space."""
+        return AxRun(self, space)
+
+    def configure(self, client: Client) -> None:
+        """Set the strategy of an experiment."""
+        if self.strategy == "default":
+            client.configure_generation_strategy(initialization_random_seed=self.seed)
+            return
+        from mondrian_bo.integrations.ax import mondrian_generation_strategy
+
+        settings = {"initialization": "none", **self.settings}
+        predictive = self.strategy == "predictive"
+        client.set_generation_strategy(
+            mondrian_generation_strategy(self.seed, predictive=predictive, **settings)
+        )
+
+
+class AxRun:
+    """One experiment: asks Ax for trials of a problem and tells it their values.
+
+    Parameters
+    ----------
+    strategy : AxStrategy
+        Whose suggestions.
+    space : SearchSpace
+        The problem's parameters, which may not be conditional: Ax wants trees.
+
+    Raises
+    ------
+    ValueError
+        If the space is conditional.
+    """
+
+    def __init__(self, strategy: AxStrategy, space: SearchSpace) -> None:
+        from ax.api.client import Client
+
+        for name in list(logging.root.manager.loggerDict):
+            if name.startswith("ax"):
+                logging.getLogger(name).setLevel(logging.ERROR)
+        self.client = Client(random_seed=strategy.seed)
+        self.client.configure_experiment(parameters=list(_configs(space)))
+        self.client.configure_optimization(objective="-value")
+        strategy.configure(self.client)
+        self._index = -1
+
+    def ask(self) -> tuple[dict[str, Any], float]:
+        """Return the next parameterization and the seconds it took."""
+        started = time.perf_counter()
+        ((self._index, parameters),) = self.client.get_next_trials(1).items()
+        return dict(parameters), time.perf_counter() - started
+
+    def tell(self, value: float) -> float:
+        """Report the value of what was asked last; return the seconds it took."""
+        started = time.perf_counter()
+        self.client.complete_trial(self._index, raw_data={"value": value})
+        return time.perf_counter() - started
+
+    def attach(self, parameters: Mapping[str, Any], value: float) -> None:
+        """Add a trial that nobody suggested."""
+        index = self.client.attach_trial(dict(parameters))
+        self.client.complete_trial(index, raw_data={"value": value})
+
+
+def _configs(space: SearchSpace) -> Iterator[Any]:
+    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+
+    for name, parameter in space.items():
+        if parameter.condition is not None:
+            raise ValueError("Ax takes conditional spaces in the form of trees alone.")
+        if isinstance(parameter, Categorical):
+            kind = type(parameter.choices[0]).__name__
+            yield ChoiceParameterConfig(name, list(parameter.choices), kind, is_ordered=False)
+        else:
+            kind = "float" if isinstance(parameter, Float) else "int"
+            scaling = "log" if parameter.log else "linear"
+            step = parameter.step if kind == "float" or parameter.step != 1 else None
+            bounds = (parameter.low, parameter.high)
+            yield RangeParameterConfig(name, bounds, kind, step_size=step, scaling=scaling)

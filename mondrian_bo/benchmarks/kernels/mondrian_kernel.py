@@ -1,0 +1,78 @@
+"""CPU seconds of the Mondrian kernel: features, and paths over all lifetimes beside one fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mondrian_bo.benchmarks.speed.clock import best, timed
+from mondrian_bo.surrogates.mondrian_kernel.cuts import CutSequence
+from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
+from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.path_data import PathData, sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.path_solvers import DualSolver, PrimalSolver
+
+__all__ = ["measure_features", "measure_path"]
+
+_NOISE = 1e-4
+
+
+def _best_of(repeats: int, function: Callable[[], object]) -> float:
+    return best([timed(function) for _ in range(repeats)]).cpu
+
+
+def measure_features(
+    n_points: int = 1000, n_estimators: int = 50, lifetime: float = 10.0, repeats: int = 10
+) -> tuple[float, int]:
+    """Return CPU seconds of features of uniform points in the unit square, and their number."""
+    X = np.random.default_rng(0).random((n_points, 2))
+    features = MondrianFeatures(n_estimators, lifetime, random_state=0)
+    columns = features.fit_transform(X).shape[1]
+    return _best_of(repeats, lambda: features.fit_transform(X)), columns
+
+
+def _data(n_training: int, n_validation: int, n_estimators: int, lifetime: float) -> PathData:
+    rng = np.random.default_rng(0)
+    X = rng.random((n_training + n_validation, 2))
+    y = np.sin(8.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=len(X))
+    return sample_path_data(
+        X[:n_training],
+        y[:n_training],
+        X[n_training:],
+        y[n_training:],
+        n_estimators=n_estimators,
+        max_lifetime=lifetime,
+        random_state=0,
+    )
+
+
+def measure_path(
+    n_training: int = 500,
+    n_validation: int = 500,
+    n_estimators: int = 50,
+    lifetime: float = 10.0,
+    n_evaluations: int | None = None,
+    repeats: int = 3,
+) -> dict[str, float]:
+    """Return CPU seconds of a path, and of one fit at its end by either form of equations."""
+    data = _data(n_training, n_validation, n_estimators, lifetime)
+    kernel_path(_data(30, 10, 3, 5.0), _NOISE, 1.0)  # compile
+    path = kernel_path(data, _NOISE, 1.0, n_evaluations=n_evaluations)
+    cuts = CutSequence(data.partitions, n_training)
+    labels = cuts.last_labels()[:n_training]
+    n_cells = int(path.n_cells[-1])
+    solver = DualSolver if n_cells > n_training else PrimalSolver
+    return {
+        "cuts": len(cuts),
+        "cells": n_cells,
+        "path": _best_of(
+            repeats, lambda: kernel_path(data, _NOISE, 1.0, n_evaluations=n_evaluations)
+        ),
+        "primal fit": _best_of(
+            repeats, lambda: PrimalSolver(labels, cuts.n_labels, data.targets, _NOISE).fit()
+        ),
+        "smaller fit": _best_of(
+            repeats, lambda: solver(labels, cuts.n_labels, data.targets, _NOISE).fit()
+        ),
+    }

@@ -1,0 +1,122 @@
+"""Test functions of real vectors, as the literature has them, each with its global minimum.
+
+None of them is anywhere in space below the minimum given here, so they may be moved about in their
+boxes (see `mondrian_bo.benchmarks.problems.base.Problem.shift`). Hartmann's: towards the unit cube,
+which holds all centres, every term of the sum grows. Michalewicz's: outside [0, pi] its terms are
+positive as far as it is moved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BRANIN_MINIMUM",
+    "HARTMANN3_MINIMUM",
+    "HARTMANN6_MINIMUM",
+    "MICHALEWICZ5_MINIMUM",
+    "STYBLINSKI_TANG_MINIMUM",
+    "ackley",
+    "branin",
+    "griewank",
+    "hartmann3",
+    "hartmann6",
+    "levy",
+    "michalewicz",
+    "rosenbrock",
+    "styblinski_tang",
+]
+
+FloatArray = NDArray[np.float64]
+
+BRANIN_MINIMUM = 10 / (8 * np.pi)
+HARTMANN3_MINIMUM = -3.862779787
+HARTMANN6_MINIMUM = -3.322368011
+MICHALEWICZ5_MINIMUM = -4.687658179088148
+STYBLINSKI_TANG_MINIMUM = -39.16616570377143  # per dimension
+
+_HARTMANN_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
+_HARTMANN3_A = np.array([[3.0, 10, 30], [0.1, 10, 35], [3.0, 10, 30], [0.1, 10, 35]])
+_HARTMANN3_P = np.array(
+    [
+        [0.3689, 0.1170, 0.2673],
+        [0.4699, 0.4387, 0.7470],
+        [0.1091, 0.8732, 0.5547],
+        [0.0381, 0.5743, 0.8828],
+    ]
+)
+_HARTMANN6_A = np.array(
+    [
+        [10, 3, 17, 3.5, 1.7, 8],
+        [0.05, 10, 17, 0.1, 8, 14],
+        [3, 3.5, 1.7, 10, 17, 8],
+        [17, 8, 0.05, 10, 0.1, 14],
+    ]
+)
+_HARTMANN6_P = np.array(
+    [
+        [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
+        [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
+        [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
+        [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
+    ]
+)
+
+
+def branin(x: FloatArray) -> float:
+    """Evaluate Branin's function of the first two coordinates, on [-5, 10] x [0, 15]."""
+    valley = x[1] - 5.1 / (4 * np.pi**2) * x[0] ** 2 + 5 / np.pi * x[0] - 6
+    return float(valley**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x[0]) + 10)
+
+
+def hartmann3(x: FloatArray) -> float:
+    """Evaluate Hartmann's function of three inputs, on [0, 1]^3."""
+    return _hartmann(x, _HARTMANN3_A, _HARTMANN3_P)
+
+
+def hartmann6(x: FloatArray) -> float:
+    """Evaluate Hartmann's function of six inputs, on [0, 1]^6."""
+    return _hartmann(x, _HARTMANN6_A, _HARTMANN6_P)
+
+
+def _hartmann(x: FloatArray, a: FloatArray, p: FloatArray) -> float:
+    return float(-_HARTMANN_ALPHA @ np.exp(-np.sum(a * (x - p) ** 2, axis=1)))
+
+
+def rosenbrock(x: FloatArray) -> float:
+    """Evaluate Rosenbrock's function, on [-5, 10]^d; 0 at (1, ..., 1)."""
+    return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
+
+
+def ackley(x: FloatArray) -> float:
+    """Evaluate Ackley's function, on [-5, 10]^d; 0 at the origin."""
+    hole = -20 * np.exp(-0.2 * np.sqrt(np.mean(x**2)))
+    ripples = -np.exp(np.mean(np.cos(2 * np.pi * x)))
+    # Rounding may not take the value at the origin below 0.
+    return max(float(hole + ripples + 20 + np.e), 0.0)
+
+
+def levy(x: FloatArray) -> float:
+    """Evaluate Levy's function, on [-10, 10]^d; 0 at (1, ..., 1)."""
+    w = 1 + (x - 1) / 4
+    inner = (w[:-1] - 1) ** 2 * (1 + 10 * np.sin(np.pi * w[:-1] + 1) ** 2)
+    last = (w[-1] - 1) ** 2 * (1 + np.sin(2 * np.pi * w[-1]) ** 2)
+    return float(np.sin(np.pi * w[0]) ** 2 + np.sum(inner) + last)
+
+
+def michalewicz(x: FloatArray) -> float:
+    """Evaluate Michalewicz's function with steepness 10, on [0, pi]^d."""
+    i = np.arange(1, len(x) + 1)
+    return float(-np.sum(np.sin(x) * np.sin(i * x**2 / np.pi) ** 20))
+
+
+def griewank(x: FloatArray) -> float:
+    """Evaluate Griewank's function, on [-600, 600]^d; 0 at the origin."""
+    i = np.arange(1, len(x) + 1)
+    return float(np.sum(x**2) / 4000 - np.prod(np.cos(x / np.sqrt(i))) + 1)
+
+
+def styblinski_tang(x: FloatArray) -> float:
+    """Evaluate Styblinski's and Tang's function, on [-5, 5]^d."""
+    return float(0.5 * np.sum(x**4 - 16 * x**2 + 5 * x))

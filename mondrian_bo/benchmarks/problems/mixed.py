@@ -1,0 +1,212 @@
+"""Problems with categories, integers, ordered levels and conditions; all have the optimum 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.benchmarks.problems.base import Problem
+from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+
+__all__ = ["MIXED_PROBLEMS"]
+
+# What each pair's bowl costs at its bottom. On average over the numbers ("a", "p") is the best; it
+# is wide and soon polished. The right pair, ("c", "q"), is steep, so that few of its points are
+# better than that; what speaks for it is that its neighbours in either category are not bad.
+_PAIR_FLOORS = {
+    "a": {"p": 0.4, "q": 0.5, "r": 0.9},
+    "b": {"p": 0.8, "q": 0.6, "r": 1.2},
+    "c": {"p": 0.5, "q": 0.0, "r": 0.7},
+    "d": {"p": 0.9, "q": 0.7, "r": 1.3},
+}
+_STEEP_PAIR = ("c", "q")
+_BOWL_CENTRES = {
+    "a": np.array([0.42, 0.47, 0.38, 0.52]),
+    "b": np.array([0.55, 0.40, 0.60, 0.40]),
+    "c": np.array([0.53, 0.57, 0.49, 0.61]),
+    "d": np.array([0.35, 0.55, 0.45, 0.45]),
+}
+
+
+def _mixed6(params: Mapping[str, Any]) -> float:
+    first, second = params["first"], params["second"]
+    x = np.array([params[f"x{i}"] for i in range(1, 5)])
+    distance = x - _BOWL_CENTRES[first]
+    steepness = 3.0 if (first, second) == _STEEP_PAIR else 1.0
+    bowl = distance @ distance + distance[:-1] @ distance[1:]
+    return float(_PAIR_FLOORS[first][second] + steepness * bowl)
+
+
+def _conditional(params: Mapping[str, Any]) -> float:
+    # The bowls under a and b are wide and soon polished; the best one, under d, is the narrowest.
+    branch = params["c"]
+    if branch in ("a", "b"):
+        x, log_y = params["x"], np.log10(params["y"])
+        if branch == "a":
+            return float(0.05 + 0.5 * (x - 0.3) ** 2 + 0.02 * (log_y + 3) ** 2)
+        return float(0.10 + 0.2 * (x - 0.8) ** 2 + 0.01 * log_y**2)
+    k, z = params["k"], params["z"]
+    if branch == "c":
+        return float(0.02 + ((k - 5) / 20) ** 2 + (z + 0.5) ** 2)
+    return float(4 * ((k - 13) / 20) ** 2 + 2 * (z - 0.3) ** 2)
+
+
+_CONDITIONAL_SPACE = SearchSpace(
+    {
+        "c": Categorical(("a", "b", "c", "d")),
+        "x": Float(0, 1, condition=Condition("c", ("a", "b"))),
+        "y": Float(1e-5, 10, log=True, condition=Condition("c", ("a", "b"))),
+        "k": Int(1, 20, condition=Condition("c", ("c", "d"))),
+        "z": Float(-1, 1, condition=Condition("c", ("c", "d"))),
+    }
+)
+
+_DEEP_TREE_SPACE = SearchSpace(
+    {
+        "model": Categorical(("line", "net")),
+        "rate": Float(1e-4, 1, log=True),
+        "penalty": Categorical(("none", "ridge"), condition=Condition("model", ("line",))),
+        "strength": Float(1e-3, 1e3, log=True, condition=Condition("penalty", ("ridge",))),
+        "layers": Int(1, 3, condition=Condition("model", ("net",))),
+        "optimizer": Categorical(("plain", "momentum"), condition=Condition("layers", (2, 3))),
+        "decay": Float(0, 1, condition=Condition("optimizer", ("plain",))),
+        "momentum": Float(0, 1, condition=Condition("optimizer", ("momentum",))),
+        "nesterov": Float(-1, 1, condition=Condition("optimizer", ("momentum",))),
+    }
+)
+
+
+def _deep_tree(params: Mapping[str, Any]) -> float:
+    log_rate = np.log10(params["rate"])
+    if params["model"] == "line":
+        value = 0.10 + 0.02 * (log_rate + 1) ** 2
+        if params["penalty"] == "ridge":
+            return float(value - 0.04 + 0.01 * (np.log10(params["strength"]) - 1) ** 2)
+        return float(value)
+    if params["layers"] == 1:
+        return float(0.15 + 0.05 * (log_rate + 2) ** 2)
+    depth = 0.05 if params["layers"] == 3 else 0.0
+    if params["optimizer"] == "plain":
+        return float(
+            0.03 + depth + 0.1 * (log_rate + 1.5) ** 2 + 0.3 * (params["decay"] - 0.2) ** 2
+        )
+    # The faster the rate, the less momentum: the valley lies across the axes.
+    momentum = params["momentum"] - 0.7 + 0.2 * (log_rate + 2.5)
+    steep = 0.5 * (log_rate + 2.5) ** 2 + 5 * momentum**2 + (params["nesterov"] - 0.4) ** 2
+    return float(depth + steep)
+
+
+_INTEGER_SPACE = SearchSpace(
+    {
+        "k1": Int(1, 20),
+        "k2": Int(1, 1000, log=True),
+        "k3": Int(0, 100, step=5),
+        "k4": Int(-10, 10),
+        "k5": Int(1, 6),
+    }
+)
+
+
+def _integer(params: Mapping[str, Any]) -> float:
+    u = np.array(
+        [
+            (params["k1"] - 13) / 20,
+            np.log10(params["k2"] / 40) / 3,
+            (params["k3"] - 30) / 100,
+            (params["k4"] - 4) / 20,
+            (params["k5"] - 2) / 6,
+        ]
+    )
+    # A valley across the axes, and ripples that make second-best cells.
+    valley = u @ u + 4 * (u[0] + u[1]) ** 2 + 4 * (u[2] - u[3]) ** 2
+    return float(valley + 0.1 * np.sum(1 - np.cos(6 * np.pi * u)))
+
+
+_ORDINAL_SPACE = SearchSpace(
+    {
+        "batch": Categorical((8, 16, 32, 64, 128, 256, 512)),
+        "width": Categorical((16, 24, 32, 48, 64, 96, 128, 192, 256)),
+        "level": Int(0, 11),
+        "grade": Int(0, 7),
+        "dropout": Categorical((0.0, 0.1, 0.2, 0.3, 0.5, 0.7)),
+        "x": Float(0, 1),
+    }
+)
+# Levels need not be evenly spaced: what the 12 levels and the 8 grades stand for.
+_LEVELS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0])
+_GRADES = np.array([0.0, 0.3, 0.4, 0.45, 0.5, 0.6, 0.8, 1.0])
+
+
+def _ordinal(params: Mapping[str, Any]) -> float:
+    batch = np.log2(params["batch"] / 64) / 6
+    width = np.log2(params["width"] / 96) / 4
+    level = _LEVELS[params["level"]] - 0.25
+    grade = _GRADES[params["grade"]] - 0.6
+    dropout = params["dropout"] - 0.2
+    x = params["x"] - 0.35
+    bowl = batch**2 + width**2 + level**2 + grade**2 + dropout**2 + x**2
+    return float(bowl + 2 * (batch - width) ** 2 + 2 * (level + x) ** 2 + abs(grade * dropout))
+
+
+MIXED_PROBLEMS: tuple[Problem, ...] = (
+    Problem(
+        name="mixed6",
+        space=SearchSpace(
+            {
+                "first": Categorical(("a", "b", "c", "d")),
+                "second": Categorical(("p", "q", "r")),
+                **{f"x{i}": Float(0, 1) for i in range(1, 5)},
+            }
+        ),
+        function=_mixed6,
+        optimum=0.0,
+        budget=200,
+        group="mixed",
+        tolerance=0.01,
+        shift=0.1,
+        description="twelve pairs of categories, the right one deceptively steep",
+    ),
+    Problem(
+        name="integer",
+        space=_INTEGER_SPACE,
+        function=_integer,
+        optimum=0.0,
+        budget=200,
+        group="mixed",
+        half="held-out",
+        tolerance=0.01,
+        description="integers, one on a log scale and one with a step",
+    ),
+    Problem(
+        name="ordinal",
+        space=_ORDINAL_SPACE,
+        function=_ordinal,
+        optimum=0.0,
+        budget=200,
+        group="mixed",
+        half="held-out",
+        tolerance=0.01,
+        description="ordered levels, given as indices and as choices",
+    ),
+    Problem(
+        name="conditional",
+        space=_CONDITIONAL_SPACE,
+        function=_conditional,
+        optimum=0.0,
+        budget=200,
+        group="conditional",
+        description="four bowls, one per choice of c, each with inputs of its own",
+    ),
+    Problem(
+        name="deep_tree",
+        space=_DEEP_TREE_SPACE,
+        function=_deep_tree,
+        optimum=0.0,
+        budget=200,
+        group="conditional",
+        half="held-out",
+        description="conditions three deep, the best leaf the deepest and narrowest",
+    ),
+)

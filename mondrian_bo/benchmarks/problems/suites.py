@@ -1,0 +1,57 @@
+"""Suites: which problems are run together, how long and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
+from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
+from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
+from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS
+
+__all__ = ["SUITES", "Suite"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Problems and how to run them.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Their names.
+    n_seeds : int
+        So many seeds, 0, 1, ..., unless the user says otherwise.
+    n_trials : int or None
+        Trials per run; None is each problem's budget.
+    """
+
+    problems: tuple[str, ...]
+    n_seeds: int = 5
+    n_trials: int | None = None
+
+
+_LONG_GROUPS = ("smooth numeric", "rugged numeric", "irrelevant inputs", "mixed", "conditional")
+
+SUITES: dict[str, Suite] = {
+    "paper": Suite(("branin", "hartmann6", "svm_grid", "lda_grid")),
+    "quality": Suite(("branin", "hartmann6", "branin10", "svm_grid", "lda_grid", "conditional")),
+    "default": Suite(
+        (
+            *(problem.name for problem in NUMERIC_PROBLEMS),
+            *TABULAR_PROBLEMS,
+            *(problem.name for problem in MIXED_PROBLEMS),
+            *(problem.name for problem in LEARNING_PROBLEMS),
+        ),
+        n_seeds=20,
+    ),
+    "long": Suite(
+        tuple(
+            problem.name
+            for problem in (*NUMERIC_PROBLEMS, *MIXED_PROBLEMS)
+            if problem.group in _LONG_GROUPS
+        ),
+        n_seeds=20,
+        n_trials=2000,
+    ),
+}

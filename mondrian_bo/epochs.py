@@ -1,0 +1,125 @@
+"""Epochs of a search: when it has collapsed on its incumbent, another one starts afresh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.search import Search
+from mondrian_bo.trials import Trials
+
+FloatArray = NDArray[np.float64]
+
+_NEAR = 0.02
+"""Rows that differ by no more than this in any number are near each other."""
+
+_LEAST_GAIN = 1e-3
+"""A trial is better if it gains this share of the interquartile range of all values."""
+
+_COLLAPSED = 6
+"""A search has collapsed at this pressure: near trials that do not improve count two, others that
+do not improve take one off."""
+
+_BACKOFF = 2.0
+"""After an epoch that was no better than what was known, the next takes so much more pressure."""
+
+_PATIENCE = 12
+"""A fresh epoch ends after so many trials of its models without improvement."""
+
+
+class Epochs:
+    """A search over all trials and, at times, a fresh one that knows only its own.
+
+    A search that polishes its incumbent in vain leaves the rest of the space alone, because its
+    model is sure of it. A fresh epoch has another model, and finds another basin or the same one.
+    What happens follows from the trials told, and from nothing else.
+
+    Parameters
+    ----------
+    new_search : callable
+        Makes a search over trials, which are empty.
+    n_dimensions : int
+        Dimension d of the rows.
+    is_categorical : bool array of shape (d,)
+        Which columns hold categories.
+    n_startup_trials : int
+        An epoch's first trials, which do not count against it.
+    restarts : bool
+        Whether there are fresh epochs.
+    """
+
+    def __init__(
+        self,
+        new_search: Callable[[Trials], Search],
+        n_dimensions: int,
+        is_categorical: NDArray[np.bool_],
+        n_startup_trials: int,
+        restarts: bool,
+    ) -> None:
+        self.trials = Trials(n_dimensions)
+        self.whole = new_search(self.trials)
+        self._new_search = new_search
+        self._n_dimensions = n_dimensions
+        self._is_categorical = is_categorical
+        self._n_startup_trials = n_startup_trials
+        self._restarts = restarts
+        self._fresh: Search | None = None
+        self._pressure = 0
+        self._n_in_vain = 0
+        self._threshold = _COLLAPSED
+        self._gained = False
+        self._gain, self._n_at_gain = 0.0, 0
+
+    @property
+    def current(self) -> Search:
+        """The search that the next trial is for."""
+        return self.whole if self._fresh is None else self._fresh
+
+    def tell(self, row: FloatArray, value: float, feasible: bool = True) -> None:
+        """Add a trial; see :meth:`Trials.tell`."""
+        if not self._restarts or len(self.trials) == 0:
+            self.trials.tell(row, value, feasible)
+            return
+        best_row, best_value = self.trials.best()
+        improved = value - best_value > self._least_gain()
+        in_vain = not improved and self._is_near(row, best_row)
+        self.trials.tell(row, value, feasible)
+        if self._fresh is None:
+            if improved:
+                self._pressure = 0
+            else:
+                self._pressure = max(self._pressure + (2 if in_vain else -1), 0)
+            if self._pressure >= self._threshold:
+                self._fresh = self._new_search(Trials(self._n_dimensions))
+                self._n_in_vain = 0
+                self._gained = False
+            return
+        self._gained = self._gained or improved
+        own = self._fresh.trials
+        own_best = own.best()[1] if len(own) else -math.inf
+        own.tell(row, value, feasible)
+        self._n_in_vain = 0 if value > own_best else self._n_in_vain + 1
+        is_over = in_vain or self._n_in_vain >= _PATIENCE
+        if len(own) > self._n_startup_trials and is_over:
+            self._fresh = None
+            self._pressure = 0
+            self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
+
+    def _least_gain(self) -> float:
+        """Return what a trial must gain to count as better."""
+        n_trials = len(self.trials)
+        # The range of many values changes slowly: O(1) per trial in the long run.
+        if n_trials > 1.1 * self._n_at_gain:
+            finite = self.trials.values[np.isfinite(self.trials.values)]
+            lower, upper = np.percentile(finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
+            self._gain, self._n_at_gain = _LEAST_GAIN * float(upper - lower), n_trials
+        return self._gain
+
+    def _is_near(self, row: FloatArray, other: FloatArray) -> bool:
+        gaps = np.abs(row - other)
+        gaps[np.isnan(row) & np.isnan(other)] = 0.0
+        # What one row has and the other lacks is a gap that is NaN, and not near.
+        return bool(np.all(gaps <= np.where(self._is_categorical, 0.0, _NEAR)))

@@ -1,0 +1,219 @@
+"""The adapter between Ax's experiments and :class:`MondrianGenerator`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ax.adapter.base import GenResults, gen_arms
+from ax.adapter.data_utils import ExperimentData
+from ax.adapter.torch import TorchAdapter
+from ax.core.arm import Arm
+from ax.core.generator_run import GeneratorRun, extract_arm_predictions
+from ax.core.metric import Metric
+from ax.core.observation import ObservationData, ObservationFeatures
+from ax.core.optimization_config import OptimizationConfig
+from ax.core.outcome_constraint import ComparisonOp, ObjectiveThreshold
+from ax.core.search_space import SearchSpace
+from ax.core.types import TModelPredictArm
+from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.generators.types import TConfig
+from numpy.typing import NDArray
+
+from mondrian_bo.integrations.ax.generator import MondrianGenerator
+from mondrian_bo.integrations.ax.goal import read_goal
+from mondrian_bo.integrations.ax.observations import (
+    baseline_outcomes,
+    failed_arms,
+    pending_arms,
+    read_experiment_data,
+)
+from mondrian_bo.integrations.ax.space import TranslatedSpace
+
+FloatArray = NDArray[np.float64]
+
+_BEYOND_NADIR = 0.1
+"""Inferred thresholds are beyond the worst of the Pareto front by this share of its range."""
+
+
+class MondrianAdapter(TorchAdapter):
+    """Adapter (before Ax 1.0: model bridge) that gives parameterizations to the generator as is.
+
+    Of Ax's transforms it needs none but those that every adapter has: the optimizer encodes
+    parameters and transforms outcomes by itself, in ways that do not change when data arrive.
+    Relative constraints refer to the status quo as it was observed.
+    """
+
+    generator: MondrianGenerator
+    _n_trials = 0
+    _n_generated = 0
+    _baseline: dict[str, float]
+    _fixed: dict[str, Any]
+
+    def _fit(
+        self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any
+    ) -> None:
+        observations, parameters = read_experiment_data(self._experiment, experiment_data)
+        if self._fit_tracking_metrics:
+            self.outcomes = sorted(
+                {metric for seen in observations.values() for metric in seen.outcomes}
+            )
+        self.parameters = list(self._search_space.parameters)
+        config = self._optimization_config
+        self._baseline = baseline_outcomes(self._experiment, observations)
+        self.generator.fit(
+            TranslatedSpace(self._search_space),
+            None if config is None else read_goal(config, self._baseline),
+            observations,
+            parameters,
+            failed_arms(self._experiment),
+        )
+
+    def gen(
+        self,
+        n: int,
+        search_space: SearchSpace | None = None,
+        optimization_config: OptimizationConfig | None = None,
+        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
+        fixed_features: ObservationFeatures | None = None,
+        model_gen_options: TConfig | None = None,
+    ) -> GeneratorRun:
+        """Generate arms; see the base class."""
+        # Transforms complete fixed features of dependent spaces by values nobody asked for.
+        space = self._search_space if search_space is None else search_space
+        features = space.get_disabled_parameter_fixed_features(fixed_features)
+        self._fixed = {} if features is None else dict(features.parameters)
+        return super().gen(
+            n=n,
+            search_space=search_space,
+            optimization_config=optimization_config,
+            pending_observations=pending_observations,
+            fixed_features=fixed_features,
+            model_gen_options=model_gen_options,
+        )
+
+    def _gen(
+        self,
+        n: int,
+        search_space: SearchSpace,
+        pending_observations: dict[str, list[ObservationFeatures]],
+        fixed_features: ObservationFeatures | None,
+        model_gen_options: TConfig | None = None,
+        optimization_config: OptimizationConfig | None = None,
+    ) -> GenResults:
+        if len(self._experiment.trials) != self._n_trials:
+            self._n_trials, self._n_generated = len(self._experiment.trials), 0
+        known = search_space == self._search_space
+        space = self.generator.space if known else TranslatedSpace(search_space)
+        arms = self.generator.gen(
+            n,
+            pending_arms(pending_observations, self._experiment),
+            self._n_trials + self._n_generated,
+            space.restricted(self._fixed),
+            None if optimization_config is None else read_goal(optimization_config, self._baseline),
+        )
+        self._n_generated += n
+        best = self.generator.best_point()
+        return GenResults(
+            observation_features=[ObservationFeatures(parameters=arm) for arm in arms],
+            weights=[1.0] * n,
+            best_observation_features=None if best is None else ObservationFeatures(best),
+        )
+
+    def _predict(
+        self,
+        observation_features: list[ObservationFeatures],
+        use_posterior_predictive: bool = False,
+    ) -> list[ObservationData]:
+        mean, variance = self.generator.predict(
+            [one.parameters for one in observation_features], self.outcomes
+        )
+        return self._observation_data(mean, variance)
+
+    def _cross_validate(
+        self,
+        search_space: SearchSpace,
+        cv_training_data: ExperimentData,
+        cv_test_points: list[ObservationFeatures],
+        use_posterior_predictive: bool = False,
+    ) -> list[ObservationData]:
+        observations, parameters = read_experiment_data(self._experiment, cv_training_data)
+        mean, variance = self.generator.cross_validate(
+            observations, parameters, [one.parameters for one in cv_test_points], self.outcomes
+        )
+        return self._observation_data(mean, variance)
+
+    def model_best_point(
+        self,
+        search_space: SearchSpace | None = None,
+        optimization_config: OptimizationConfig | None = None,
+        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
+        fixed_features: ObservationFeatures | None = None,
+        model_gen_options: TConfig | None = None,
+    ) -> tuple[Arm, TModelPredictArm | None] | None:
+        """Return the observed arm with the best predicted objective, and its predictions."""
+        best = self.generator.best_point()
+        if best is None:
+            return None
+        features = ObservationFeatures(best)
+        arms, _ = gen_arms([features], self._arms_by_signature)
+        return arms[0], extract_arm_predictions(self.predict([features]), arm_idx=0)
+
+    def infer_objective_thresholds(
+        self,
+        search_space: SearchSpace | None = None,
+        optimization_config: OptimizationConfig | None = None,
+        fixed_features: ObservationFeatures | None = None,
+    ) -> list[ObjectiveThreshold]:
+        """Infer thresholds of several objectives from the predicted Pareto front of the arms.
+
+        Each is beyond the front's worst value by a tenth of the front's range.
+
+        Raises
+        ------
+        ax.exceptions.core.UnsupportedError
+            If there is one objective alone, or an objective is a sum.
+        ax.exceptions.core.DataRequiredError
+            If there are no data.
+        """
+        config = optimization_config or self._optimization_config
+        if config is None or not config.is_moo_problem:
+            raise UnsupportedError("Thresholds are for several objectives alone.")
+        objectives = read_goal(config, {}).objectives
+        if any(len(expression) != 1 for expression, _ in objectives):
+            raise UnsupportedError("Thresholds of scalarized objectives are not inferred.")
+        data = self.get_training_data(filter_in_design=True)
+        _, parameters = read_experiment_data(self._experiment, data)
+        if not parameters:
+            raise DataRequiredError("There are no observations to infer thresholds from.")
+        signs = np.array([sign for _, sign in objectives])
+        metrics = [expression[0][0] for expression, _ in objectives]
+        mean, _ = self.generator.predict(list(parameters.values()), metrics)
+        front = _pareto_front(mean * signs)
+        worst, best = front.min(axis=0), front.max(axis=0)
+        bounds = (worst - _BEYOND_NADIR * (best - worst)) * signs
+        return [
+            ObjectiveThreshold(
+                metric=self._metric(metric),
+                bound=float(bound),
+                relative=False,
+                op=ComparisonOp.GEQ if sign > 0 else ComparisonOp.LEQ,
+            )
+            for metric, bound, sign in zip(metrics, bounds, signs, strict=True)
+        ]
+
+    def _metric(self, signature: str) -> Metric:
+        return next(m for m in self._experiment.metrics.values() if m.signature == signature)
+
+    def _observation_data(self, mean: FloatArray, variance: FloatArray) -> list[ObservationData]:
+        return [
+            ObservationData(list(self.outcomes), means, np.diag(variances))
+            for means, variances in zip(mean, variance, strict=True)
+        ]
+
+
+def _pareto_front(values: FloatArray) -> FloatArray:
+    """Return the rows that no other row beats; larger is better."""
+    mine, others = values[:, None, :], values[None, :, :]
+    beaten = np.all(mine <= others, axis=2) & np.any(mine < others, axis=2)
+    return np.asarray(values[~np.any(beaten, axis=1)])

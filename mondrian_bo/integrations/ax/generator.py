@@ -1,0 +1,171 @@
+"""The predictive route: a generator that fits, suggests, predicts and names the best point."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ax.generators.torch_base import TorchGenerator
+from numpy.typing import NDArray
+
+from mondrian_bo.integrations.ax.engine import Engine, Observation
+from mondrian_bo.integrations.ax.goal import Goal
+from mondrian_bo.integrations.ax.space import TranslatedSpace
+from mondrian_bo.search_space import SearchSpace
+
+FloatArray = NDArray[np.float64]
+Parameters = Mapping[str, Any]
+
+
+class MondrianGenerator(TorchGenerator):
+    """Ax generator over Mondrian forests; in Ax before 1.0 this was called a model.
+
+    It works together with :class:`MondrianAdapter` (before 1.0, a model bridge), which hands it
+    Ax's parameterizations and data as they are: all arrays here are numpy's. It is a
+    ``TorchGenerator`` by name alone, which Ax asks for before it predicts best points and Pareto
+    frontiers with a generator's model.
+
+    Parameters
+    ----------
+    seed : int or None, default=None
+        Seed of all randomness; None takes entropy from the system.
+    settings : mapping, optional
+        Further arguments of :class:`mondrian_bo.MondrianOptimizer`, such as ``surrogate``,
+        ``acquisition``, ``n_startup_trials``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the seed or the settings are not what the optimizer takes.
+    """
+
+    def __init__(self, seed: int | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        self.seed = seed
+        self.settings: dict[str, Any] = dict(settings or {})
+        self._engine = Engine(seed, self.settings)
+
+    def fit(
+        self,
+        space: TranslatedSpace,
+        goal: Goal | None,
+        observations: Mapping[Hashable, Observation],
+        parameters: Mapping[Hashable, Parameters],
+        failed: Mapping[Hashable, Parameters],
+    ) -> None:
+        """Take note of an experiment. Only what is new costs, O(log n) for each observation.
+
+        Parameters
+        ----------
+        space : TranslatedSpace
+            The search space.
+        goal : Goal or None
+            What is wanted; None serves predictions alone.
+        observations, parameters, failed : mapping
+            As in :meth:`Engine.update`.
+        """
+        self._engine.update(space, goal, observations, parameters, failed)
+
+    def gen(
+        self,
+        n: int,
+        pending: Sequence[Parameters],
+        index: int,
+        within: SearchSpace,
+        goal: Goal | None = None,
+    ) -> list[dict[str, Any]]:
+        """Suggest arms, one after the other: the later ones know of the earlier.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        pending : sequence of mappings
+            Parameterizations that are running.
+        index : int
+            Names the random draw of the first; the others have the next ones.
+        within : SearchSpace
+            Part of the space to stay in.
+        goal : Goal or None, default=None
+            What is wanted, if it is not what it was in `fit`.
+
+        Returns
+        -------
+        list of dict
+            Parameterizations.
+
+        Raises
+        ------
+        ax.exceptions.core.UnsupportedError
+            If there are several objectives.
+        """
+        space = self.space
+        if goal is not None:
+            self._engine.pursue(goal)
+        rows = [space.encode(parameters) for parameters in pending]
+        arms: list[dict[str, Any]] = []
+        for i in range(n):
+            arms.append(dict(space.decode(self._engine.suggest(rows, index + i, within))))
+            rows.append(space.encode(arms[-1]))
+        return arms
+
+    def predict(
+        self, parameters: Sequence[Parameters], metrics: Sequence[str]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predict the noise-free outcomes of metrics.
+
+        Parameters
+        ----------
+        parameters : sequence of m mappings
+            Parameterizations.
+        metrics : sequence of k str
+            Signatures of metrics.
+
+        Returns
+        -------
+        mean, variance : float64 arrays of shape (m, k)
+            Metrics are modelled independently: there are no covariances.
+
+        Raises
+        ------
+        ax.exceptions.core.DataRequiredError
+            If a metric has no data.
+        """
+        space = self.space
+        rows = np.array([space.encode(one) for one in parameters])
+        rows = rows.reshape(len(parameters), space.space.n_dimensions)
+        moments = [self._engine.predict(metric, rows) for metric in metrics]
+        shape = (len(parameters), len(metrics))
+        mean = np.array([mean for mean, _ in moments]).T.reshape(shape)
+        std = np.array([std for _, std in moments]).T.reshape(shape)
+        return mean, std * std
+
+    def best_point(self) -> dict[str, Any] | None:
+        """Return the arm with the best predicted objective that is feasible; None without one."""
+        row = self._engine.best_row()
+        space = self.space
+        return None if row is None else dict(space.decode(space.space.from_unit(row)))
+
+    def cross_validate(
+        self,
+        observations: Mapping[Hashable, Observation],
+        parameters: Mapping[Hashable, Parameters],
+        test: Sequence[Parameters],
+        metrics: Sequence[str],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predict as `predict` does, by models that have seen the given observations alone."""
+        other = MondrianGenerator(self._engine.seed, self.settings)
+        other.fit(self.space, None, observations, parameters, {})
+        return other.predict(test, metrics)
+
+    @property
+    def n_observations(self) -> int:
+        """Number of arms whose outcomes are known."""
+        return self._engine.n_observations
+
+    @property
+    def space(self) -> TranslatedSpace:
+        """The search space as it was in `fit`."""
+        if self._engine.space is None:
+            raise RuntimeError("The generator must be fit before it is used.")
+        return self._engine.space

@@ -1,0 +1,103 @@
+"""What an Ax optimization config asks for, as linear expressions of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ax.adapter.adapter_utils import extract_objective_weight_matrix
+from ax.adapter.transforms.derelativize import derelativize_bound
+from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
+from ax.core.outcome_constraint import ComparisonOp, OutcomeConstraint
+from ax.exceptions.core import UnsupportedError
+
+Expression: TypeAlias = tuple[tuple[str, float], ...]
+"""Signatures of metrics and their weights, in alphabetical order."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A constraint on outcomes: an expression is at most a bound, for a sign of -1 at least."""
+
+    expression: Expression
+    sign: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted.
+
+    Attributes
+    ----------
+    objectives : tuple of (Expression, float)
+        What to optimise: the expression times the sign is to be maximised.
+    bounds : tuple of Bound
+        What must hold.
+    """
+
+    objectives: tuple[tuple[Expression, float], ...]
+    bounds: tuple[Bound, ...]
+
+
+def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal:
+    """Translate an optimization config.
+
+    Parameters
+    ----------
+    config : OptimizationConfig
+        The config.
+    baseline : mapping of str to float
+        The status quo's outcomes by metric signature, as far as they are known: what relative
+        constraints refer to.
+
+    Raises
+    ------
+    ax.exceptions.core.UnsupportedError
+        If preferences are to be learnt, or a relative constraint has no baseline.
+    """
+    if isinstance(config, PreferenceOptimizationConfig):
+        raise UnsupportedError("Learnt preferences are not supported.")
+    metrics = sorted(config.objective.metric_signatures)
+    objectives = extract_objective_weight_matrix(config.objective, metrics)
+    return Goal(
+        tuple(_canonical(list(zip(metrics, row, strict=True)))[:2] for row in objectives),
+        tuple(_bound(constraint, baseline) for constraint in config.outcome_constraints),
+    )
+
+
+def _bound(constraint: OutcomeConstraint, baseline: Mapping[str, float]) -> Bound:
+    weights = [(signature, float(weight)) for signature, weight in constraint.metric_weights]
+    bound = float(constraint.bound)
+    if constraint.relative:
+        bound = _absolute(weights, bound, baseline)
+    expression, sign, scale = _canonical(weights)
+    at_most = 1.0 if constraint.op == ComparisonOp.LEQ else -1.0
+    return Bound(expression, sign * at_most, bound / (sign * scale))
+
+
+def _canonical(
+    weights: Iterable[tuple[str, float]],
+) -> tuple[Expression, float, float]:
+    """Return expression, sign and scale, whose product is the weighted sum.
+
+    One metric alone has weight 1, so that its model serves objective, constraints and predictions.
+    """
+    pairs = sorted((metric, float(weight)) for metric, weight in weights if weight != 0.0)
+    if len(pairs) == 1:
+        ((metric, weight),) = pairs
+        return ((metric, 1.0),), 1.0 if weight > 0.0 else -1.0, abs(weight)
+    return tuple(pairs), 1.0, 1.0
+
+
+def _absolute(
+    weights: Collection[tuple[str, float]], percent: float, baseline: Mapping[str, float]
+) -> float:
+    if not all(metric in baseline for metric, _ in weights):
+        raise UnsupportedError(
+            "A constraint is relative to the status quo, which has no outcomes yet: attach a "
+            "baseline and its data first."
+        )
+    reference = sum(weight * baseline[metric] for metric, weight in weights)
+    return float(derelativize_bound(bound=percent, sq_val=reference))

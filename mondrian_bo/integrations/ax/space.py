@@ -1,0 +1,293 @@
+"""Ax search spaces as search spaces of the optimizer, and their parameterizations as rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from ax.core.parameter import (
+    ChoiceParameter,
+    DerivedParameter,
+    FixedParameter,
+    Parameter,
+    ParameterType,
+    RangeParameter,
+)
+from ax.core.search_space import SearchSpace as AxSearchSpace
+from ax.core.types import TParameterization, TParamValue
+from ax.exceptions.core import UnsupportedError, UserInputError
+from numpy.typing import NDArray
+
+from mondrian_bo.integrations.distributions import encode
+from mondrian_bo.search_space import (
+    Categorical,
+    Condition,
+    Float,
+    Int,
+    LinearInequality,
+    RestrictedSpace,
+    SearchSpace,
+)
+from mondrian_bo.search_space import Parameter as OurParameter
+
+FloatArray = NDArray[np.float64]
+
+
+class _Column(NamedTuple):
+    """How a parameter's values become those of a parameter of the optimizer, and back."""
+
+    parameter: OurParameter
+    inward: Callable[[Any], Any]
+    outward: Callable[[Any], Any]
+
+
+class TranslatedSpace:
+    """What the optimizer sees of an Ax search space.
+
+    Ranges become `Float` or `Int`, unordered choices `Categorical`, and ordered ones the integers
+    of their ranks. Fixed and derived parameters are no dimensions: they are added when points are
+    decoded. Dependent parameters have conditions.
+
+    Parameters
+    ----------
+    search_space : ax.core.search_space.SearchSpace
+        The space. Later changes to it are not followed: translate again.
+
+    Attributes
+    ----------
+    space : SearchSpace
+        What is left to search.
+
+    Raises
+    ------
+    ax.exceptions.core.UnsupportedError
+        If there is a task or fidelity parameter, an equality constraint, or nothing to search.
+    """
+
+    def __init__(self, search_space: AxSearchSpace) -> None:
+        parameters: dict[str, Parameter] = dict(search_space.parameters)
+        self._ax_parameters = parameters
+        activations = _activations(parameters)
+        columns: dict[str, _Column] = {}
+        self._fixed: dict[str, FixedParameter] = {}
+        self._derived: dict[str, DerivedParameter] = {}
+        for name, parameter in parameters.items():
+            if parameter.is_fidelity or getattr(parameter, "is_task", False):
+                raise UnsupportedError(
+                    f"Parameter {name!r}: task and fidelity parameters are not supported."
+                )
+            if isinstance(parameter, FixedParameter):
+                self._fixed[name] = parameter
+            elif isinstance(parameter, DerivedParameter):
+                self._derived[name] = parameter
+            else:
+                columns[name] = _column(parameter)
+        self._columns: dict[str, _Column] = {}
+        # Which fixed parameters are there at all, and under which condition.
+        self._fixed_conditions: dict[str, Condition | None] = {}
+        for name in [*columns, *self._fixed]:
+            try:
+                condition = self._condition(name, activations, columns)
+            except _NeverActiveError:
+                continue
+            if name in self._fixed:
+                self._fixed_conditions[name] = condition
+            else:
+                column = columns[name]
+                conditioned = replace(column.parameter, condition=condition)
+                self._columns[name] = column._replace(parameter=conditioned)
+        if not self._columns:
+            raise UnsupportedError("There is nothing to search: all parameters are fixed.")
+        self.space = SearchSpace({n: column.parameter for n, column in self._columns.items()})
+        self._is_conditional = any(p.condition is not None for p in self.space.values())
+        self._inequalities = tuple(self._inequality(c) for c in search_space.parameter_constraints)
+        self._part: tuple[dict[str, TParamValue], SearchSpace] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TranslatedSpace):
+            return NotImplemented
+        return self.has_rows_of(other) and self._inequalities == other._inequalities
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def has_rows_of(self, other: TranslatedSpace) -> bool:
+        """Whether rows mean the same in both spaces, which may have different constraints."""
+        return self.space == other.space and self._ax_parameters == other._ax_parameters
+
+    def encode(self, parameters: Mapping[str, Any]) -> FloatArray:
+        """Encode a parameterization as a row.
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            Ax's values; names that are not searched are ignored. Where one is missing and the
+            parameter has a value to fill in (``backfill_value``), that is taken.
+
+        Returns
+        -------
+        float64 array of shape (d,)
+            Entries lie outside [0, 1] for numbers outside the space. NaN where a value is
+            missing, has no place in the space, or its parameter is inactive.
+        """
+        inward: dict[str, Any] = {}
+        for name, column in self._columns.items():
+            value = parameters.get(name)
+            if value is None or value != value:
+                value = self._ax_parameters[name].backfill_value
+            if value is not None:
+                inward[name] = column.inward(value)
+        row = encode(self.space, inward)
+        if self._is_conditional:
+            row[np.isnan(self.space.snap(np.nan_to_num(row)[None])[0])] = np.nan
+        return row
+
+    def contains(self, row: FloatArray) -> bool:
+        """Whether an encoded point is one of the space, constraints not looked at."""
+        if not self._is_conditional and np.isnan(row).any():
+            return False
+        filled = np.nan_to_num(row)
+        snapped = self.space.snap(filled[None])[0]
+        if not np.array_equal(np.isnan(snapped), np.isnan(row)):
+            return False
+        return bool(np.allclose(np.nan_to_num(snapped), filled, rtol=0.0, atol=1e-9))
+
+    def decode(self, params: Mapping[str, object]) -> TParameterization:
+        """Return the Ax parameterization of active parameters' values."""
+        decoded: TParameterization = {}
+        for name, parameter in self._ax_parameters.items():
+            if name in params:
+                decoded[name] = parameter.cast(self._columns[name].outward(params[name]))
+            elif name in self._fixed_conditions and self._holds(
+                self._fixed_conditions[name], params
+            ):
+                decoded[name] = self._fixed[name].value
+        for name, derived in self._derived.items():
+            decoded[name] = derived.compute(parameters=decoded)
+        return decoded
+
+    def restricted(self, fixed: Mapping[str, TParamValue]) -> SearchSpace:
+        """Return the part of the space with given values that satisfies all constraints.
+
+        Parameters
+        ----------
+        fixed : mapping of str to object
+            Ax's values.
+
+        Raises
+        ------
+        ax.exceptions.core.UserInputError
+            If a name or a value is not one of the space, or nothing is left.
+        """
+        held = {name: value for name, value in fixed.items() if name not in self._derived}
+        for name in list(held):
+            if name in self._fixed:
+                if held[name] != self._fixed[name].value:
+                    raise UserInputError(
+                        f"Parameter {name!r} is {self._fixed[name].value!r}: "
+                        f"it cannot be fixed to {held[name]!r}."
+                    )
+                del held[name]
+        if not held and not self._inequalities:
+            return self.space
+        if self._part is not None and self._part[0] == held:
+            return self._part[1]
+        try:
+            inward = {
+                name: self._columns[name].inward(value) if name in self._columns else value
+                for name, value in held.items()
+            }
+            part = RestrictedSpace(self.space, inward, self._inequalities)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserInputError(f"No candidates within the restrictions: {error}") from error
+        self._part = held, part
+        return part
+
+    def _condition(
+        self,
+        name: str,
+        activations: Mapping[str, tuple[str, list[TParamValue]]],
+        columns: Mapping[str, _Column],
+    ) -> Condition | None:
+        """When a parameter is active, with fixed parents resolved."""
+        if name not in activations:
+            return None
+        parent, values = activations[name]
+        if parent in self._fixed:
+            if self._fixed[parent].value not in values:
+                raise _NeverActiveError
+            return self._condition(parent, activations, columns)
+        # Raises if the parent itself never is.
+        self._condition(parent, activations, columns)
+        return Condition(parent, tuple(columns[parent].inward(value) for value in values))
+
+    def _holds(self, condition: Condition | None, params: Mapping[str, object]) -> bool:
+        return condition is None or (
+            condition.parent in params and params[condition.parent] in condition.values
+        )
+
+    def _inequality(self, constraint: Any) -> LinearInequality:
+        if constraint.is_equality:
+            raise UnsupportedError(f"Equality constraints are not supported: {constraint}.")
+        bound = float(constraint.bound)
+        weights: dict[str, float] = {}
+        for name, weight in constraint.constraint_dict.items():
+            if name in self._fixed:
+                bound -= float(weight) * float(self._fixed[name].value)
+            elif not isinstance(self._ax_parameters[name], RangeParameter):
+                raise UnsupportedError(f"Constraints are on ranges alone, not on {name!r}.")
+            elif name in self._columns:
+                weights[name] = float(weight)
+        return LinearInequality(weights, bound)
+
+
+class _NeverActiveError(Exception):
+    """The fixed value of a parameter's parent rules it out."""
+
+
+def _activations(
+    parameters: Mapping[str, Parameter],
+) -> dict[str, tuple[str, list[TParamValue]]]:
+    """By dependent parameter: its parent, and the parent's values that activate it."""
+    found: dict[str, tuple[str, list[TParamValue]]] = {}
+    for parent, parameter in parameters.items():
+        if not parameter.is_hierarchical:
+            continue
+        for value, children in parameter.dependents.items():
+            for child in children:
+                found.setdefault(child, (parent, []))[1].append(value)
+    return found
+
+
+def _column(parameter: Parameter) -> _Column:
+    if isinstance(parameter, RangeParameter):
+        if parameter.parameter_type == ParameterType.INT:
+            whole = Int(int(parameter.lower), int(parameter.upper), log=parameter.log_scale)
+            return _Column(whole, _same, _same)
+        if parameter.logit_scale:
+            return _Column(Float(_logit(parameter.lower), _logit(parameter.upper)), _logit, _expit)
+        real = Float(float(parameter.lower), float(parameter.upper), log=parameter.log_scale)
+        return _Column(real, _same, _same)
+    assert isinstance(parameter, ChoiceParameter)
+    values = list(parameter.values)
+    if parameter.is_ordered:
+        return _Column(
+            Int(0, len(values) - 1),
+            lambda value: values.index(value) if value in values else math.nan,
+            lambda rank: values[rank],
+        )
+    return _Column(Categorical(tuple(values)), _same, _same)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _logit(value: float) -> float:
+    return math.log(value) - math.log1p(-value)
+
+
+def _expit(value: float) -> float:
+    return 1.0 / (1.0 + math.exp(-value))

@@ -1,0 +1,146 @@
+"""A search: trials, models of them, and the choice of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.acquisitions import (
+    Acquisition,
+    Prediction,
+    ThompsonSampling,
+    UpperConfidenceBound,
+)
+from mondrian_bo.acquisitions.ascent import Slopes, improve
+from mondrian_bo.acquisitions.constrained import Score, constrained
+from mondrian_bo.acquisitions.maximize import maximize, spread
+from mondrian_bo.objective_model import ObjectiveModel
+from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
+from mondrian_bo.trials import Trials
+
+FloatArray = NDArray[np.float64]
+
+_DIFFERENCE = 1e-5
+"""Step of a component's mean or deviation, in its deviations, for derivatives of acquisitions."""
+
+
+class Search:
+    """Trials, models of them with their acquisitions, and the choice of the next trial.
+
+    Parameters
+    ----------
+    trials : Trials
+        The trials, which may grow.
+    arms : sequence of (ObjectiveModel, tuple of Acquisition)
+        One model, and one of its acquisitions, is drawn for each trial.
+    n_startup_trials : int
+        So many first trials are quasi-random.
+    n_candidates : int
+        How many candidates to score for each suggestion.
+    shift : float64 array of shape (d,)
+        Shift of the quasi-random sequence.
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        arms: Sequence[tuple[ObjectiveModel, tuple[Acquisition, ...]]],
+        n_startup_trials: int,
+        n_candidates: int,
+        shift: FloatArray,
+    ) -> None:
+        self.trials = trials
+        self.arms = arms
+        self._n_startup_trials = n_startup_trials
+        self._n_candidates = n_candidates
+        self._shift = shift
+
+    def suggest(
+        self,
+        space: SearchSpace,
+        pending: FloatArray,
+        index: int,
+        rng: np.random.Generator,
+        is_taken: Callable[[FloatArray], bool],
+        log_chance: Score | None = None,
+    ) -> FloatArray:
+        """Return the row of the next trial, shape (d,).
+
+        Parameters
+        ----------
+        space : SearchSpace
+            Where to search: the space of the trials or a part of it.
+        pending : float64 array of shape (k, d)
+            Trials that are running.
+        index : int
+            Which point of the quasi-random sequence to take while there is no model.
+        rng : numpy.random.Generator
+            Source of all other randomness.
+        is_taken : callable
+            Whether a row need not be tried any more.
+        log_chance : callable or None, default=None
+            Logarithm of the probability that rows satisfy constraints on other outcomes.
+        """
+
+        def best_of(score: Score, local: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
+            starts = self.trials.incumbents() if len(self.trials) else space.sample(1, rng)
+            return maximize(score, space, starts, is_taken, rng, self._n_candidates, local)
+
+        if len(self.trials) == 0 or len(self.trials) + len(pending) < self._n_startup_trials:
+            row = spread(space, index, 1, self._shift)[0]
+            # A space of few points repeats them.
+            return best_of(lambda some: rng.random(len(some)), None) if is_taken(row) else row
+        model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
+        acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
+        with one_thread(), model.pending(pending):
+            score, slopes = _rule(model, acquisition, rng)
+            if log_chance is not None:
+                # While no trial is feasible, the first thing is to find one.
+                feasible = len(self.trials.feasible_incumbents()) > 0
+                weighted = constrained(acquisition, score, log_chance) if feasible else log_chance
+                return best_of(weighted, None)
+            if slopes is None:
+                return best_of(score, None)
+            return best_of(score, lambda rows: improve(score, slopes, space, rows))
+
+
+def _rule(
+    model: ObjectiveModel, acquisition: Acquisition, rng: np.random.Generator
+) -> tuple[Score, Slopes | None]:
+    """Return the score of candidates and, where the model has them, its derivatives."""
+    if isinstance(acquisition, ThompsonSampling):
+        return model.draw(rng), None
+    incumbent = model.value_to_beat()
+    # Late in a search most predictions are of near neighbours of the best trial, and calibration
+    # narrows the variances to what they deserve. That sharpens the choice among improvements; an
+    # upper confidence bound would stop exploring.
+    calibrated = not isinstance(acquisition, UpperConfidenceBound)
+
+    def score(rows: FloatArray) -> FloatArray:
+        return acquisition(model.predict(rows, calibrated), incumbent)
+
+    def slopes(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means, stds, mean_slopes, std_slopes = model.slopes(rows, calibrated)
+        n_components, n_rows = means.shape
+        # All moments as they are and with each moved by a step, in one call.
+        moved = np.tile([means, stds], (1, 2 * n_components + 1)).reshape(
+            2, n_components, 2 * n_components + 1, n_rows
+        )
+        steps = _DIFFERENCE * stds
+        for c in range(n_components):
+            moved[0, c, 2 * c + 1] += steps[c]
+            moved[1, c, 2 * c + 2] += steps[c]
+        flat = moved.reshape(2, n_components, -1)
+        scores = acquisition(Prediction(flat[0], flat[1]), incumbent).reshape(-1, n_rows)
+        gradient = np.zeros(rows.shape)
+        for c in range(n_components):
+            for k, own in ((2 * c + 1, mean_slopes[c]), (2 * c + 2, std_slopes[c])):
+                gradient += ((scores[k] - scores[0]) / steps[c])[:, None] * own
+        # Where the score is minus infinity there is no way up.
+        gradient[~np.isfinite(gradient)] = 0.0
+        return scores[0], gradient
+
+    return score, slopes if model.is_smooth else None

@@ -1,0 +1,1 @@
+"""Density estimation with Mondrian forests (paper 001, section 2 and appendix C)."""

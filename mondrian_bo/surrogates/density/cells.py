@@ -1,0 +1,191 @@
+"""Mondrian partitions of a box, which do not depend on the data in it.
+
+Every node has a random stream of its own, split off its parent's. So a tree is one fixed sample of
+the Mondrian process on the box: data, capacity and lifetime only say how much of it is
+instantiated, and a tree grown to a shorter lifetime is the same tree, pruned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mondrian_bo.trees.mondrian import add_leaf, choose_dimension, cut
+from mondrian_bo.trees.random import exponential, mix
+from mondrian_bo.trees.tree import (
+    GROWTH,
+    LEFT,
+    LOWER,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    UPPER,
+    Tree,
+    empty_forest,
+    nodes_used,
+    resized,
+    tree_at,
+    with_node_capacity,
+    with_point_capacity,
+)
+
+FloatArray = NDArray[np.float64]
+
+_LEFT_STREAM, _RIGHT_STREAM = np.uint64(1), np.uint64(2)
+_LEAST_CAPACITY = 64
+
+
+@njit(cache=True, nogil=True)
+def _add_cell(tree, keys, parent, box, key, lifetime):  # type: ignore[no-untyped-def]
+    node = add_leaf(tree, parent, lifetime)
+    for d in range(box.shape[1]):
+        tree.box[node, LOWER, d] = box[LOWER, d]
+        tree.box[node, UPPER, d] = box[UPPER, d]
+    keys[node] = key
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _join(tree, leaf, point):  # type: ignore[no-untyped-def]
+    tree.size[leaf] += 1
+    tree.next_point[point] = tree.first_point[leaf]
+    tree.first_point[leaf] = point
+
+
+@njit(cache=True, nogil=True)
+def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # type: ignore[no-untyped-def]
+    """Split a cell if its time comes before the lifetime, and share its points."""
+    rate = 0.0
+    for d in range(len(extents)):
+        extents[d] = weights[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
+        rate += extents[d]
+    if not rate > 0.0:
+        return
+    stream[0] = keys[node]
+    parent = tree.parent[node]
+    time = tree.split_time[parent] if parent != NONE else 0.0
+    time += exponential(stream) / rate
+    if not time < lifetime:
+        return
+    dimension = choose_dimension(stream, extents, rate)
+    low, high = tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
+    threshold = cut(stream, low, high)
+    if not low < threshold:
+        # The cell is as narrow as floating point numbers get: nothing can be told apart in it.
+        return
+    left = _add_cell(
+        tree, keys, np.int64(node), tree.box[node], mix(stream[0] + _LEFT_STREAM), lifetime
+    )
+    right = _add_cell(
+        tree, keys, np.int64(node), tree.box[node], mix(stream[0] + _RIGHT_STREAM), lifetime
+    )
+    tree.box[left, UPPER, dimension] = threshold
+    tree.box[right, LOWER, dimension] = threshold
+    tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
+    tree.dimension[node] = dimension
+    tree.threshold[node] = threshold
+    tree.split_time[node] = time
+    member = tree.first_point[node]
+    tree.first_point[node] = NONE
+    while member != NONE:
+        following = tree.next_point[member]
+        _join(tree, left if points[member, dimension] <= threshold else right, member)
+        member = following
+
+
+@njit(cache=True, nogil=True)
+def grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cells):  # type: ignore[no-untyped-def]
+    """Grow trees breadth-first until they are done or their arrays are full.
+
+    Parameters
+    ----------
+    forest : Tree
+        The arrays of all trees.
+    keys : uint64 array of shape (T, capacity)
+        Random stream of each node; that of the root is given.
+    progress : int64 array of shape (T,)
+        The next node to look at, 0 at first; updated.
+    points : float64 array of shape (n, d)
+        Points in the box.
+    box : float64 array of shape (2, d)
+        Lower and upper corner.
+    weights : float64 array of shape (d,)
+        Rate weights of the dimensions.
+    lifetime : float
+        No cell is split at this time or later.
+    empty_cells : bool
+        Whether cells without points are split too.
+
+    Returns
+    -------
+    bool
+        Whether all trees are done.
+    """
+    stream = np.empty(1, dtype=np.uint64)
+    extents = np.empty(points.shape[1])
+    done = True
+    for t in range(len(progress)):
+        tree = tree_at(forest, t)
+        if tree.counters[N_NODES] == 0:
+            root = _add_cell(tree, keys[t], np.int64(NONE), box, keys[t, 0], lifetime)
+            tree.counters[ROOT] = root
+            for point in range(len(points)):
+                _join(tree, root, point)
+        node = progress[t]
+        while node < tree.counters[N_NODES]:
+            if tree.counters[N_NODES] + 2 > len(tree.parent):
+                done = False
+                break
+            if empty_cells or tree.size[node] > 0:
+                _split(tree, keys[t], node, points, weights, lifetime, stream, extents)
+            node += 1
+        progress[t] = node
+    return done
+
+
+def grow_partitions(
+    streams: NDArray[np.uint64],
+    points: FloatArray,
+    box: FloatArray,
+    lifetime: float,
+    *,
+    empty_cells: bool = False,
+) -> Tree:
+    """Return Mondrian partitions of a box, by default as far as its cells hold points.
+
+    Parameters
+    ----------
+    streams : uint64 array of shape (T, 1)
+        Random streams of the trees.
+    points : float64 array of shape (n, d)
+        Points in the box.
+    box : float64 array of shape (2, d)
+        Lower and upper corner; the unit of time is that of the unit cube.
+    lifetime : float
+        Lifetime of the Mondrian processes, finite.
+    empty_cells : bool, default=False
+        Whether to split cells without points too. The number of cells is then that of the whole
+        partition, ``(1 + lifetime)^d`` on average for a cube.
+
+    Returns
+    -------
+    Tree
+        The trees, with a leading axis; `box` holds the cells, `size` the numbers of points.
+    """
+    n_trees, n_dimensions = len(streams), points.shape[1]
+    forest: Any = with_point_capacity(empty_forest(streams, n_dimensions), len(points))
+    weights = 1.0 / (box[1] - box[0])
+    progress = np.zeros(n_trees, dtype=np.int64)
+    capacity = max(_LEAST_CAPACITY, 2 * len(points))
+    keys = np.zeros((n_trees, capacity), dtype=np.uint64)
+    keys[:, 0] = streams[:, 0]
+    forest = with_node_capacity(forest, capacity)
+    while not grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cells):
+        capacity = int(GROWTH * capacity)
+        keys = resized(keys, 1, capacity)
+        forest = with_node_capacity(forest, capacity)
+    return with_node_capacity(forest, nodes_used(forest))

@@ -1,0 +1,271 @@
+"""Density estimation with Mondrian forests (paper 001, section 2 and appendix C)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
+from mondrian_bo.surrogates.density.masses import WITHOUT
+from mondrian_bo.surrogates.density.model import DensityModel
+from mondrian_bo.surrogates.validation import (
+    check_bounds,
+    check_samples,
+    own_copy,
+    unchanged_by_failure,
+)
+from mondrian_bo.trees.random import make_streams
+
+FloatArray = NDArray[np.float64]
+
+_FIRST_LIFETIME, _LAST_LIFETIME = 16.0, 1024.0
+
+
+class MondrianForestDensity(DensityMixin, BaseEstimator):
+    """Density of a box, by Mondrian trees with Polya-tree masses on their cells.
+
+    Each tree is a Mondrian partition of a box. A cell shares its probability mass between the two
+    cells it splits into by a Beta variable whose prior mean is the share of the volume; given the
+    data the masses are Beta-binomial (paper 001, appendix C). The density is the mean over trees of
+    the expected ones, constant in each leaf.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees M.
+    lifetime : float or "auto", default="auto"
+        Lifetime of the Mondrian processes, in the time of the box scaled to the unit cube. "auto"
+        is the one with the largest leave-one-out likelihood.
+    concentration : float, default=0.01
+        The gamma of appendix C: the Beta parameters of a cell at depth d add up to
+        ``gamma (d + 1)^2``. Large ones keep the density uniform; trees are deep, so that values
+        far below 1 are right (docs/density.md).
+    bounds : array-like of shape (n_features, 2) or None, default=None
+        Lower and upper end of each feature: the box. None is the range of the data, widened.
+    margin : float, default=0.1
+        How much the range is widened on each side, as a share of it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+
+    Attributes
+    ----------
+    lifetime_ : float
+        The lifetime used.
+    bounds_ : ndarray of shape (n_features, 2)
+        The box; a feature that does not vary has width 1.
+    model_ : DensityModel
+        The trees and the densities of their cells.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    A tree depends on the seed and the box alone, and a shorter lifetime prunes it. Cells without
+    data are not split: their expected mass would be shared in proportion to volumes, which leaves
+    the density as it is. So cost grows with the number of samples, O(M n depth), and not with the
+    number of cells of the partition, which is exponential in the number of features.
+
+    Outside of the box the density is 0, and its logarithm -inf.
+
+    References
+    ----------
+    M. Balog: The Mondrian Process in Machine Learning, 2015 (paper 001).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import MondrianForestDensity
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> density = MondrianForestDensity(random_state=0).fit(X)
+    >>> middle, edge = density.score_samples([[0.0], [2.5]])
+    >>> bool(middle > edge)
+    True
+    >>> density.sample(3, random_state=0).shape
+    (3, 1)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "concentration": [Interval(Real, 0, None, closed="neither")],
+        "bounds": ["array-like", None],
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    model_: DensityModel
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        lifetime: float | Literal["auto"] = "auto",
+        concentration: float = 0.01,
+        bounds: ArrayLike | None = None,
+        margin: float = 0.1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.concentration = concentration
+        self.bounds = bounds
+        self.margin = margin
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn a density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite samples, within `bounds` if these are given.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            points, box = self._data_and_box(X)
+        streams = self._streams()
+        if self.lifetime == "auto":
+            path = self._auto_path(streams, points, box)
+            self.lifetime_ = path.best_lifetime()
+        else:
+            self.lifetime_ = float(self.lifetime)
+        self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
+        self.bounds_ = box.T.copy()
+        return self
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Return the log density of inputs, shape (n_samples,); -inf outside of the box."""
+        return self.model_.log_density(self._checked(X))
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of inputs."""
+        return float(np.mean(self.score_samples(X)))
+
+    def leave_one_out(self) -> FloatArray:
+        """Return the log density of each training point given the others, in the same box.
+
+        It is exact: the trees do not depend on the points, and without a point the counts on its
+        path are smaller by 1.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.log_density(self.model_.points, WITHOUT)
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> FloatArray:
+        """Draw from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many points.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Points in the box.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.draw(n_samples, check_random_state(random_state))
+
+    def lifetime_path(
+        self, X: ArrayLike, y: object = None, X_val: ArrayLike | None = None
+    ) -> DensityLifetimePath:
+        """Return the likelihoods at every lifetime from 0 to `lifetime` (section 4.1, Figure 4.2).
+
+        The estimator itself is not changed. With ``lifetime="auto"`` the path reaches at least
+        twice as far as the best leave-one-out likelihood, or to 1024.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : object, default=None
+            Not used.
+        X_val : array-like of shape (n_validation, n_features) or None, default=None
+            Validation samples.
+
+        Returns
+        -------
+        DensityLifetimePath
+            Mean log densities, exact at every lifetime where anything changes.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or X_val is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            points, box = self._data_and_box(X)
+            validation = None if X_val is None else check_samples(self, X_val)
+        streams = self._streams()
+        if self.lifetime == "auto":
+            return self._auto_path(streams, points, box, validation)
+        model = DensityModel(streams, points, box, float(self.lifetime), self.concentration)
+        return model.path(validation)
+
+    def _auto_path(
+        self,
+        streams: NDArray[np.uint64],
+        points: FloatArray,
+        box: FloatArray,
+        validation: FloatArray | None = None,
+    ) -> DensityLifetimePath:
+        lifetime = _FIRST_LIFETIME
+        while True:
+            model = DensityModel(streams, points, box, lifetime, self.concentration)
+            path = model.path(validation)
+            if path.best_lifetime() <= 0.5 * lifetime or lifetime >= _LAST_LIFETIME:
+                return path
+            lifetime *= 4.0
+
+    def _data_and_box(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        points = own_copy(validate_data(self, X, dtype=np.float64))
+        ends = check_bounds(self.bounds, points.shape[1])
+        if ends is None:
+            return points, box_around(points, float(self.margin))
+        box = np.stack(ends)
+        if not np.all((points >= box[0]) & (points <= box[1])):
+            raise ValueError("X has values outside of bounds")
+        return points, box
+
+    def _streams(self) -> NDArray[np.uint64]:
+        words = check_random_state(self.random_state).randint(2**31, size=4)
+        seed = np.random.SeedSequence([int(word) for word in words])
+        return make_streams(seed, self.n_estimators)
+
+    def _checked(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "model_")
+        return check_samples(self, X)
+
+
+def box_around(points: FloatArray, margin: float) -> FloatArray:
+    """Return the range of points, widened by a share of it on each side, shape (2, d)."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = high - low
+    room = np.where(extent > 0.0, margin * extent, 0.5)
+    # Of large numbers, half a unit may be less than their resolution.
+    room = np.maximum(room, np.where(extent > 0.0, 0.0, np.abs(low) * 1e-9))
+    return np.stack([low - room, high + room])

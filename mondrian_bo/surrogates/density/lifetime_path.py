@@ -1,0 +1,75 @@
+"""How a density changes with the lifetime (paper 001, section 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Criterion = Literal["validation", "leave_one_out"]
+
+
+@dataclass(frozen=True)
+class DensityLifetimePath:
+    """Log-likelihoods at all lifetimes.
+
+    All is constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and after the last one
+    until `max_lifetime`.
+
+    Attributes
+    ----------
+    lifetimes : float64 array of shape (k,)
+        0, and the times of all splits, in increasing order.
+    max_lifetime : float
+        Until when splits are known.
+    training : float64 array of shape (k,)
+        Mean log density of the training points.
+    leave_one_out : float64 array of shape (k,)
+        The mean of each training point's log density given the other ones, in the same box.
+    validation : float64 array of shape (k,)
+        Mean log density of the validation points; NaN without any, -inf if one is outside of the
+        box.
+    """
+
+    lifetimes: FloatArray
+    max_lifetime: float
+    training: FloatArray
+    leave_one_out: FloatArray
+    validation: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.lifetimes)
+
+    def index(self, lifetime: float) -> int:
+        """Return the position whose density is that of a lifetime.
+
+        Raises
+        ------
+        ValueError
+            If the lifetime is not in [0, max_lifetime].
+        """
+        if not 0.0 <= lifetime <= self.max_lifetime:
+            raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
+        return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
+
+    def best_lifetime(self, criterion: Criterion = "leave_one_out") -> float:
+        """Return the lifetime with the largest likelihood, the middle of the interval that has it.
+
+        Raises
+        ------
+        ValueError
+            If the path does not have the criterion.
+        """
+        if criterion not in ("validation", "leave_one_out"):
+            raise ValueError(
+                f'criterion must be "validation" or "leave_one_out", got {criterion!r}'
+            )
+        values = getattr(self, criterion)
+        if np.isnan(values).any():
+            raise ValueError("the path was computed without validation points")
+        best = int(np.argmax(values))
+        end = self.lifetimes[best + 1] if best + 1 < len(self) else self.max_lifetime
+        return float(0.5 * (self.lifetimes[best] + end))

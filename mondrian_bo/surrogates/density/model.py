@@ -1,0 +1,140 @@
+"""Mondrian trees on a box with the posterior masses of their cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from mondrian_bo.surrogates.density.cells import grow_partitions
+from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
+from mondrian_bo.surrogates.density.masses import (
+    WITH,
+    WITHOUT,
+    fill_log_densities,
+    follow_splits,
+    splits_in_order,
+)
+from mondrian_bo.trees.tree import LEFT, LOWER, NONE, UPPER, Tree, leaves_of
+
+FloatArray = NDArray[np.float64]
+
+_CHUNK = 4096
+
+
+class DensityModel:
+    """A forest of completely known densities.
+
+    Parameters
+    ----------
+    streams : uint64 array of shape (T, 1)
+        Random streams of the trees.
+    points : float64 array of shape (n, d)
+        Training points in the box.
+    box : float64 array of shape (2, d)
+        Lower and upper corner, outside of which the density is 0.
+    lifetime : float
+        Lifetime of the trees, finite.
+    concentration : float
+        The gamma of the Beta priors.
+    empty_cells : bool, default=False
+        Whether cells without points are split too. Expected masses there are in proportion to
+        volumes, so this changes no density.
+    """
+
+    def __init__(
+        self,
+        streams: NDArray[np.uint64],
+        points: FloatArray,
+        box: FloatArray,
+        lifetime: float,
+        concentration: float,
+        *,
+        empty_cells: bool = False,
+    ) -> None:
+        self.points = points
+        self.box = box
+        self.lifetime = lifetime
+        self.concentration = concentration
+        self.trees: Tree = grow_partitions(streams, points, box, lifetime, empty_cells=empty_cells)
+        self.log_densities: FloatArray = np.zeros((2, *self.trees.parent.shape))
+        fill_log_densities(self.trees, concentration, self.log_densities)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.trees.counters)
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the volume of the box."""
+        return float(np.sum(np.log(self.box[1] - self.box[0])))
+
+    def is_inside(self, points: FloatArray) -> NDArray[np.bool_]:
+        """Return which points are in the box, shape (m,)."""
+        return np.asarray(np.all((points >= self.box[0]) & (points <= self.box[1]), axis=1))
+
+    def leaves(self, points: FloatArray) -> NDArray[np.int64]:
+        """Return the leaf that holds each point in each tree, shape (m, T)."""
+        leaves = np.empty((len(points), self.n_trees), dtype=np.int64)
+        leaves_of(self.trees, points[None], leaves)
+        return leaves
+
+    def log_density(self, points: FloatArray, which: int = WITH) -> FloatArray:
+        """Return the log of the mean over trees of the expected density, shape (m,)."""
+        trees = np.arange(self.n_trees)
+        parts = [
+            logsumexp(
+                self.log_densities[which][trees, self.leaves(points[start : start + _CHUNK])],
+                axis=1,
+            )
+            for start in range(0, len(points), _CHUNK)
+        ]
+        result = np.concatenate(parts) - np.log(self.n_trees) - self.log_volume
+        return np.where(self.is_inside(points), result, -np.inf)
+
+    def draw(self, n: int, rng: np.random.RandomState) -> FloatArray:
+        """Draw points from the density, shape (n, d): a tree, a leaf by its mass, a place in it."""
+        result = np.empty((n, self.points.shape[1]))
+        chosen = rng.randint(self.n_trees, size=n)
+        for t in np.unique(chosen):
+            rows = np.flatnonzero(chosen == t)
+            leaves, masses = self.masses(int(t))
+            drawn = leaves[rng.choice(len(leaves), len(rows), p=masses / masses.sum())]
+            low, high = self.trees.box[t, drawn, LOWER], self.trees.box[t, drawn, UPPER]
+            result[rows] = low + rng.random_sample(low.shape) * (high - low)
+        return result
+
+    def masses(self, tree: int) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the leaves of a tree and their expected masses, which add up to 1."""
+        n_nodes = int(self.trees.counters[tree, 0])
+        leaves = np.flatnonzero(self.trees.children[tree, :n_nodes, LEFT] == NONE)
+        widths = self.trees.box[tree, leaves, UPPER] - self.trees.box[tree, leaves, LOWER]
+        log_shares = np.sum(np.log(widths), axis=1) - self.log_volume
+        return leaves, np.exp(self.log_densities[WITH, tree, leaves] + log_shares)
+
+    def path(self, validation: FloatArray | None) -> DensityLifetimePath:
+        """Return the likelihoods at all lifetimes.
+
+        Parameters
+        ----------
+        validation : float64 array of shape (m, d) or None
+            Validation points.
+        """
+        times, trees, nodes = splits_in_order(self.trees)
+
+        def follow(points: FloatArray, which: int) -> FloatArray:
+            path = np.empty(len(times) + 1)
+            if not self.is_inside(points).all():
+                return np.full(len(path), -np.inf)
+            leaves = self.leaves(points)
+            follow_splits(self.trees, self.log_densities[which], leaves, trees, nodes, path)
+            return path - self.log_volume
+
+        return DensityLifetimePath(
+            np.concatenate([[0.0], times]),
+            self.lifetime,
+            follow(self.points, WITH),
+            follow(self.points, WITHOUT),
+            np.full(len(times) + 1, np.nan) if validation is None else follow(validation, WITH),
+        )

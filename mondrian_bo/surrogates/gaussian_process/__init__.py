@@ -1,0 +1,1 @@
+"""Gaussian processes on the blocks of Mondrian trees."""

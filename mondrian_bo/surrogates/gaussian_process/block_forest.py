@@ -1,0 +1,396 @@
+"""A Mondrian forest whose leaves carry Gaussian processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.gaussian_process.block import Block
+from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
+from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+from mondrian_bo.trees.blocks import (
+    draw_leaf_mean,
+    leaf_means,
+    members_of,
+    new_leaves,
+    set_messages,
+)
+from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.tree import N_NODES, ROOT
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_FIT_POINTS = 320
+"""Hyper-parameters are fitted to blocks of at most so many points in all."""
+
+_FIRST_ITERATIONS = 100
+_ITERATIONS = 8
+
+
+class Prediction(NamedTuple):
+    """Moments of each tree's prediction at m points and, if asked for, their slopes.
+
+    Attributes
+    ----------
+    means, variances : float64 arrays of shape (C, m)
+    mean_slopes, variance_slopes : float64 arrays of shape (C, m, d), or None
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    mean_slopes: FloatArray | None = None
+    variance_slopes: FloatArray | None = None
+
+
+class BlockForest:
+    """Mondrian trees over blocks of at most so many points, each with a Gaussian process.
+
+    The labels are ``mean of the block + process of the block + noise``. Processes of different
+    blocks are independent and share their hyper-parameters; the means follow the hierarchical
+    Gaussian of paper 004. As long as all points fit into one block, the forest is one Gaussian
+    process. New cuts are drawn at rates of one per lengthscale.
+
+    Parameters
+    ----------
+    n_trees, n_dimensions : int
+        Numbers of trees T and dimensions d.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    categorical : bool array of shape (d,)
+        Which dimensions of the rows hold categories.
+    block_size : int
+        Largest number of points of a block, m.
+    prior : Prior
+        Of the hyper-parameters, for labels of mean 0 and variance 1.
+    scale_strength : float
+        The variance of each block's process is matched to its labels, shrunk towards the common
+        one as if so many points had confirmed that; infinity keeps the common one.
+    fit_growth : float, default=1.05
+        Hyper-parameters are refitted whenever the number of points has grown by this factor.
+
+    Notes
+    -----
+    A point is learnt in O(T m^3 + T d log n), when it is next asked for a prediction; a prediction
+    takes O(T (m^2 + log n)). To refit the hyper-parameters recomputes all blocks: O(T n m^2),
+    O(T m^2) for each point in the long run.
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        categorical: NDArray[np.bool_],
+        *,
+        block_size: int = 200,
+        prior: Prior | None = None,
+        scale_strength: float = math.inf,
+        fit_growth: float = 1.05,
+    ) -> None:
+        self._prior = Prior() if prior is None else prior
+        self._scale_strength = scale_strength
+        self._fit_growth = fit_growth
+        self._block_size = block_size
+        tree_seed, fit_seed = seed.spawn(2)
+        self._trees = GaussianForest(
+            n_trees, n_dimensions, tree_seed, min_samples_split=block_size + 1
+        )
+        self._fit_seed = fit_seed
+        self.covariance = start(categorical)
+        self._rows = np.empty((0, n_dimensions))
+        self._units = np.ones(n_dimensions)
+        self._n_fitted = 0
+        self._blocks: list[dict[int, Block]] = [{} for _ in range(n_trees)]
+        self._stale: list[set[int]] = [set() for _ in range(n_trees)]
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self._trees.n_points
+
+    @property
+    def trees(self) -> GaussianForest:
+        """The trees over the blocks; all are alike as long as there is one block."""
+        return self._trees
+
+    @property
+    def n_components(self) -> int:
+        """Number of different predictions: one as long as there is one block."""
+        return 1 if self.n_points <= self._block_size else self._trees.n_trees
+
+    def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
+        """Learn more points.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, k, d)
+            The points, once (S = 1) or as each tree sees them.
+        rows : float64 array of shape (k, d)
+            The points as the processes see them.
+        targets : float64 array of shape (k,)
+            Their labels.
+        """
+        self._rows = np.concatenate([self._rows, rows])
+        if self.n_points == 0:
+            self._trees.build(
+                points, targets, self._rates(), Hyperparameters(self._gamma_2(len(targets)), 1.0)
+            )
+            self._forget_blocks()
+        else:
+            self._extend(points, targets)
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace all labels; the trees do not depend on them."""
+        self._trees.set_targets(targets)
+        self._forget_blocks()
+
+    def rescale(self, rows: FloatArray, units: FloatArray, targets: FloatArray) -> None:
+        """Replace all rows and all labels.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (n, d)
+            All points as the processes see them.
+        units : float64 array of shape (d,)
+            What a unit of the trees' points is in the rows, for the rates of new cuts. First 1.
+        targets : float64 array of shape (n,)
+            All labels.
+        """
+        self._rows, self._units = rows, units
+        if self.n_points > 0:
+            self.set_targets(targets)
+
+    def predict(
+        self,
+        points: Callable[[], FloatArray],
+        rows: FloatArray,
+        slopes: bool = False,
+        labels: bool = False,
+    ) -> Prediction:
+        """Predict the function or, with noise, labels.
+
+        Parameters
+        ----------
+        points : callable
+            Returns the points as the trees see them, shape (S, m, d), if they are needed.
+        rows : float64 array of shape (m, d)
+            The points as the processes see them.
+        slopes : bool, default=False
+            Whether to return derivatives, too.
+        labels : bool, default=False
+            Whether variances include the noise.
+        """
+        self.settle()
+        if self.n_components == 1:
+            root = int(self._trees.trees.counters[0, ROOT])
+            moments = self._predict_block(0, root, rows, slopes, labels)
+            return Prediction(*(moment[None] for moment in moments))
+        leaves = self._trees.leaves(points())
+        parts = [
+            self._predict_tree(t, leaves[:, t], rows, slopes, labels)
+            for t in range(leaves.shape[1])
+        ]
+        return Prediction(*(np.stack(moments) for moments in zip(*parts, strict=True)))
+
+    def _predict_tree(
+        self, tree: int, leaves: IntArray, rows: FloatArray, slopes: bool, labels: bool
+    ) -> list[FloatArray]:
+        m, d = rows.shape
+        results = [np.empty(m), np.empty(m)]
+        if slopes:
+            results += [np.empty((m, d)), np.empty((m, d))]
+        for leaf in np.unique(leaves):
+            inside = leaves == leaf
+            moments = self._predict_block(tree, int(leaf), rows[inside], slopes, labels)
+            for result, moment in zip(results, moments, strict=True):
+                result[inside] = moment
+        return results
+
+    def _predict_block(
+        self, tree: int, leaf: int, rows: FloatArray, slopes: bool, labels: bool
+    ) -> tuple[FloatArray, ...]:
+        block = self._blocks[tree][leaf]
+        mean, variance = self._leaf_means(tree, np.array([leaf]))[0]
+        predict = block.predict_with_slopes if slopes else block.predict
+        means, variances, *derivatives = predict(rows, mean, variance)
+        if labels:
+            variances = variances + self._noise(tree, leaf)
+        return means, variances, *derivatives
+
+    def _noise(self, tree: int, leaf: int) -> float:
+        """Return the variance of the noise of a block's labels."""
+        if self._scale_strength == math.inf:
+            return self.covariance.noise
+        # The factor that the block has matched to its labels, from the residual after it.
+        surplus = int(self._trees.trees.size[tree, leaf]) - self._blocks[tree][leaf].residual
+        return self.covariance.noise / (1.0 + surplus / self._scale_strength)
+
+    def draw(
+        self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False
+    ) -> Callable[[Callable[[], FloatArray], FloatArray], FloatArray]:
+        """Draw a function from the posterior of a random tree.
+
+        The result maps points and rows, as in `predict`, to values of shape (m,); all calls
+        evaluate the same function, as long as nothing is learnt, with new noise if it draws labels.
+        """
+        self.settle()
+        tree = int(rng.integers(self.n_components))
+        key = int(rng.integers(2**63))
+        functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
+
+        def of_leaf(leaf: int) -> Callable[[FloatArray], FloatArray]:
+            if leaf not in functions:
+                own = np.random.default_rng([key, leaf])
+                forest, values = self._trees.trees, self._trees.values
+                mean = draw_leaf_mean(
+                    forest, values, tree, leaf, 0.0, self._gamma_1, np.uint64(key)
+                )
+                prior = draw_from_prior(self.covariance, n_choices, own)
+                functions[leaf] = self._blocks[tree][leaf].draw(mean, prior, own)
+            return functions[leaf]
+
+        def function(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
+            leaves = self._trees.leaves(points())[:, tree]
+            result = np.empty(len(rows))
+            for leaf in np.unique(leaves):
+                inside = leaves == leaf
+                result[inside] = of_leaf(int(leaf))(rows[inside])
+                if labels:
+                    noise = rng.standard_normal(int(inside.sum()))
+                    result[inside] += math.sqrt(self._noise(tree, int(leaf))) * noise
+            return result
+
+        return function
+
+    @contextmanager
+    def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
+        """Know further points for the time of a ``with`` block, under the same hyper-parameters."""
+        self.settle()
+        saved = self._rows, self._blocks, self._n_fitted
+        self._rows = np.concatenate([self._rows, rows])
+        self._blocks = [blocks.copy() for blocks in self._blocks]
+        self._n_fitted = 2**62
+        first = self._n_nodes()
+        try:
+            with self._trees.extended(points, targets, self._rates()[None]):
+                self._mark(points, first)
+                yield
+        finally:
+            self._rows, self._blocks, self._n_fitted = saved
+            for stale in self._stale:
+                stale.clear()
+
+    def _extend(self, points: FloatArray, targets: FloatArray) -> None:
+        first = self._n_nodes()
+        self._trees.extend(points, targets, self._rates()[None])
+        self._mark(points, first)
+
+    def _mark(self, points: FloatArray, first: IntArray) -> None:
+        """Note which blocks are out of date, after points have been inserted."""
+        for t, leaves in enumerate(self._trees.leaves(points).T):
+            self._stale[t].update(leaves.tolist())
+            new = np.empty(int(self._trees.trees.counters[t, N_NODES] - first[t]), dtype=np.int64)
+            n_new = new_leaves(self._trees.trees, t, int(first[t]), new)
+            self._stale[t].update(new[:n_new].tolist())
+
+    def _n_nodes(self) -> IntArray:
+        return self._trees.trees.counters[:, N_NODES].copy()
+
+    def _forget_blocks(self) -> None:
+        for t in range(self._trees.n_trees):
+            self._blocks[t].clear()
+            leaves = np.empty(int(self._trees.trees.counters[t, N_NODES]), dtype=np.int64)
+            n_leaves = new_leaves(self._trees.trees, t, 0, leaves)
+            self._stale[t] = set(leaves[:n_leaves].tolist())
+
+    def settle(self) -> None:
+        """Refit the hyper-parameters if it is time, and bring blocks and messages up to date."""
+        if self.n_points >= self._fit_growth * self._n_fitted:
+            self._fit()
+        for t in range(self.n_components):
+            stale = sorted(self._stale[t])
+            if not stale:
+                continue
+            messages = np.empty((len(stale), 4))
+            for k, leaf in enumerate(stale):
+                block = self._block(t, leaf)
+                self._blocks[t][leaf] = block
+                messages[k] = (
+                    block.precision * self._gamma_1,
+                    block.location,
+                    block.residual * self._gamma_1,
+                    block.log_determinant,
+                )
+            set_messages(
+                self._trees.trees,
+                self._trees.values,
+                t,
+                np.array(stale, dtype=np.int64),
+                messages,
+                self._trees.hyperparameters.gamma_2,
+            )
+            self._stale[t].clear()
+
+    @property
+    def _gamma_1(self) -> float:
+        # What a path spends from time 0 on is half of gamma_1.
+        return 2.0 * self._prior.mean_variance
+
+    def _members(self, tree: int, leaf: int) -> IntArray:
+        members = np.empty(int(self._trees.trees.size[tree, leaf]), dtype=np.int64)
+        members_of(self._trees.trees, tree, leaf, members)
+        return members
+
+    def _block(self, tree: int, leaf: int) -> Block:
+        members = self._members(tree, leaf)
+        return Block(
+            self._rows[members],
+            self._trees.targets[members],
+            self.covariance,
+            self._scale_strength,
+        )
+
+    def _leaf_means(self, tree: int, leaves: IntArray) -> FloatArray:
+        result = np.empty((len(leaves), 2))
+        leaf_means(self._trees.trees, self._trees.values, tree, leaves, 0.0, result)
+        result[:, 1] *= self._gamma_1
+        return result
+
+    def _rates(self) -> FloatArray:
+        return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
+
+    def _gamma_2(self, n_points: int) -> float:
+        # Appendix B of paper 004, for blocks instead of points.
+        n_blocks = max(n_points / self._block_size, 2.0)
+        return float(np.sqrt(self.covariance.precisions).sum()) / (20.0 * math.log2(n_blocks))
+
+    def _fit(self) -> None:
+        blocks, n_points = [], 0
+        rng = np.random.default_rng(self._fit_seed)
+        if self.n_components == 1:
+            root = int(self._trees.trees.counters[0, ROOT])
+            candidates = [(0, root)]
+        else:
+            candidates = [
+                (t, leaf)
+                for t in range(self._trees.n_trees)
+                for leaf in sorted({*self._blocks[t], *self._stale[t]})
+            ]
+            candidates = [candidates[k] for k in rng.permutation(len(candidates))]
+        for t, leaf in candidates:
+            members = self._members(t, leaf)
+            if n_points and n_points + len(members) > _FIT_POINTS:
+                continue
+            n_points += len(members)
+            blocks.append((self._rows[members], self._trees.targets[members]))
+        iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
+        self.covariance = fit(blocks, self.covariance, self._prior, iterations)
+        self._n_fitted = self.n_points
+        self._forget_blocks()

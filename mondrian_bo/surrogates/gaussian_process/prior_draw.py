@@ -1,0 +1,59 @@
+"""Functions drawn from the prior of a process, by random Fourier features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.surrogates.gaussian_process.block import Covariance
+
+FloatArray = NDArray[np.float64]
+
+_N_FEATURES = 512
+
+
+def draw_from_prior(
+    covariance: Covariance, n_choices: NDArray[np.int64], rng: np.random.Generator
+) -> Callable[[FloatArray], FloatArray]:
+    """Draw a function from a process of amplitude 1 with the Matern-5/2 kernel.
+
+    Frequencies have a multivariate t distribution with five degrees of freedom; k categories are k
+    points at a distance of 1 from each other.
+
+    Parameters
+    ----------
+    covariance : Covariance
+        The process.
+    n_choices : int64 array of shape (d,)
+        Numbers of choices of categorical columns; category -1 is one more.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    References
+    ----------
+    A. Rahimi, B. Recht: Random features for large-scale kernel machines, NIPS 2007.
+    """
+    numeric = ~covariance.categorical
+    tails = np.sqrt(5.0 / rng.chisquare(5.0, _N_FEATURES))
+    scales = np.sqrt(covariance.precisions)
+    frequencies = rng.standard_normal((int(numeric.sum()), _N_FEATURES))
+    frequencies *= scales[numeric][:, None] * tails
+    # A row of frequencies for each choice: the points are its unit vectors over sqrt(2).
+    choices = {
+        int(j): rng.standard_normal((int(n_choices[j]) + 1, _N_FEATURES))
+        * (math.sqrt(0.5) * scales[j] * tails)
+        for j in np.flatnonzero(covariance.categorical)
+    }
+    phases = rng.uniform(0.0, 2.0 * math.pi, _N_FEATURES)
+    weights = math.sqrt(2.0 / _N_FEATURES) * rng.standard_normal(_N_FEATURES)
+
+    def function(points: FloatArray) -> FloatArray:
+        angles = points[:, numeric] @ frequencies + phases
+        for j, rows in choices.items():
+            angles += rows[points[:, j].astype(np.int64)]
+        return np.asarray(np.cos(angles) @ weights)
+
+    return function

@@ -1,0 +1,247 @@
+"""Regression with Mondrian grids (paper 001, chapter 5)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.surrogates.mondrian_grid.grid_cells import GridCells
+from mondrian_bo.surrogates.mondrian_grid.grid_model import GridModel
+from mondrian_bo.surrogates.mondrian_kernel.cell_posterior import CellPosterior
+from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.mondrian_kernel.path_data import check_path_data, label_variance
+from mondrian_bo.surrogates.validation import (
+    check_samples,
+    check_squares,
+    own_copy,
+    unchanged_by_failure,
+)
+
+FloatArray = NDArray[np.float64]
+
+
+class MondrianGridRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian-process regression with the Mondrian grid: a lifetime for each dimension.
+
+    M grids are sampled, each by independent one-dimensional Mondrian processes on the axes, and
+    inputs are indicated by their M cells. In expectation the inner product of two rows is the
+    general Laplace kernel ``exp(-sum_d lifetimes[d] * |x_d - x'_d|)`` (definition 5.1).
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of grids, M.
+    lifetimes : float or array-like of shape (n_features,), default=1.0
+        Inverse widths of the kernel, in units of the inputs.
+    noise_variance : float, default=0.01
+        Variance of the noise.
+    prior_variance : float, default=1.0
+        Variance of the function under the prior. The ridge delta^2 is the ratio of the two.
+    normalize_y : bool, default=True
+        Whether the prior mean is the mean of the labels, and both variances are in units of the
+        variance of the labels. Otherwise the mean is 0, and the units are those of the labels.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the first data had string column names.
+    model_ : CellPosterior
+        The cells and the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import Greedy, MondrianGridRegressor, search_lifetimes
+    >>> X = np.random.default_rng(0).random((120, 2))
+    >>> y = np.sin(6 * X[:, 0])
+    >>> grid = MondrianGridRegressor(10, random_state=0)
+    >>> model = grid.grid_model(X[:80], y[:80], X[80:], y[80:])
+    >>> search = search_lifetimes(model, Greedy(), 40)
+    >>> lifetimes = search.best_lifetimes
+    >>> bool(lifetimes[0] > lifetimes[1])
+    True
+    >>> fitted = grid.set_params(lifetimes=lifetimes).fit(X, y)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "lifetimes": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "noise_variance": [Interval(Real, 0, None, closed="neither")],
+        "prior_variance": [Interval(Real, 0, None, closed="neither")],
+        "normalize_y": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    model_: CellPosterior
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        lifetimes: float | ArrayLike = 1.0,
+        *,
+        noise_variance: float = 0.01,
+        prior_variance: float = 1.0,
+        normalize_y: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetimes = lifetimes
+        self.noise_variance = noise_variance
+        self.prior_variance = prior_variance
+        self.normalize_y = normalize_y
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Sample grids of the inputs and solve for the weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            labels = own_copy(labels)
+            check_squares(labels)
+            lifetimes = self._lifetimes(data.shape[1])
+        cells = self._cells(own_copy(data), len(labels))
+        for d, lifetime in enumerate(lifetimes):
+            for _ in cells.changes(d, float(lifetime)):
+                pass
+        unit = label_variance(labels) if self.normalize_y else 1.0
+        self.model_ = CellPosterior(
+            FixedGrids(cells, labels),
+            float(self.noise_variance) / float(self.prior_variance),
+            unit * float(self.prior_variance),
+            centred=bool(self.normalize_y),
+        )
+        return self
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the mean and the standard deviation of labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to predict.
+        return_std : bool, default=False
+            Whether to return the standard deviation too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            Predictive means.
+        std : ndarray of shape (n_samples,)
+            Predictive standard deviations of labels, noise included; with `return_std` only.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing has been learnt.
+        """
+        check_is_fitted(self, "model_")
+        mean, variance = self.model_.predict(check_samples(self, X)[None], return_std)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(variance + self.model_.ridge * self.model_.prior_variance)
+
+    def grid_model(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> GridModel:
+        """Return a model whose lifetimes can be moved, which are 0 at first.
+
+        The estimator itself is not changed. Grids are those of the training and validation inputs
+        together, as in the paper.
+
+        Parameters
+        ----------
+        X, y : array-likes
+            Training data, as in `fit`.
+        X_val, y_val : array-likes or None, default=None
+            Validation data.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described.
+        """
+        self._validate_params()
+        points, labels, held_out = check_path_data(X, y, X_val, y_val)
+        mean = float(labels.mean()) if self.normalize_y else 0.0
+        unit = label_variance(labels) if self.normalize_y else 1.0
+        return GridModel(
+            self._cells(points, len(labels)),
+            labels - mean,
+            held_out - mean,
+            unit * float(self.noise_variance),
+            unit * float(self.prior_variance),
+        )
+
+    def _cells(self, points: FloatArray, n_training: int) -> GridCells:
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        return GridCells(points, n_training, self.n_estimators, rng)
+
+    def _lifetimes(self, n_features: int) -> FloatArray:
+        lifetimes = np.asarray(self.lifetimes, dtype=np.float64)
+        if lifetimes.shape not in ((), (n_features,)):
+            raise ValueError(
+                f"lifetimes must be one number or have shape ({n_features},), got {lifetimes.shape}"
+            )
+        if not np.all((lifetimes >= 0.0) & np.isfinite(lifetimes)):
+            raise ValueError("lifetimes must be finite and at least 0")
+        return np.broadcast_to(lifetimes, (n_features,))
+
+
+class FixedGrids:
+    """Grids at their current lifetimes, as the partitions of a posterior.
+
+    Parameters
+    ----------
+    cells : GridCells
+        The grids, whose points are all training points.
+    targets : float64 array of shape (n,)
+        Their labels.
+    """
+
+    def __init__(self, cells: GridCells, targets: FloatArray) -> None:
+        self._cells = cells
+        self.targets = targets
+        self._used = np.unique(cells.labels)
+        self.labels = np.searchsorted(self._used, cells.labels).astype(np.int32)
+        self.n_points, self.n_trees = self.labels.shape
+        self.n_labels = len(self._used)
+
+    def locate(self, points: FloatArray) -> tuple[NDArray[np.int32], FloatArray]:
+        """Find the cells of points, shape (1, m, d); see :meth:`GridCells.locate`."""
+        labels, stays = self._cells.locate(points[0])
+        place = np.minimum(np.searchsorted(self._used, labels), self.n_labels - 1)
+        return place.astype(np.int32), stays * (self._used[place] == labels)

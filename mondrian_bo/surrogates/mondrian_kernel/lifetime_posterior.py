@@ -1,0 +1,96 @@
+"""The posterior over the lifetime, given its prior (000, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
+
+FloatArray = NDArray[np.float64]
+Cdf = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class LifetimePosterior:
+    """Probabilities of the intervals of lifetimes in which a model is the same.
+
+    Attributes
+    ----------
+    ends : float64 array of shape (k + 1,)
+        Ends of the intervals, from 0 to the largest lifetime.
+    probabilities : float64 array of shape (k,)
+        Posterior probabilities; within an interval the posterior is the prior, restricted to it.
+    log_evidence : float
+        Log marginal likelihood of the labels, averaged over the prior.
+    """
+
+    ends: FloatArray
+    probabilities: FloatArray
+    log_evidence: float
+
+    def representatives(self, n_most: int | None) -> tuple[NDArray[np.int64], FloatArray]:
+        """Return intervals that stand for all, with their weights.
+
+        Parameters
+        ----------
+        n_most : int or None
+            How many there may be. If this is too few for all intervals of positive probability,
+            those at `n_most` equally spaced quantiles stand for the rest. None is all.
+
+        Returns
+        -------
+        intervals : int64 array of shape (n,)
+            In increasing order.
+        weights : float64 array of shape (n,)
+            They add up to 1.
+        """
+        possible = np.flatnonzero(self.probabilities > 0.0)
+        if n_most is None or len(possible) <= n_most:
+            return possible, self.probabilities[possible] / self.probabilities.sum()
+        totals = np.cumsum(self.probabilities)
+        levels = (np.arange(n_most) + 0.5) / n_most * totals[-1]
+        chosen, counts = np.unique(np.searchsorted(totals, levels), return_counts=True)
+        return chosen, counts / n_most
+
+    def quantile(self, level: float) -> float:
+        """Return the lifetime below which this probability is, linear within intervals."""
+        totals = np.append(0.0, np.cumsum(self.probabilities))
+        return float(np.interp(level, totals / totals[-1], self.ends))
+
+
+def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePosterior:
+    """Return the posterior over lifetimes of a path.
+
+    Parameters
+    ----------
+    path : LifetimePath
+        With the log marginal likelihood at all of its lifetimes, none of them left out.
+    cdf : callable or None, default=None
+        Cumulative distribution function of the prior, whose support must be within
+        [0, ``path.max_lifetime``]; for instance ``scipy.stats.uniform(0, 10).cdf``. None is the
+        uniform distribution.
+
+    Raises
+    ------
+    ValueError
+        If the path has no marginal likelihood, or the prior not all of its mass on the path.
+    """
+    if np.isnan(path.log_marginal_likelihood).any():
+        raise ValueError("this path has no log_marginal_likelihood")
+    ends = np.append(path.lifetimes, path.max_lifetime)
+    shares = np.asarray(ends / path.max_lifetime if cdf is None else cdf(ends), dtype=np.float64)
+    masses = np.diff(shares)
+    if shares.shape != ends.shape or not np.all(masses >= 0.0) or abs(masses.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"the prior's distribution function must rise from 0 to 1 on [0, {ends[-1]:g}], "
+            f"got {shares[0]:g} and {shares[-1]:g} at the ends"
+        )
+    with np.errstate(divide="ignore"):
+        logs = np.log(masses) + path.log_marginal_likelihood
+    total = float(logsumexp(logs))
+    return LifetimePosterior(ends, np.exp(logs - total), total)

@@ -1,0 +1,222 @@
+"""Regression with the Mondrian kernel, averaged over its lifetime (000, Appendix B)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.surrogates.mixture import GaussianMixture
+from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
+from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import (
+    Cdf,
+    LifetimePosterior,
+    lifetime_posterior,
+)
+from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
+from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
+from mondrian_bo.surrogates.validation import check_samples, unchanged_by_failure
+
+FloatArray = NDArray[np.float64]
+
+
+class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin, BaseEstimator):
+    """Gaussian-process regression with the Mondrian kernel and a prior over its lifetime.
+
+    The marginal likelihood is computed at every lifetime up to `max_lifetime` where anything
+    changes. Predictions are the mixture of the models of all lifetimes, with their posterior
+    probabilities as weights.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of partitions, M.
+    max_lifetime : float, default=10.0
+        Largest lifetime, in units of the inputs.
+    lifetime_cdf : callable or None, default=None
+        Cumulative distribution function of the prior over the lifetime, which is to have its mass
+        on [0, max_lifetime]. None is uniform.
+    noise_variance, prior_variance, normalize_y, feature_weights, random_state, n_jobs
+        See :class:`MondrianKernelRegressor`.
+    max_models : int or None, default=50
+        At how many lifetimes to keep models. If there are more, those at equally spaced quantiles
+        of the posterior stand for all; None keeps all.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the first data had string column names.
+    path_ : LifetimePath
+        Training error and marginal likelihood at all lifetimes.
+    posterior_ : LifetimePosterior
+        The posterior over lifetimes.
+    models_ : list of KernelModel
+        The models that are kept.
+    weights_ : ndarray of shape (n_models,)
+        Their weights.
+
+    Notes
+    -----
+    Fitting costs a path, O(k min(C, n)^2) for k cuts, and O(min(C, n)^3) for each model that is
+    kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import MondrianKernelMixtureRegressor
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> model = MondrianKernelMixtureRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
+    >>> 0.0 < model.posterior_.quantile(0.5) < 10.0
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_lifetime": [Interval(Real, 0, None, closed="neither")],
+        "lifetime_cdf": [callable, None],
+        "noise_variance": [Interval(Real, 0, None, closed="neither")],
+        "prior_variance": [Interval(Real, 0, None, closed="neither")],
+        "normalize_y": ["boolean"],
+        "feature_weights": ["array-like", None],
+        "max_models": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    n_features_in_: int
+    path_: LifetimePath
+    posterior_: LifetimePosterior
+    models_: list[KernelModel]
+    weights_: FloatArray
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        max_lifetime: float = 10.0,
+        *,
+        lifetime_cdf: Cdf | None = None,
+        noise_variance: float = 0.01,
+        prior_variance: float = 1.0,
+        normalize_y: bool = True,
+        feature_weights: ArrayLike | None = None,
+        max_models: int | None = 50,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_lifetime = max_lifetime
+        self.lifetime_cdf = lifetime_cdf
+        self.noise_variance = noise_variance
+        self.prior_variance = prior_variance
+        self.normalize_y = normalize_y
+        self.feature_weights = feature_weights
+        self.max_models = max_models
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Compute the path and the posterior, and solve for the models that are kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            inputs, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            data = sample_path_data(
+                inputs,
+                labels,
+                None,
+                None,
+                n_estimators=self.n_estimators,
+                max_lifetime=self.max_lifetime,
+                normalize_y=bool(self.normalize_y),
+                feature_weights=self.feature_weights,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+            )
+            noise, prior = data.variances(float(self.noise_variance), float(self.prior_variance))
+            path = kernel_path(data, noise, prior)
+            posterior = lifetime_posterior(path, self.lifetime_cdf)
+        kept, self.weights_ = posterior.representatives(self.max_models)
+        self.path_, self.posterior_ = path, posterior
+        self.models_ = [
+            KernelModel(
+                data.partitions.at_lifetime(float(path.lifetimes[i])),
+                noise / prior,
+                prior,
+                centred=bool(self.normalize_y),
+            )
+            for i in kept
+        ]
+        return self
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the mean and the standard deviation of labels, under the mixture.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to predict.
+        return_std : bool, default=False
+            Whether to return the standard deviation too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            Predictive means.
+        std : ndarray of shape (n_samples,)
+            Predictive standard deviations of labels, noise included; with `return_std` only.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing has been learnt.
+        """
+        means, variances = self._components(X, return_std)
+        mean: FloatArray = self.weights_ @ means
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self.weights_ @ (variances + np.square(means - mean)))
+
+    def _components(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of labels under all models, shape (n_models, m)."""
+        check_is_fitted(self, "models_")
+        points = check_samples(self, X)[None]
+        moments = [model.predict(points, with_variance) for model in self.models_]
+        noise = self.models_[0].ridge * self.models_[0].prior_variance
+        return np.stack([m for m, _ in moments]), np.stack([v for _, v in moments]) + noise
+
+    def _mixture(self, X: ArrayLike) -> GaussianMixture:
+        means, variances = self._components(X, True)
+        n_models, n_points = means.shape
+        return GaussianMixture(
+            point=np.repeat(np.arange(n_points), n_models),
+            weight=np.tile(self.weights_, n_points),
+            mean=means.T.ravel(),
+            std=np.sqrt(variances.T.ravel()),
+        )

@@ -1,0 +1,133 @@
+"""What random partition kernels have in common: labels of points, features, Gram matrices."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Labels, PartitionGram
+from mondrian_bo.surrogates.validation import unchanged_by_failure
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class PartitionKernel(TransformerMixin, BaseEstimator):
+    """Base of the random partition kernels (paper 002, definitions 1 and 2).
+
+    k(a, b) is the share of m random partitions that put a and b into the same cluster. `fit` draws
+    the partitions, `assign` tells the clusters of any points; the rest follows. :meth:`gram` and
+    :meth:`cross_gram` are matrix-free operators; calling the kernel returns dense arrays, so that a
+    fitted one may be the ``kernel`` of :class:`sklearn.svm.SVC`; :meth:`transform` gives sparse
+    features whose inner products are the kernel.
+
+    Attributes
+    ----------
+    n_clusters_ : ndarray of shape (m,)
+        Number of clusters of each partition.
+    n_features_in_ : int
+        Number of features.
+    """
+
+    n_clusters_: IntArray
+    n_features_in_: int
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Draw the partitions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data that partitions are made from.
+        y : array-like of shape (n_samples,) or None, default=None
+            Labels, which supervised partitions need and others ignore.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y cannot be used; the message names it.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = self._check_training_data(X, y)
+            rng = check_random_state(getattr(self, "random_state", None))
+            self.n_clusters_ = np.asarray(self._draw(data, labels, rng), dtype=np.int64)
+        return self
+
+    def assign(self, X: Any) -> Labels:
+        """Return the cluster of each input in each partition.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs, seen in training or not.
+
+        Returns
+        -------
+        int32 array of shape (n_partitions, n_samples)
+            Numbers from 0 to ``n_clusters_[p] - 1`` in row p; -1 for an input that is alone in a
+            cluster of its own.
+        """
+        check_is_fitted(self, "n_clusters_")
+        return self._assign(self._check_data(X))
+
+    def gram(self, X: Any) -> PartitionGram:
+        """Return the Gram matrix of inputs, matrix-free: ``K @ v`` takes O(m N)."""
+        return PartitionGram(self.assign(X), None, self.n_clusters_)
+
+    def cross_gram(self, X: Any, Y: Any) -> PartitionGram:
+        """Return the matrix k(x, y) between two sets of inputs, matrix-free."""
+        return PartitionGram(self.assign(X), self.assign(Y), self.n_clusters_)
+
+    def __call__(self, X: Any, Y: Any | None = None) -> FloatArray:
+        """Return the dense matrix k(x, y), of X with itself if there is no Y; O(m n_X n_Y)."""
+        return (self.gram(X) if Y is None or Y is X else self.cross_gram(X, Y)).toarray()
+
+    def transform(self, X: Any) -> csr_matrix:
+        """Return features with ``features @ features.T`` equal to the kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, sum(n_clusters_))
+            m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone input have
+            no column.
+        """
+        labels = self.assign(X).T
+        offsets = np.concatenate([[0], np.cumsum(self.n_clusters_)])
+        columns = labels + offsets[:-1]
+        shared = labels != ALONE
+        ends = np.concatenate([[0], np.cumsum(shared.sum(axis=1))])
+        indices = columns[shared]
+        values = np.full(len(indices), 1.0 / np.sqrt(len(self.n_clusters_)))
+        return csr_matrix((values, indices, ends), shape=(len(labels), int(offsets[-1])))
+
+    def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return X and y as arrays, and note the number of features."""
+        return validate_data(self, X, dtype=np.float64), None
+
+    def _check_data(self, X: Any) -> Any:
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+    @abstractmethod
+    def _draw(self, X: Any, y: Any, rng: np.random.RandomState) -> Any:
+        """Draw and keep the partitions; return their numbers of clusters."""
+
+    @abstractmethod
+    def _assign(self, X: Any) -> Labels:
+        """Return the labels of checked inputs, shape (m, n)."""

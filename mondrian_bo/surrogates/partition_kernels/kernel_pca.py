@@ -1,0 +1,182 @@
+"""Kernel PCA with a random partition kernel, by Lanczos iteration (paper 002, section 5.3)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
+from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
+
+FloatArray = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-10
+
+
+class PartitionKernelPCA(TransformerMixin, BaseEstimator):
+    """Kernel principal components under a random partition kernel.
+
+    The leading eigenvectors of the centred Gram matrix, which is never formed: a Lanczos step takes
+    O(m N) (paper 002, equation 8). With a supervised kernel this is supervised dimensionality
+    reduction (section 4.3.1).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components; N at most.
+    kernel : PartitionKernel or None, default=None
+        An unfitted kernel, of which a copy is fitted to X and y; None is
+        :class:`FastClusterKernel`. A fitted one in a :class:`sklearn.frozen.FrozenEstimator` is
+        used as it is.
+    solver : {"lanczos", "dense"}, default="lanczos"
+        "lanczos" is scipy's `eigsh`; "dense" decomposes the dense matrix, O(N^3). The latter is
+        taken, too, where nearly all components are wanted.
+    tol : float, default=0.0
+        Relative accuracy of the eigenvalues by Lanczos; 0 is that of the machine.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the first Lanczos vector. The kernel has its own.
+
+    Attributes
+    ----------
+    kernel_ : PartitionKernel
+        The fitted kernel.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Leading eigenvalues of the centred Gram matrix, the largest first.
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Their vectors, of length 1; the entry of largest magnitude is positive.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import PartitionKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> PartitionKernelPCA(2, random_state=0).fit_transform(X).shape
+    (100, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [HasMethods(["fit", "assign", "gram"]), None],
+        "solver": [StrOptions({"lanczos", "dense"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    kernel_: Any
+    eigenvalues_: FloatArray
+    eigenvectors_: FloatArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: BaseEstimator | None = None,
+        solver: Literal["lanczos", "dense"] = "lanczos",
+        tol: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.solver = solver
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Fit the kernel and find the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or None, default=None
+            Labels, for kernels that need them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y cannot be used; the message names it.
+        """
+        self._validate_params()
+        data = validate_data(self, X, dtype=np.float64)
+        n = len(data)
+        if self.n_components > n:
+            raise ValueError(f"n_components={self.n_components} is more than n_samples={n}")
+        kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
+        self.kernel_ = kernel.fit(data, y)
+        self._gram = self.kernel_.gram(data)
+        if self.solver == "dense" or 2 * self.n_components >= n:
+            values, vectors = _dense_components(self._gram, self.n_components)
+        else:
+            start = check_random_state(self.random_state).standard_normal(n)
+            values, vectors = _lanczos_components(self._gram, self.n_components, start, self.tol)
+        largest = np.argmax(np.abs(vectors), axis=0)
+        signs = np.where(vectors[largest, np.arange(len(largest))] < 0.0, -1.0, 1.0)
+        self.eigenvalues_, self.eigenvectors_ = np.maximum(values, 0.0), vectors * signs
+        self._row_means = self._gram.matvec(np.full(n, 1.0 / n))
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return the principal components of inputs, shape (n_samples, n_components).
+
+        O(m (N + n)) for each component.
+        """
+        check_is_fitted(self, "eigenvectors_")
+        data = validate_data(self, X, dtype=np.float64, reset=False)
+        labels = self.kernel_.assign(data)
+        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
+        # A direction without variance has no scores: rounding errors are not to be blown up.
+        significant = self.eigenvalues_ > _NEGLIGIBLE * self.eigenvalues_[0]
+        scale = np.zeros_like(self.eigenvalues_)
+        scale[significant] = self.eigenvalues_[significant] ** -0.5
+        weights = self.eigenvectors_ * scale
+        # The other terms of centring in feature space cancel, as each column of weights sums to 0.
+        return np.asarray(cross.matmat(weights) - self._row_means @ weights)
+
+    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **params: Any) -> FloatArray:
+        """Fit, and return the principal components of the training inputs."""
+        return self.fit(X, y, **params).transform(X)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self.kernel is not None:
+            tags.target_tags.required = get_tags(self.kernel).target_tags.required
+        return tags
+
+
+def _lanczos_components(
+    gram: PartitionGram, n_components: int, start: FloatArray, tol: float
+) -> tuple[FloatArray, FloatArray]:
+    def centred(x: FloatArray) -> FloatArray:
+        vector = x.reshape(-1)
+        product = gram.matvec(vector - vector.mean())
+        return np.asarray(product - product.mean())
+
+    operator = LinearOperator(gram.shape, matvec=centred, dtype=np.float64)
+    values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, tol=tol)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]
+
+
+def _dense_components(gram: PartitionGram, n_components: int) -> tuple[FloatArray, FloatArray]:
+    matrix = gram.toarray()
+    matrix = matrix - matrix.mean(axis=0)
+    matrix -= matrix.mean(axis=1, keepdims=True)
+    n = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True)
+    return values[::-1].copy(), vectors[:, ::-1].copy()

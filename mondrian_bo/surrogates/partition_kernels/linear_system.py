@@ -1,0 +1,122 @@
+"""Linear systems (K + shift I) x = b with the Gram matrix K of a random partition kernel."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.exceptions import ConvergenceWarning
+
+from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
+from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
+
+FloatArray = NDArray[np.float64]
+
+_LEAST_SHIFT = 0.1
+
+
+class ShiftedSystem:
+    """Solves with ``K + shift I``: matrix-free by conjugate gradients, or by a dense Cholesky.
+
+    Parameters
+    ----------
+    gram : PartitionGram
+        The Gram matrix K of N points.
+    shift : float
+        A positive multiple of the identity.
+    dense : bool
+        Whether to factorise the dense matrix, O(m N^2 + N^3), instead of O(m N) an iteration.
+    preconditioned : bool, default=True
+        Whether conjugate gradients use :class:`PartitionPreconditioner`. Its shift is the system's,
+        and 0.1 at least: with smaller ones more iterations were needed
+        (docs/partition-kernels.md).
+    tol : float, default=1e-10
+        Residual, relative to the right-hand side, at which conjugate gradients stop.
+    max_iter : int, default=1000
+        Iterations at most; a :class:`~sklearn.exceptions.ConvergenceWarning` says when they do not
+        suffice.
+
+    Attributes
+    ----------
+    n_iterations : list of int
+        Iterations of each right-hand side solved so far.
+    """
+
+    def __init__(
+        self,
+        gram: PartitionGram,
+        shift: float,
+        *,
+        dense: bool,
+        preconditioned: bool = True,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+    ) -> None:
+        self.gram = gram
+        self.shift = shift
+        self.dense = dense
+        self.preconditioned = preconditioned
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_iterations: list[int] = []
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the solution for right-hand sides of shape (N,) or (N, k), of the same shape."""
+        if self.dense:
+            return np.asarray(cho_solve(self._factor, right))
+        if right.ndim == 2:
+            columns = [self.solve(column) for column in right.T]
+            return np.stack(columns, axis=1) if columns else np.zeros_like(right)
+        n_done = 0
+
+        def count(_: object) -> None:
+            nonlocal n_done
+            n_done += 1
+
+        solution, failure = cg(
+            _ShiftedGram(self.gram, self.shift),
+            right,
+            rtol=self.tol,
+            atol=0.0,
+            maxiter=self.max_iter,
+            M=self._preconditioner,
+            callback=count,
+        )
+        self.n_iterations.append(n_done)
+        if failure:
+            warnings.warn(
+                f"conjugate gradients have not converged to tol={self.tol:g} within "
+                f"max_iter={self.max_iter} iterations; a larger noise or max_iter helps",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return np.asarray(solution)
+
+    @cached_property
+    def _factor(self) -> Any:
+        matrix = self.gram.toarray()
+        matrix[np.diag_indices_from(matrix)] += self.shift
+        return cho_factor(matrix, lower=True, overwrite_a=True)
+
+    @cached_property
+    def _preconditioner(self) -> PartitionPreconditioner | None:
+        if not self.preconditioned:
+            return None
+        return PartitionPreconditioner(self.gram, max(self.shift, _LEAST_SHIFT))
+
+
+class _ShiftedGram(LinearOperator):
+    """The matrix ``K + shift I``, matrix-free."""
+
+    def __init__(self, gram: PartitionGram, shift: float) -> None:
+        self.gram = gram
+        self.shift = shift
+        super().__init__(np.dtype(np.float64), gram.shape)  # type: ignore[call-arg]
+
+    def _matvec(self, x: NDArray[Any]) -> FloatArray:
+        return np.asarray(self.gram.matvec(x) + self.shift * x)

@@ -1,0 +1,151 @@
+"""Eigenvalues of Gram matrices: likelihoods for every noise from one decomposition.
+
+For a Gram matrix K and labels y, both ``y' (K + r I)^-1 y`` and ``log det(K + r I)`` are sums over
+the spectrum of K, so that one decomposition gives them for all r. The exact one is O(N^3). Lanczos
+iterations give a quadrature instead at O(m N) each: started at y for the quadratic form, and at
+random signs for the log-determinant, whose trace they estimate (stochastic Lanczos quadrature).
+Both rules err upwards: where the iterations are too few to resolve a small r, the likelihood comes
+out too small rather than too large, and such an r is not chosen for their error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, eigh_tridiagonal
+from scipy.sparse.linalg import LinearOperator
+
+from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
+
+FloatArray = NDArray[np.float64]
+
+_BREAKDOWN = 1e-10
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues of a Gram matrix, as weighted by labels and by the trace.
+
+    Attributes
+    ----------
+    label_values, label_weights : float64 arrays
+        ``y' f(K) y`` is ``sum(label_weights * f(label_values))``.
+    trace_values, trace_weights : float64 arrays
+        ``trace f(K)`` is ``sum(trace_weights * f(trace_values))``.
+    n_points : int
+        Number N of points.
+    """
+
+    label_values: FloatArray
+    label_weights: FloatArray
+    trace_values: FloatArray
+    trace_weights: FloatArray
+    n_points: int
+
+    def quadratic_form(self, shift: float) -> float:
+        """Return ``y' (K + shift I)^-1 y``."""
+        return float(np.sum(self.label_weights / (self.label_values + shift)))
+
+    def log_determinant(self, shift: float) -> float:
+        """Return ``log det(K + shift I)``."""
+        return float(np.sum(self.trace_weights * np.log(self.trace_values + shift)))
+
+    def log_likelihood(self, signal_variance: float, noise_variance: float) -> float:
+        """Return the log density of y under ``N(0, signal K + noise I)``."""
+        shift = noise_variance / signal_variance
+        return -0.5 * (
+            self.quadratic_form(shift) / signal_variance
+            + self.log_determinant(shift)
+            + self.n_points * math.log(2.0 * math.pi * signal_variance)
+        )
+
+
+def exact_spectrum(gram: PartitionGram, y: FloatArray) -> Spectrum:
+    """Return all eigenvalues, O(N^3), with the weights of y."""
+    values, vectors = eigh(gram.toarray(), overwrite_a=True, check_finite=False)
+    values = np.maximum(values, 0.0)
+    weights = (vectors.T @ y) ** 2
+    return Spectrum(values, weights, values, np.ones(len(values)), len(values))
+
+
+def lanczos_spectrum(
+    gram: LinearOperator, y: FloatArray, n_probes: int, n_steps: int, rng: np.random.RandomState
+) -> Spectrum:
+    """Return a quadrature of the spectrum by Lanczos iterations.
+
+    Parameters
+    ----------
+    gram : LinearOperator of shape (N, N)
+        The Gram matrix.
+    y : float64 array of shape (N,)
+        Labels.
+    n_probes : int
+        Number of random sign vectors for the trace, whose error falls with its square root.
+    n_steps : int
+        Lanczos steps from y and from each of them, N at most.
+    rng : numpy.random.RandomState
+        Draws them.
+    """
+    n = len(y)
+    label_values, label_weights = lanczos_quadrature(gram, y, n_steps, node_at_zero=True)
+    probes = [
+        lanczos_quadrature(gram, rng.choice([-1.0, 1.0], n), n_steps) for _ in range(n_probes)
+    ]
+    return Spectrum(
+        label_values,
+        label_weights,
+        np.concatenate([values for values, _ in probes]),
+        np.concatenate([weights for _, weights in probes]) / n_probes,
+        n,
+    )
+
+
+def lanczos_quadrature(
+    gram: LinearOperator, start: FloatArray, n_steps: int, *, node_at_zero: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights with ``start' f(K) start`` close to ``sum(weights * f(nodes))``.
+
+    Lanczos with full reorthogonalisation: O(n_steps) products with K and O(N n_steps^2) for the
+    rest. Exact when n_steps reaches the number of distinct eigenvalues that `start` touches. Before
+    that the plain (Gauss) rule is too small for 1 / (x + r) and too large for log(x + r); one with
+    a node at 0 (Gauss-Radau; K has no negative eigenvalues) is too large for 1 / (x + r).
+    """
+    n = len(start)
+    energy = float(start @ start)
+    if energy == 0.0:
+        return np.zeros(1), np.zeros(1)
+    basis = np.empty((min(n_steps, n), n))
+    diagonal: list[float] = []
+    beside: list[float] = []
+    basis[0] = start / np.sqrt(energy)
+    for k in range(len(basis)):
+        vector = gram.matvec(basis[k])
+        diagonal.append(float(basis[k] @ vector))
+        # Twice is enough to make it orthogonal to rounding error.
+        for _ in range(2):
+            vector = vector - basis[: k + 1].T @ (basis[: k + 1] @ vector)
+        length = float(np.linalg.norm(vector))
+        if k + 1 == n or length < _BREAKDOWN * max(diagonal):
+            break
+        beside.append(length)
+        if k + 1 < len(basis):
+            basis[k + 1] = vector / length
+    if len(beside) == len(diagonal):
+        # Not exhausted: there is one more entry beside the diagonal, which the Radau rule uses.
+        if node_at_zero:
+            diagonal.append(_last_diagonal(diagonal, beside))
+        else:
+            beside.pop()
+    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(beside))
+    return np.maximum(values, 0.0), energy * vectors[0] ** 2
+
+
+def _last_diagonal(diagonal: list[float], beside: list[float]) -> float:
+    """Return the entry that gives the tridiagonal matrix, one row longer, the eigenvalue 0."""
+    smallest = np.finfo(np.float64).eps * max(diagonal)
+    pivot = max(diagonal[0], smallest)
+    for entry, off in zip(diagonal[1:], beside[:-1], strict=True):
+        pivot = max(entry - off**2 / pivot, smallest)
+    return beside[-1] ** 2 / pivot

@@ -1,0 +1,150 @@
+"""Leaves that carry a model of their own, joined by the hierarchical Gaussian.
+
+A model of a leaf's labels that has a constant mean enters the tree as one Gaussian message about
+that mean, whatever else it knows (see :mod:`mondrian_bo.trees.gaussian` for the form of messages).
+So the joint posterior of all leaves' means stays exact, at O(depth) for each leaf that changes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from mondrian_bo.trees.gaussian import (
+    LOCATION,
+    PRECISION,
+    combine,
+    gaussian_at,
+    remaining_variance,
+)
+from mondrian_bo.trees.predict import condition, message_down
+from mondrian_bo.trees.random import hashed_normal
+from mondrian_bo.trees.tree import NONE, is_leaf, tree_at
+
+
+@njit(cache=True, nogil=True)
+def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
+    """Write the points of a leaf of one tree into `points`, in ascending order.
+
+    Parameters
+    ----------
+    forest : Tree
+        With a leading axis of length T.
+    index, leaf : int
+        The tree and its leaf.
+    points : int64 array of shape (size of the leaf,)
+        Result.
+    """
+    point = forest.first_point[index, leaf]
+    for k in range(len(points)):
+        points[k] = point
+        point = forest.next_point[index, point]
+    points.sort()
+
+
+@njit(cache=True, nogil=True)
+def new_leaves(forest, index, first, leaves):  # type: ignore[no-untyped-def]
+    """Write the leaves among the nodes from `first` on of one tree; return their number."""
+    tree = tree_at(forest, index)
+    n_found = 0
+    for node in range(first, first + len(leaves)):
+        if is_leaf(tree, node):
+            leaves[n_found] = node
+            n_found += 1
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ignore[no-untyped-def]
+    """Give leaves of one tree their messages and bring all nodes above them up to date.
+
+    Parameters
+    ----------
+    forest, values : Tree, Gaussian
+        With a leading axis of length T.
+    index : int
+        The tree.
+    leaves : int64 array of shape (k,)
+        Leaves whose models have changed; all that were never set must be among them.
+    messages : float64 array of shape (k, 4)
+        Their messages, in units of gamma_1.
+    gamma_2 : float
+        Hyper-parameter of the hierarchy.
+    """
+    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    for k in range(len(leaves)):
+        own.messages[leaves[k]] = messages[k]
+    for k in range(len(leaves)):
+        # Those whose subtrees hold a leaf of a later path are combined again then.
+        node = tree.parent[leaves[k]]
+        while node != NONE:
+            own.remaining[node] = remaining_variance(gamma_2, tree.split_time[node])
+            combine(tree, own, node)
+            node = tree.parent[node]
+
+
+@njit(cache=True, nogil=True)
+def _path_to(tree, leaf):  # type: ignore[no-untyped-def]
+    """Return the nodes from the root to a leaf."""
+    length, node = 0, leaf
+    while node != NONE:
+        length += 1
+        node = tree.parent[node]
+    path = np.empty(length, dtype=np.int64)
+    node = leaf
+    for step in range(length - 1, -1, -1):
+        path[step] = node
+        node = tree.parent[node]
+    return path
+
+
+@njit(cache=True, nogil=True)
+def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: ignore[no-untyped-def]
+    """Write the posterior of the means of some leaves of one tree.
+
+    Parameters
+    ----------
+    forest, values, index
+        As in :func:`set_messages`.
+    leaves : int64 array of shape (k,)
+        The leaves.
+    mean_prior : float
+        mu_H.
+    result : float64 array of shape (k, 2)
+        Means, and variances in units of gamma_1.
+    """
+    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    for k in range(len(leaves)):
+        path = _path_to(tree, leaves[k])
+        mean, variance = mean_prior, 0.0
+        for node in path:
+            mean, variance = message_down(tree, own, node, mean, variance)
+        result[k, 0], result[k, 1] = condition(
+            mean,
+            variance,
+            own.messages[leaves[k], LOCATION],
+            own.messages[leaves[k], PRECISION],
+        )
+
+
+@njit(cache=True, nogil=True)
+def draw_leaf_mean(forest, values, index, leaf, mean_prior, gamma_1, key):  # type: ignore[no-untyped-def]
+    """Return a leaf's mean in one joint draw of all means of a tree from their posterior.
+
+    The means are drawn from the root down, with numbers that are fixed functions of `key` and the
+    node, so that further calls with the same key continue the same draw.
+    """
+    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    mean, parent_remaining = mean_prior, 0.5
+    for node in _path_to(tree, leaf):
+        mean, variance = condition(
+            mean,
+            parent_remaining - own.remaining[node],
+            own.messages[node, LOCATION],
+            own.messages[node, PRECISION],
+        )
+        mean += math.sqrt(gamma_1 * variance) * hashed_normal(key, node)
+        parent_remaining = own.remaining[node]
+    return mean

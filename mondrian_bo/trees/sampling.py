@@ -1,0 +1,115 @@
+"""Random functions from the posterior of a Mondrian tree."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from mondrian_bo.trees.gaussian import (
+    LOCATION,
+    MEAN,
+    PRECISION,
+    SQUARES,
+    gaussian_at,
+    remaining_variance,
+)
+from mondrian_bo.trees.predict import (
+    BRIDGE,
+    EMPIRICAL,
+    PAPER,
+    REMAINING,
+    condition,
+    share_of_step,
+)
+from mondrian_bo.trees.random import hashed_normal, hashed_uniform
+from mondrian_bo.trees.tree import (
+    LOWER,
+    ROOT,
+    UPPER,
+    child_towards,
+    extent_outside,
+    is_leaf,
+    tree_at,
+)
+
+
+@njit(cache=True, nogil=True)
+def sample_function(  # type: ignore[no-untyped-def]
+    forest, values, index, key, points, weights, mean_prior, gamma_1, gamma_2, floor, rule, result
+):
+    """Write the values at `points` of one random function drawn from one tree's posterior.
+
+    The values of the nodes are drawn jointly, from the root down, with numbers that are fixed
+    functions of `key` and the node: a call costs O(depth) per point and further calls with the same
+    key continue the same function. Points that branch off before the same node share one draw, and
+    one uniform number decides for all points how far from the data is far enough to branch off, so
+    the function is piecewise constant rather than noise. Labels add noise of their own.
+
+    Parameters
+    ----------
+    index : int
+        The tree.
+    key : uint64
+        Names the draw.
+    result : float64 array of shape (m,)
+        Values. The other parameters are those of
+        :func:`mondrian_bo.trees.predict.predict_forest`.
+    """
+    tree, own_values = tree_at(forest, index), gaussian_at(values, index)
+    own = points[index if len(points) > 1 else 0]
+    threshold = hashed_uniform(key, 0)
+    for i in range(own.shape[0]):
+        x = own[i]
+        node = tree.counters[ROOT]
+        unseparated = 1.0
+        parent_time, parent_remaining = 0.0, 0.5
+        mean, variance = mean_prior, 0.0
+        if rule == EMPIRICAL:
+            mean = own_values.moments[node, MEAN]
+            variance = own_values.moments[node, SQUARES] / tree.size[node]
+        while True:
+            box = tree.box[node]
+            distance = extent_outside(box[LOWER], box[UPPER], weights, own, i)
+            if distance > 0.0:
+                before = unseparated
+                unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
+                if unseparated < threshold:
+                    if rule == BRIDGE:
+                        step = parent_remaining - own_values.remaining[node]
+                        below, variance = condition(
+                            mean,
+                            step,
+                            own_values.messages[node, LOCATION],
+                            own_values.messages[node, PRECISION],
+                        )
+                        below += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
+                        # One number decides for all nodes of a path, whatever they leave of it.
+                        time = parent_time + math.log(before / threshold) / distance
+                        then = remaining_variance(gamma_2, min(time, tree.split_time[node]))
+                        share = share_of_step(parent_remaining, own_values.remaining[node], then)
+                        mean += share * (below - mean)
+                        variance = gamma_1 * (share * (1.0 - share) * step + then - floor)
+                    elif rule == REMAINING or (rule == PAPER and parent_time == 0.0):
+                        variance = gamma_1 * (parent_remaining - floor)
+                    result[i] = mean + math.sqrt(variance) * hashed_normal(key, 2 * node + 1)
+                    break
+            if rule == EMPIRICAL:
+                mean = own_values.moments[node, MEAN]
+                variance = own_values.moments[node, SQUARES] / tree.size[node]
+            else:
+                mean, variance = condition(
+                    mean,
+                    parent_remaining - own_values.remaining[node],
+                    own_values.messages[node, LOCATION],
+                    own_values.messages[node, PRECISION],
+                )
+                mean += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
+                variance = 0.0
+            if is_leaf(tree, node):
+                if rule == EMPIRICAL:
+                    mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
+                result[i] = mean
+                break
+            parent_time, parent_remaining = tree.split_time[node], own_values.remaining[node]
+            node = child_towards(tree, node, x)

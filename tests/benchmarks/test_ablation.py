@@ -1,0 +1,47 @@
+"""The ablation: every variant runs, and nothing runs twice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mondrian_bo.benchmarks.ablation import VARIANTS, main, run, table
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_runs(variant):
+    record = run(variant, "branin", 0, 14)
+    assert record["run"] == [variant, "branin", 0, 14]
+    quarter, half, end = record["regrets"]
+    assert quarter >= half >= end >= 0.0
+    assert record == run(variant, "branin", 0, 14) | {"milliseconds": record["milliseconds"]}
+
+
+def test_the_table_holds_the_moments():
+    records = [
+        {"run": ["default", "branin", seed, 4], "regrets": [9.0, 3.0, value]}
+        for seed, value in enumerate([0.0, 1.0, 5.0])
+    ]
+    _, [row] = table(records)
+    assert row == ["branin, 4", "default", "3", "9", "3", "2", "1", "5", "33%"]
+
+
+def test_resumes(tmp_path, capsys):
+    out = tmp_path / "sub" / "results.jsonl"
+    arguments = [
+        "--problems",
+        "branin",
+        "--variants",
+        "default",
+        "--trials",
+        "4",
+        "--out",
+        str(out),
+    ]
+    main([*arguments, "--seeds", "1"])
+    before = out.read_text()
+    main([*arguments, "--seeds", "2"])
+    assert out.read_text().startswith(before)
+    assert [json.loads(line)["run"][2] for line in out.read_text().splitlines()] == [0, 1]
+    assert "| branin, 4 | default | 2 |" in capsys.readouterr().out

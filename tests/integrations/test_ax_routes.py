@@ -1,0 +1,465 @@
+"""Both routes through Ax's public client: spaces, constraints, objectives, trials of all kinds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
+
+import optuna
+from ax.api.configs import ChoiceParameterConfig, DerivedParameterConfig, RangeParameterConfig
+from ax.core.trial_status import TrialStatus
+from ax.exceptions.core import UnsupportedError, UserInputError
+from ax_clients import CONDITIONAL, MIXED, SQUARE, bowl, conditional, make_client, mixed, run
+
+from mondrian_bo import Float, MondrianOptimizer, MondrianSampler, SearchSpace
+from mondrian_bo.integrations.ax.engine import Engine
+
+ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
+
+
+def values(client):
+    """Return the observed losses by trial."""
+    frame = client._experiment.lookup_data().df
+    return dict(zip(frame["trial_index"], frame["mean"], strict=True))
+
+
+# The same optimizer -------------------------------------------------------------------------------
+
+
+@ROUTES
+def test_suggestions_are_those_of_the_bare_optimizer(predictive):
+    # Predictions make the model learn; with one first trial, both learn trial by trial anyway.
+    settings = {"n_startup_trials": 1, "surrogate": "forest", "seed": 0}
+    client = make_client(initialization="none", predictive=predictive, **settings)
+    space = SearchSpace({name: Float(-1.0, 1.0) for name in "xy"})
+    optimizer = MondrianOptimizer(space, **settings)
+    expected = []
+    for _ in range(15):
+        params = optimizer.ask()
+        optimizer.tell(params, bowl(params)["loss"])
+        expected.append(params)
+    assert run(client, bowl, 15) == expected
+
+
+@ROUTES
+def test_suggestions_are_those_of_the_optuna_sampler(predictive):
+    """After the same ten trials, both frameworks go on with the same ones."""
+    settings = {"n_startup_trials": 1, "surrogate": "forest"}
+    study = optuna.create_study(sampler=MondrianSampler(seed=0, **settings))
+    client = make_client(initialization="none", predictive=predictive, **settings)
+    distributions = {name: optuna.distributions.FloatDistribution(-1.0, 1.0) for name in "xy"}
+    for x, y in np.random.default_rng(0).uniform(-1.0, 1.0, (10, 2)).tolist():
+        params = {"x": x, "y": y}
+        loss = bowl(params)["loss"]
+        study.add_trial(
+            optuna.trial.create_trial(params=params, distributions=distributions, value=loss)
+        )
+        client.complete_trial(client.attach_trial(params), raw_data={"loss": loss})
+    mine = run(client, bowl, 10)
+    study.optimize(
+        lambda trial: bowl({n: trial.suggest_float(n, -1.0, 1.0) for n in "xy"})["loss"],
+        n_trials=10,
+    )
+    assert mine == [trial.params for trial in study.trials[10:]]
+
+
+@ROUTES
+def test_every_trial_is_told_once(predictive, monkeypatch):
+    told = []
+    tell_rows = MondrianOptimizer.tell_rows
+
+    def record(self, rows, *arguments):
+        told.append(len(rows))
+        tell_rows(self, rows, *arguments)
+
+    monkeypatch.setattr(MondrianOptimizer, "tell_rows", record)
+    client = make_client(predictive=predictive)
+    run(client, bowl, 5)
+    told.clear()
+    run(client, bowl, 10)
+    assert told == [1] * 10
+    client.get_next_trials(3)
+    client.get_next_trials(2)
+    # Only the last trial is new; while nothing is told, nothing is learnt.
+    assert told == [1] * 11
+
+
+@ROUTES
+def test_botorch_is_never_fitted(predictive, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a BoTorch model was fitted")
+
+    monkeypatch.setattr("ax.generators.torch.botorch_modular.surrogate.Surrogate.fit", refuse)
+    client = make_client(predictive=predictive)
+    run(client, bowl, 8)
+    client.get_best_parameterization()
+
+
+# Spaces -------------------------------------------------------------------------------------------
+
+
+@ROUTES
+def test_all_kinds_of_parameters(predictive):
+    client = make_client(MIXED, predictive=predictive)
+    seen = run(client, mixed, 20 if predictive else 50)
+    space = client._experiment.search_space
+    for parameters in seen:
+        space.check_membership(parameters, raise_error=True)
+    types = {name: type(value) for name, value in seen[-1].items()}
+    assert types == {
+        "x": float,
+        "n": int,
+        "rate": float,
+        "size": int,
+        "step": float,
+        "kind": str,
+        "power": int,
+        "flag": bool,
+    }
+    losses = list(values(client).values())
+    assert predictive or min(losses[25:]) < 0.75 * np.median(losses[:10])
+
+
+@ROUTES
+def test_fixed_and_derived_parameters(predictive):
+    parameters = [
+        *SQUARE,
+        ChoiceParameterConfig("seven", [7], "int"),
+        DerivedParameterConfig("sum", "x + 2*y + 1", "float"),
+    ]
+    client = make_client(parameters, predictive=predictive)
+    for seen in run(client, bowl, 8):
+        assert seen["seven"] == 7
+        assert seen["sum"] == pytest.approx(seen["x"] + 2 * seen["y"] + 1)
+
+
+@ROUTES
+def test_dependent_parameters(predictive):
+    client = make_client(CONDITIONAL, predictive=predictive)
+    for seen in run(client, conditional, 15):
+        names = {"ab", "x", "y"} if seen["family"] == "ab" else {"cd", "k", "z"}
+        assert set(seen) == {"family", *names}
+    families = {"ab": {"ab", "x", "y", "family"}, "cd": {"cd", "k", "z", "family"}}
+    for family, names in families.items():
+        (fixed,) = client.get_next_trials(1, fixed_parameters={"family": family}).values()
+        assert fixed["family"] == family
+        assert set(fixed) == names
+
+
+def test_dependent_routes_agree():
+    both = [run(make_client(CONDITIONAL, predictive=p), conditional, 12) for p in (True, False)]
+    assert both[0] == both[1]
+
+
+@ROUTES
+def test_parameter_constraints(predictive):
+    parameters = [*SQUARE, RangeParameterConfig("n", (0, 10), "int")]
+    client = make_client(
+        parameters,
+        constraints=["x + y <= -0.5", "n - 10*x <= 6"],
+        predictive=predictive,
+    )
+
+    def loss(p):
+        return {"loss": bowl(p)["loss"] + 0.01 * (10 - p["n"])}
+
+    for seen in run(client, loss, 12 if predictive else 40):
+        assert seen["x"] + seen["y"] <= -0.5 + 1e-8
+        assert seen["n"] - 10 * seen["x"] <= 6 + 1e-8
+        client._experiment.search_space.check_membership(seen, raise_error=True)
+    # The best point is on the boundary: 0.18 and a bit.
+    assert predictive or min(values(client).values()) < 0.45
+
+
+@ROUTES
+def test_fixed_parameters(predictive):
+    client = make_client(MIXED, predictive=predictive)
+    run(client, mixed, 6)
+    fixed = {"kind": "c", "power": 8, "x": 1.5, "rate": 0.01}
+    for parameters in client.get_next_trials(3, fixed_parameters=fixed).values():
+        assert {name: parameters[name] for name in fixed} == pytest.approx(fixed)
+    with pytest.raises(UserInputError, match="No candidates"):
+        client.get_next_trials(1, fixed_parameters={"kind": "d"})
+
+
+@ROUTES
+def test_equality_constraints_are_refused(predictive):
+    from ax.core.parameter_constraint import ParameterConstraint
+
+    client = make_client(initialization="none", predictive=predictive)
+    constraint = ParameterConstraint(equality="x + y == 1")
+    client._experiment.search_space.set_parameter_constraints([constraint])
+    with pytest.raises(UnsupportedError, match="Equality"):
+        client.get_next_trials(1)
+
+
+# Goals --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["-loss", "gain"])
+def test_directions(objective):
+    client = make_client(objective=objective, predictive=False)
+
+    def outcomes(p):
+        return {"loss": bowl(p)["loss"]} if objective == "-loss" else {"gain": -bowl(p)["loss"]}
+
+    seen = run(client, outcomes, 40)
+    assert min(bowl(p)["loss"] for p in seen) < 0.03
+
+
+def test_scalarized_objective():
+    client = make_client(objective="-2*first - second", predictive=False)
+
+    def outcomes(p):
+        return {"first": (p["x"] - 0.9) ** 2, "second": (p["x"] - 0.3) ** 2 + p["y"] ** 2}
+
+    seen = run(client, outcomes, 40)
+    best = min(2 * outcomes(p)["first"] + outcomes(p)["second"] for p in seen)
+    # The sum is 0.24 at (0.7, 0); the objectives alone would lead to 0.72 and 0.36.
+    assert best < 0.26
+
+
+def test_outcome_constraints():
+    client = make_client(outcome_constraints=["cost <= 0.2"], predictive=False)
+
+    def outcomes(p):
+        return {**bowl(p), "cost": p["x"] - p["y"]}
+
+    seen = run(client, outcomes, 50)
+    feasible = [p for p in seen if outcomes(p)["cost"] <= 0.2]
+    assert len([p for p in feasible if p in seen[20:]]) > 10
+    # Without the constraint the best is 0, with it 0.045.
+    assert min(bowl(p)["loss"] for p in feasible) < 0.15
+
+
+def test_goals_of_both_routes_agree():
+    def outcomes(p):
+        return {**bowl(p), "cost": p["x"] - p["y"], "other": p["x"]}
+
+    goals = {"objective": "-loss - 0.1*other", "outcome_constraints": ["cost <= 0.2"]}
+    clients = [make_client(predictive=p, **goals) for p in (True, False)]
+    assert run(clients[0], outcomes, 12) == run(clients[1], outcomes, 12)
+    best, _, _, _ = clients[0].get_best_parameterization()
+    assert outcomes(best)["cost"] <= 0.2
+
+
+@ROUTES
+def test_constraints_relative_to_the_status_quo(predictive):
+    client = make_client(outcome_constraints=["cost <= 0.5*baseline"], predictive=predictive)
+    index = client.attach_baseline({"x": 1.0, "y": 0.0})
+    client.complete_trial(index, raw_data={**bowl({"x": 1.0, "y": 0.0}), "cost": 4.0})
+
+    def outcomes(p):
+        return {**bowl(p), "cost": 3.0 - 2.0 * p["y"]}
+
+    seen = run(client, outcomes, 10)
+    # Half of the baseline's 4, so y >= 0.5.
+    (bound,) = engine_of(client)._goal.bounds
+    assert (bound.expression, bound.sign, bound.bound) == ((("cost", 1.0),), 1.0, 2.0)
+    assert max(p["y"] for p in seen[4:]) >= 0.5
+
+
+@ROUTES
+def test_several_objectives_are_refused(predictive):
+    client = make_client(objective="-loss, -cost", predictive=predictive)
+
+    def outcomes(p):
+        return {**bowl(p), "cost": p["x"] ** 2}
+
+    run(client, outcomes, 4)
+    with pytest.raises(UnsupportedError, match="one objective"):
+        client.get_next_trials(1)
+
+
+# Trials -------------------------------------------------------------------------------------------
+
+
+@ROUTES
+def test_batches_are_diverse(predictive):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 8)
+    batch = client.get_next_trials(5)
+    points = np.array([[p["x"], p["y"]] for p in batch.values()])
+    assert len(np.unique(points, axis=0)) == 5
+    for index, parameters in batch.items():
+        client.complete_trial(index, raw_data=bowl(parameters))
+    assert len(client.get_next_trials(2)) == 2
+
+
+@ROUTES
+def test_pending_trials_are_believed(predictive, monkeypatch):
+    seen = []
+    suggest = MondrianOptimizer.suggest
+
+    def record(self, pending, *arguments):
+        seen.append(len(pending))
+        return suggest(self, pending, *arguments)
+
+    monkeypatch.setattr(MondrianOptimizer, "suggest", record)
+    client = make_client(predictive=predictive)
+    run(client, bowl, 5)
+    seen.clear()
+    first = client.get_next_trials(3)
+    assert seen == [0, 1, 2]
+    client.mark_trial_abandoned(next(iter(first)))
+    client.get_next_trials(1)
+    assert seen[-1] == 2
+
+
+@ROUTES
+def test_failed_and_abandoned_trials_are_not_repeated(predictive):
+    parameters = [RangeParameterConfig(name, (0, 3), "int") for name in "ij"]
+    client = make_client(parameters, predictive=predictive, initialization="none")
+    points = []
+    for number in range(16):
+        ((index, p),) = client.get_next_trials(1).items()
+        points.append((p["i"], p["j"]))
+        if number % 3 == 0:
+            client.mark_trial_failed(index)
+        elif number % 3 == 1:
+            client.mark_trial_abandoned(index)
+        else:
+            client.complete_trial(index, raw_data={"loss": p["i"] + p["j"]})
+    assert len(set(points)) == 16
+    # Nothing new is left: known points are suggested again, without a word of Sobol.
+    ((index, _),) = client.get_next_trials(1).items()
+    run_of = client._experiment.trials[index].generator_runs[0]
+    assert run_of._generator_key == "Mondrian"
+
+
+@ROUTES
+def test_early_stopped_trials_count_as_no_better_than_the_median(predictive, monkeypatch):
+    told = []
+    tell_rows = MondrianOptimizer.tell_rows
+
+    def record(self, rows, values, *arguments):
+        told.extend(values.tolist())
+        tell_rows(self, rows, values, *arguments)
+
+    monkeypatch.setattr(MondrianOptimizer, "tell_rows", record)
+    client = make_client(predictive=predictive)
+    for value in (1.0, 2.0, 4.0, 5.0):
+        ((index, _),) = client.get_next_trials(1).items()
+        client.complete_trial(index, raw_data={"loss": value})
+    for step, value in ((1, 0.5), (2, 0.1)):
+        index = 4
+        if step == 1:
+            index = client.attach_trial({"x": 0.5, "y": 0.5})
+        client.attach_data(index, raw_data={"loss": value}, progression=step)
+    client.mark_trial_early_stopped(4)
+    client.get_next_trials(1)
+    assert told == [1.0, 2.0, 4.0, 5.0, 3.0]
+
+
+@ROUTES
+def test_running_trials_with_data_are_not_learnt_yet(predictive, monkeypatch):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 5)
+    index = client.attach_trial({"x": 0.5, "y": 0.5})
+    client.attach_data(index, raw_data={"loss": -100.0}, progression=1)
+    ((_, p),) = client.get_next_trials(1).items()
+    assert p != {"x": 0.5, "y": 0.5}
+    assert engine_of(client).n_observations == 5
+    client.attach_data(index, raw_data={"loss": 7.0}, progression=2)
+    client.complete_trial(index)
+    client.get_next_trials(1)
+    assert engine_of(client).n_observations == 6
+
+
+@ROUTES
+def test_nan_outcomes_are_ignored(predictive):
+    client = make_client(predictive=predictive)
+
+    def outcomes(p):
+        return {"loss": math.nan if p["x"] > 0.6 else bowl(p)["loss"]}
+
+    seen = run(client, outcomes, 15)
+    assert len({(p["x"], p["y"]) for p in seen}) == 15
+    n_numbers = sum(p["x"] <= 0.6 for p in seen[:-1])
+    assert engine_of(client)._model((("loss", 1.0),)).optimizer.n_trials >= n_numbers
+
+
+@ROUTES
+def test_no_data_yet(predictive):
+    client = make_client(predictive=predictive, initialization="none")
+    batch = client.get_next_trials(4)
+    assert len({tuple(p.values()) for p in batch.values()}) == 4
+    for index in batch:
+        client.mark_trial_failed(index)
+    assert len(client.get_next_trials(2)) == 2
+
+
+@ROUTES
+def test_revised_outcomes_are_learnt_anew(predictive):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 6)
+    client.attach_data(0, raw_data={"loss": 77.0})
+    client.get_next_trials(1)
+    (model,) = engine_of(client)._models.values()
+    assert max(seen.outcomes["loss"][0] for seen, _, _ in engine_of(client)._told.values()) == 77.0
+    assert model.optimizer.n_trials == 6
+
+
+@ROUTES
+def test_trials_from_outside_the_space_are_learnt(predictive):
+    client = make_client(predictive=predictive)
+    client.complete_trial(client.attach_trial({"x": 0.2, "y": 0.1}), raw_data={"loss": 0.1})
+    run(client, bowl, 5)
+    client._experiment.search_space.parameters["x"].update_range(lower=-0.5, upper=0.1)
+    for seen in run(client, bowl, 5):
+        assert -0.5 <= seen["x"] <= 0.1
+    # The last trial is read with the next suggestion.
+    assert engine_of(client).n_observations == 10
+
+
+def test_batch_trials():
+    """Arms of batch trials, in an experiment of Ax's own tests."""
+    from ax.core.data import Data
+    from ax.utils.testing.core_stubs import get_branin_experiment
+
+    from mondrian_bo.integrations.ax import MondrianGenerators
+
+    experiment = get_branin_experiment(with_batch=True)
+    (trial,) = experiment.trials.values()
+    trial.mark_running(no_runner_required=True)
+    import pandas as pd
+
+    rows = [
+        {
+            "trial_index": 0,
+            "arm_name": name,
+            "metric_name": "branin",
+            "metric_signature": "branin",
+            "mean": float(i),
+            "sem": 0.1,
+        }
+        for i, name in enumerate(trial.arms_by_name)
+    ]
+    experiment.attach_data(Data(df=pd.DataFrame(rows)))
+    trial.mark_completed()
+    adapter = MondrianGenerators.MONDRIAN(
+        experiment=experiment, seed=0, settings={"surrogate": "forest", "n_startup_trials": 1}
+    )
+    assert adapter.generator.n_observations == len(rows)
+    assert len(adapter.gen(n=3).arms) == 3
+
+
+def engine_of(client) -> Engine:
+    """Return the engine behind the strategy's last node."""
+    node = client._generation_strategy._nodes[-1]
+    if hasattr(node, "_engine"):
+        return node._engine
+    return node.generator_specs[0].fitted_adapter.generator._engine
+
+
+def test_states_are_what_the_tests_above_mean():
+    client = make_client()
+    batch = client.get_next_trials(2)
+    client.mark_trial_failed(0)
+    client.mark_trial_abandoned(1)
+    states = [client._experiment.trials[i].status for i in batch]
+    assert states == [TrialStatus.FAILED, TrialStatus.ABANDONED]

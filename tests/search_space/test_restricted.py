@@ -1,0 +1,152 @@
+"""Parts of a space: fixed values and linear constraints, checked on decoded values."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mondrian_bo.search_space import (
+    Categorical,
+    Condition,
+    Float,
+    Int,
+    LinearInequality,
+    RestrictedSpace,
+    SearchSpace,
+)
+
+SPACE = SearchSpace(
+    {
+        "x": Float(0.0, 1.0),
+        "y": Float(-5.0, 5.0),
+        "n": Int(1, 20),
+        "s": Float(0.0, 1.0, step=0.1),
+        "k": Categorical(("a", "b")),
+        "z": Float(1e-3, 1.0, log=True, condition=Condition("k", ("a",))),
+        "w": Float(0.0, 2.0, condition=Condition("k", ("a",))),
+    }
+)
+REGIONS = [
+    [LinearInequality({"x": 1.0, "y": 1.0}, -3.0)],
+    [LinearInequality({"n": 1.0, "s": -10.0}, 0.0)],
+    # Needle-thin: no sample finds it.
+    [LinearInequality({"x": 1.0, "n": -1.0}, -19.99)],
+    [LinearInequality({"n": 1.0, "y": 2.0}, -6.0), LinearInequality({"x": -1.0}, -0.999)],
+    [LinearInequality({"x": 1.0, "w": 1.0}, 0.1)],
+]
+
+
+def violation(params, inequalities):
+    """Return by how much the worst constraint is violated; constraints on what is absent hold."""
+    sums = [
+        sum(weight * params[name] for name, weight in one.weights.items()) - one.bound
+        for one in inequalities
+        if all(name in params for name in one.weights)
+    ]
+    return max(sums, default=-1.0)
+
+
+@pytest.mark.parametrize("inequalities", REGIONS, ids=range(len(REGIONS)))
+@pytest.mark.parametrize("source", ["sample", "snap"])
+def test_every_row_satisfies_the_constraints(inequalities, source):
+    part = RestrictedSpace(SPACE, {}, inequalities)
+    rng = np.random.default_rng(0)
+    rows = part.sample(300, rng) if source == "sample" else part.snap(SPACE.sample(300, rng))
+    for row in rows:
+        assert violation(SPACE.from_unit(row), inequalities) <= 1e-9
+    np.testing.assert_array_equal(part.snap(rows), rows)
+    assert part.contains(rows).all()
+    assert {SPACE.from_unit(row)["k"] for row in rows} == {"a", "b"}
+
+
+def test_samples_reach_inside_and_the_boundary():
+    # The simplex x + y <= 1 of a square fifty times its size.
+    space = SearchSpace({"x": Float(0.0, 10.0), "y": Float(0.0, 10.0)})
+    part = RestrictedSpace(space, {}, [LinearInequality({"x": 1.0, "y": 1.0}, 1.0)])
+    sums = [sum(space.from_unit(r).values()) for r in part.sample(400, np.random.default_rng(1))]
+    assert np.mean(np.array(sums) < 0.9) > 0.3
+    snapped = part.snap(space.sample(400, np.random.default_rng(1)))
+    assert np.mean([sum(space.from_unit(r).values()) > 0.999 for r in snapped]) > 0.9
+
+
+def test_rows_that_are_feasible_stay():
+    part = RestrictedSpace(SPACE, {}, REGIONS[0])
+    rows = SPACE.sample(500, np.random.default_rng(2))
+    good = part.contains(rows)
+    assert 0 < good.sum() < 500
+    np.testing.assert_array_equal(part.snap(rows[good]), rows[good])
+
+
+def test_fixed_values_where_they_are_active():
+    part = RestrictedSpace(SPACE, {"n": 7, "w": 1.5}, REGIONS[0])
+    seen = set()
+    for row in part.sample(100, np.random.default_rng(0)):
+        params = SPACE.from_unit(row)
+        assert params["n"] == 7
+        assert ("w" in params) == (params["k"] == "a")
+        assert params.get("w", 1.5) == pytest.approx(1.5)
+        seen.add(params["k"])
+    assert seen == {"a", "b"}
+
+
+def test_fixed_values_bind_the_constraints():
+    inequality = LinearInequality({"x": 1.0, "y": 1.0}, 0.0)
+    part = RestrictedSpace(SPACE, {"x": 0.75}, [inequality])
+    for row in part.sample(100, np.random.default_rng(0)):
+        assert SPACE.from_unit(row)["y"] <= -0.75 + 1e-9
+
+
+def test_enumeration_keeps_what_is_feasible():
+    space = SearchSpace({"i": Int(0, 5), "j": Int(0, 5), "k": Categorical(("a", "b", "c"))})
+    part = RestrictedSpace(space, {"k": "b"}, [LinearInequality({"i": 1.0, "j": 2.0}, 4.0)])
+    found = {tuple(space.from_unit(row).values()) for row in part.enumerate_rows()}
+    assert found == {(i, j, "b") for i in range(6) for j in range(6) if i + 2 * j <= 4}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(-3, 3), min_size=3, max_size=3),
+    st.floats(-4, 4),
+    st.integers(0, 2**31),
+)
+def test_any_constraint_holds_or_is_refused(weights, bound, seed):
+    names = ("x", "y", "n")
+    inequality = LinearInequality(dict(zip(names, weights, strict=True)), bound)
+    smallest = sum(
+        weight * (low if weight > 0 else high)
+        for weight, low, high in zip(weights, (0, -5, 1), (1, 5, 20), strict=True)
+    )
+    if smallest > bound + 1e-6:
+        with pytest.raises(ValueError, match="No point"):
+            RestrictedSpace(SPACE, {}, [inequality])
+    elif smallest < bound - 1e-6:
+        part = RestrictedSpace(SPACE, {}, [inequality])
+        for row in part.sample(50, np.random.default_rng(seed)):
+            assert violation(SPACE.from_unit(row), [inequality]) <= 1e-9
+
+
+def test_pickle():
+    part = RestrictedSpace(SPACE, {"k": "a"}, REGIONS[0])
+    again = pickle.loads(pickle.dumps(part))
+    rows = SPACE.sample(50, np.random.default_rng(0))
+    np.testing.assert_array_equal(again.snap(rows), part.snap(rows))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "inequalities", "error", "message"),
+    [
+        ({"q": 1}, [], KeyError, "unknown parameter 'q'"),
+        ({"x": 2.0}, [], ValueError, "must be in"),
+        ({}, [LinearInequality({"q": 1.0}, 0.0)], KeyError, "unknown parameter 'q'"),
+        ({}, [LinearInequality({"k": 1.0}, 0.0)], ValueError, "linear numeric"),
+        ({}, [LinearInequality({"z": 1.0}, 0.0)], ValueError, "linear numeric"),
+        ({"x": 1.0}, [LinearInequality({"x": 1.0}, 0.5)], ValueError, "No point"),
+    ],
+)
+def test_refused(fixed, inequalities, error, message):
+    with pytest.raises(error, match=message):
+        RestrictedSpace(SPACE, fixed, inequalities)

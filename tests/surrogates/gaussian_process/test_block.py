@@ -1,0 +1,132 @@
+"""A block against dense references."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance, factorise
+
+COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
+
+
+def data(n=25, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, 3))
+    return points, np.sin(5.0 * points[:, 0]) + points[:, 2] + 3.0, rng.random((11, 3))
+
+
+def dense(points):
+    return COVARIANCE.between(points, points) + COVARIANCE.noise * np.eye(len(points))
+
+
+def test_with_a_known_mean_it_is_scikit_learns_regressor():
+    points, targets, probes = data()
+    kernel = ConstantKernel(1.7) * Matern(COVARIANCE.precisions**-0.5, nu=2.5)
+    peer = GaussianProcessRegressor(kernel, alpha=0.01, optimizer=None).fit(points, targets - 0.5)
+    mean, std = peer.predict(probes, return_std=True)
+    own_mean, own_variance = Block(points, targets, COVARIANCE).predict(probes, 0.5, 0.0)
+    assert np.allclose(own_mean, 0.5 + mean, atol=1e-9)
+    assert np.allclose(own_variance, std**2, atol=1e-9)
+
+
+def test_message_is_the_likelihood_of_the_mean():
+    points, targets, _ = data()
+    block = Block(points, targets, COVARIANCE)
+    for mean in (-1.0, 0.0, 2.0, 7.0):
+        expected = multivariate_normal(np.full(25, mean), dense(points)).logpdf(targets)
+        square = block.residual + block.precision * (mean - block.location) ** 2
+        own = -0.5 * (square + block.log_determinant + 25 * math.log(2.0 * math.pi))
+        assert own == pytest.approx(expected, rel=1e-9)
+
+
+def test_with_an_unknown_mean_it_is_a_process_with_a_constant():
+    """A mean with a Gaussian prior adds its variance to every covariance."""
+    points, targets, probes = data()
+    prior_mean, prior_variance = 0.3, 2.0
+    block = Block(points, targets, COVARIANCE)
+    precision = 1.0 / prior_variance + block.precision
+    mean = (prior_mean / prior_variance + block.precision * block.location) / precision
+    own_mean, own_variance = block.predict(probes, mean, 1.0 / precision)
+    cross = COVARIANCE.between(probes, points) + prior_variance
+    gain = np.linalg.solve(dense(points) + prior_variance, cross.T).T
+    assert np.allclose(own_mean, prior_mean + gain @ (targets - prior_mean), atol=1e-9)
+    prior = COVARIANCE.amplitude + prior_variance
+    assert np.allclose(own_variance, prior - np.einsum("ij,ij->i", gain, cross), atol=1e-9)
+
+
+@pytest.mark.parametrize("strength", [math.inf, 10.0, 0.0])
+def test_slopes_are_those_of_differences(strength):
+    points, targets, probes = data()
+    block = Block(points, targets, COVARIANCE, strength)
+    means, variances, mean_slopes, variance_slopes = block.predict_with_slopes(probes, 0.4, 0.3)
+    again = block.predict(probes, 0.4, 0.3)
+    assert np.allclose(means, again[0]) and np.allclose(variances, again[1])
+    for j, direction in enumerate(np.eye(3)):
+        up = block.predict(probes + 1e-5 * direction, 0.4, 0.3)
+        down = block.predict(probes - 1e-5 * direction, 0.4, 0.3)
+        assert np.allclose(mean_slopes[:, j], (up[0] - down[0]) / 2e-5, atol=1e-5)
+        assert np.allclose(variance_slopes[:, j], (up[1] - down[1]) / 2e-5, atol=1e-5)
+
+
+def test_the_scale_follows_the_labels():
+    """With no strength it is the maximum of the likelihood; with some it lies between."""
+    points, targets, probes = data()
+    targets = 30.0 * targets
+    common = Block(points, targets, COVARIANCE)
+    own = Block(points, targets, COVARIANCE, 0.0)
+    shrunk = Block(points, targets, COVARIANCE, 10.0)
+    scale = common.residual / 25
+    assert own.residual == pytest.approx(25.0)
+    assert own.precision == pytest.approx(common.precision / scale)
+    assert own.log_determinant == pytest.approx(common.log_determinant + 25 * math.log(scale))
+    ratios = [
+        block.predict(probes, 0.0, 0.0)[1] / common.predict(probes, 0.0, 0.0)[1]
+        for block in (own, shrunk)
+    ]
+    assert np.allclose(ratios[0], scale)
+    assert np.allclose(ratios[1], (10.0 + common.residual) / 35)
+
+
+def test_repeated_points_do_not_break_the_factor():
+    points = np.full((20, 3), 0.5)
+    covariance = COVARIANCE._replace(noise=0.0)
+    mean, variance = Block(points, np.ones(20), covariance).predict(points[:1], 0.0, 0.0)
+    assert mean[0] == pytest.approx(1.0, abs=1e-3)
+    assert 0.0 <= variance[0] < 1e-3
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        factorise(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_draws_have_the_moments_of_the_posterior():
+    from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+
+    points, targets, probes = data(12)
+    block = Block(points, targets, COVARIANCE)
+    mean, variance = block.predict(probes, 3.0, 0.0)
+    rng = np.random.default_rng(1)
+    none = np.zeros(3, dtype=np.int64)
+    draws = np.array(
+        [block.draw(3.0, draw_from_prior(COVARIANCE, none, rng), rng)(probes) for _ in range(2000)]
+    )
+    error = draws.mean(axis=0) - mean
+    assert np.all(np.abs(error) < 4.5 * np.sqrt(variance / 2000))
+    assert np.allclose(draws.var(axis=0), variance, rtol=0.2)
+
+
+def test_draws_from_the_prior_have_the_kernel_as_covariance():
+    from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+
+    categorical = np.array([False, True, False])
+    covariance = COVARIANCE._replace(categorical=categorical, amplitude=1.0)
+    rng = np.random.default_rng(2)
+    probes = np.where(categorical, rng.integers(-1, 3, (8, 3)), rng.random((8, 3)))
+    choices = np.array([0, 3, 0])
+    draws = np.array([draw_from_prior(covariance, choices, rng)(probes) for _ in range(4000)])
+    expected = covariance.between(probes, probes)
+    assert np.allclose(draws.T @ draws / 4000, expected, atol=0.09)

@@ -1,0 +1,75 @@
+"""Hyper-parameters by maximum a posteriori."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
+from mondrian_bo.surrogates.gaussian_process.fit import (
+    Prior,
+    _from_logs,
+    _log_likelihood,
+    _log_prior,
+    fit,
+    start,
+)
+
+CATEGORICAL = np.array([True, False, False])
+
+
+def labelled(n, seed, noise=0.05):
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, 3))
+    points[:, 0] = rng.integers(0, 3, n)
+    targets = np.sin(9.0 * points[:, 1]) + 0.5 * points[:, 0] + noise * rng.standard_normal(n)
+    return points, (targets - targets.mean()) / targets.std()
+
+
+@pytest.mark.parametrize("mean_variance", [1e-4, 2.0])
+def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(mean_variance):
+    points, targets = labelled(30, 0)
+    rng = np.random.default_rng(1)
+    logs = 0.5 * rng.standard_normal(5) - [0, 0, 0, 0, 3]
+    prior = Prior(mean_variance=mean_variance)
+
+    def both(logs):
+        covariance = _from_logs(logs, CATEGORICAL)
+        one = _log_likelihood(points, targets, covariance, mean_variance)
+        two = _log_prior(covariance, prior)
+        return one[0] + two[0], one[1] + two[1], one[0], covariance
+
+    _, gradient, likelihood, covariance = both(logs)
+    dense = covariance.between(points, points) + covariance.noise * np.eye(30) + mean_variance
+    expected = multivariate_normal(np.zeros(30), dense).logpdf(targets)
+    assert likelihood == pytest.approx(expected, rel=1e-9)
+    for j, direction in enumerate(np.eye(5)):
+        change = both(logs + 1e-5 * direction)[0] - both(logs - 1e-5 * direction)[0]
+        assert gradient[j] == pytest.approx(change / 2e-5, abs=1e-5)
+
+
+def test_finds_what_matters_and_how_noisy_it_is():
+    for noise in (0.02, 0.5):
+        blocks = [labelled(60, seed, noise) for seed in range(3)]
+        found = fit(blocks, start(CATEGORICAL), Prior(), 100)
+        irrelevant, relevant = found.precisions[2], found.precisions[1]
+        assert relevant > 10.0 * irrelevant
+        # Labels were scaled to variance 1.
+        share = noise**2 / (0.5 + 1.0 / 6.0 + noise**2)
+        assert found.noise == pytest.approx(share, rel=0.5, abs=2e-3)
+
+
+def test_goes_on_from_where_it_was():
+    blocks = [labelled(60, 5)]
+    found = fit(blocks, start(CATEGORICAL), Prior(), 200)
+    again = fit(blocks, found, Prior(), 3)
+    assert np.allclose(again.precisions, found.precisions, rtol=0.05)
+
+
+def test_the_prior_alone_is_met_without_information():
+    """One point says nothing of lengthscales: they stay where the prior's density is largest."""
+    found = fit([(np.full((1, 3), 0.5), np.zeros(1))], start(CATEGORICAL), Prior(), 100)
+    assert np.allclose(found.precisions, 1.0, atol=1e-3)
+    assert isinstance(found, Covariance)
+    Block(np.full((1, 3), 0.5), np.zeros(1), found)

@@ -1,0 +1,79 @@
+"""The kernel of the processes and its derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern
+
+from mondrian_bo.surrogates.gaussian_process.kernel import (
+    cross_kernel,
+    point_gradient,
+    precision_gradient,
+)
+
+NUMERIC = np.zeros(4, dtype=bool)
+MIXED = np.array([False, True, False, True])
+
+
+def points(n, seed, categorical=NUMERIC):
+    rng = np.random.default_rng(seed)
+    return np.where(categorical, rng.integers(0, 3, (n, 4)), rng.random((n, 4)))
+
+
+def kernel(some, others, precisions, categorical):
+    result = np.empty((len(some), len(others)))
+    cross_kernel(some, others, precisions, categorical, result)
+    return result
+
+
+def test_is_scikit_learns_matern():
+    some, others = points(7, 0), points(5, 1)
+    precisions = np.array([0.5, 4.0, 30.0, 0.01])
+    expected = Matern(length_scale=precisions**-0.5, nu=2.5)(some, others)
+    assert np.allclose(kernel(some, others, precisions, NUMERIC), expected, atol=1e-12)
+
+
+def test_categories_differ_by_one():
+    """They lie at distance 1 from each other, whatever their numbers."""
+    some, others = points(9, 2, MIXED), points(8, 3, MIXED)
+    precisions = np.array([2.0, 0.7, 5.0, 1.3])
+    corners = np.eye(3) * np.sqrt(0.5)
+
+    def embedded(rows):
+        columns = [rows[:, [0]], corners[rows[:, 1].astype(int)]]
+        columns += [rows[:, [2]], corners[rows[:, 3].astype(int)]]
+        return np.concatenate(columns, axis=1)
+
+    scales = np.repeat(precisions, [1, 3, 1, 3]) ** -0.5
+    expected = Matern(length_scale=scales, nu=2.5)(embedded(some), embedded(others))
+    assert np.allclose(kernel(some, others, precisions, MIXED), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
+def test_gradients_are_those_of_differences(categorical):
+    rng = np.random.default_rng(4)
+    some, others = points(6, 5, categorical), points(7, 6, categorical)
+    precisions = rng.gamma(2.0, 1.0, 4)
+    weights = rng.normal(size=(6, 6))
+    weights = weights + weights.T
+    gradient = np.empty(4)
+    precision_gradient(some, precisions, categorical, weights, gradient)
+    for j, direction in enumerate(np.eye(4)):
+        up, down = (
+            np.sum(weights * kernel(some, some, precisions * np.exp(h * direction), categorical))
+            for h in (1e-5, -1e-5)
+        )
+        assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-7)
+    weights = rng.normal(size=(2, 6, 7))
+    slopes = np.empty((2, 6, 4))
+    point_gradient(some, others, precisions, categorical, weights, slopes)
+    for j, direction in enumerate(np.eye(4)):
+        if categorical[j]:
+            assert not slopes[:, :, j].any()
+            continue
+        up, down = (
+            (weights * kernel(some + h * direction, others, precisions, categorical)).sum(axis=2)
+            for h in (1e-5, -1e-5)
+        )
+        assert np.allclose(slopes[:, :, j], (up - down) / 2e-5, atol=1e-7)

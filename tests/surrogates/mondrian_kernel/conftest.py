@@ -1,0 +1,10 @@
+"""One thread for small matrices: tests run in several processes at a time."""
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    with threadpool_limits(1):
+        yield

@@ -1,0 +1,42 @@
+"""The figures of kernel and grid in examples run, each in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent.parent
+FIGURES = sorted(
+    script
+    for folder in ("mondrian_kernel", "mondrian_grid")
+    for script in (ROOT / "examples" / folder).glob("fig*.py")
+)
+
+
+def test_figures_are_there() -> None:
+    assert len(FIGURES) >= 8
+
+
+@pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
+def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(script), "--quick", "--output", "pictures/figure.png"],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    picture = (tmp_path / "pictures" / "figure.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 3000
+
+
+def test_pictures_of_the_documentation_are_there_and_small() -> None:
+    for script in FIGURES:
+        folder = ROOT / "docs" / "images" / script.parent.name
+        assert 3000 < (folder / f"{script.stem}.png").stat().st_size < 150_000

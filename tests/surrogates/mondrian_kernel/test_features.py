@@ -1,0 +1,224 @@
+"""Features approximate the Laplace kernel; online extension keeps what was there."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+from sklearn.metrics.pairwise import laplacian_kernel
+
+from mondrian_bo.surrogates import (
+    LaplaceFourierFeatures,
+    MondrianFeatures,
+    RandomBinningFeatures,
+)
+
+MAPS = [MondrianFeatures, RandomBinningFeatures, LaplaceFourierFeatures]
+POINTS = np.array([[0.0, 0.0], [0.1, 0.3], [0.9, 0.2], [0.2, 0.25], [0.9, 0.9]])
+
+
+def laplace(X, Y, lifetime, weights):
+    return np.exp(-lifetime * np.abs(X[:, None] - Y[None]) @ np.asarray(weights))
+
+
+def dense(matrix):
+    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
+
+
+@pytest.mark.parametrize("make", MAPS)
+@pytest.mark.parametrize("weights", [None, [2.0, 0.5], [1.0, 0.0]])
+@pytest.mark.parametrize("lifetime", [0.7, 4.0])
+def test_mean_is_the_laplace_kernel(make, weights, lifetime):
+    n = 6000
+    features = make(n, lifetime, feature_weights=weights, random_state=1)
+    Z = dense(features.fit_transform(POINTS))
+    expected = laplace(POINTS, POINTS, lifetime, weights or [1.0, 1.0])
+    # Five standard errors: of indicators, and of products of cosines.
+    variance = 1.0 if make is LaplaceFourierFeatures else expected * (1.0 - expected)
+    assert np.all(np.abs(Z @ Z.T - expected) <= 5.0 * np.sqrt(variance / n) + 1e-12)
+
+
+@pytest.mark.parametrize("make", MAPS)
+def test_error_falls_as_the_root_of_the_number_of_features(make):
+    X = np.random.default_rng(0).random((30, 2))
+    exact = laplacian_kernel(X, gamma=3.0)
+    errors = {}
+    for n in (25, 400):
+        runs = [dense(make(n, 3.0, random_state=seed).fit_transform(X)) for seed in range(20)]
+        errors[n] = np.sqrt(np.mean([(Z @ Z.T - exact) ** 2 for Z in runs]))
+    assert 3.2 < errors[25] / errors[400] < 5.0
+
+
+@pytest.mark.parametrize("make", [MondrianFeatures, RandomBinningFeatures])
+def test_rows_are_sparse_and_normalised(make):
+    X = np.random.default_rng(0).random((40, 3))
+    Z = make(7, 2.0, random_state=0).fit_transform(X)
+    assert Z.format == "csr"
+    assert Z.has_canonical_format
+    assert np.array_equal(np.diff(Z.indptr), np.full(40, 7))
+    assert np.allclose(Z.data, 7**-0.5)
+    # Every column holds a row, and each row is in one cell of each partition.
+    assert np.all(np.asarray(Z.astype(bool).sum(axis=0)) > 0)
+
+
+@pytest.mark.parametrize("make", [MondrianFeatures, RandomBinningFeatures])
+def test_lifetime_zero_has_one_cell(make):
+    Z = make(4, 0.0, random_state=0).fit_transform(POINTS)
+    assert Z.shape == (5, 4)
+
+
+def test_transform_of_learnt_inputs_is_exact():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    features = MondrianFeatures(9, 1.3, random_state=3)
+    Z = features.fit_transform(X)
+    assert (features.transform(X) != Z).nnz == 0
+    assert (Z[17:30] != features.transform(X[17:30])).nnz == 0
+
+
+def test_old_rows_stay_valid_online():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    features = MondrianFeatures(8, 1.5, random_state=0)
+    Z = features.fit_transform(X[:20])
+    widths = [Z.shape[1]]
+    for start in range(20, 300, 40):
+        features.partial_fit(X[start : start + 40])
+        widths.append(features.transform(X[:1]).shape[1])
+        again = features.transform(X[:20])
+        assert np.array_equal(again[:, : Z.shape[1]].toarray(), Z.toarray())
+        assert again[:, Z.shape[1] :].nnz == 0
+        assert np.allclose(features.transform(X[: start + 40]).data, 8**-0.5)
+    assert widths == sorted(widths)
+    assert widths[-1] > widths[0]
+    labels = features.partitions_.labels.copy()
+    final = features.transform(X)
+    assert np.array_equal(features.partitions_.labels, labels)
+    assert np.all(np.asarray(final.sum(axis=0)) > 0)
+    assert len(features.get_feature_names_out()) == widths[-1]
+
+
+def test_stream_may_be_divided_at_will():
+    X = np.random.default_rng(1).random((60, 2))
+    one = MondrianFeatures(5, 4.0, random_state=0).fit(X[:10]).partial_fit(X[10:])
+    many = MondrianFeatures(5, 4.0, random_state=0).fit(X[:10])
+    for x in X[10:]:
+        many.partial_fit([x])
+    assert (one.transform(X) != many.transform(X)).nnz == 0
+
+
+def partition_patterns(features, rows=slice(None)):
+    """The partition that each tree makes of learnt rows: the first row of each row's cell."""
+    return [
+        tuple(int(np.flatnonzero(labels == label)[0]) for label in labels)
+        for labels in features.partitions_.labels[rows].T
+    ]
+
+
+def same_law(one, other):
+    """P-value of a chi-square test that two samples of patterns have one law."""
+    kinds = sorted(set(one) | set(other))
+    table = np.array([[sample.count(kind) for kind in kinds] for sample in (one, other)])
+    rare = table.sum(axis=0) < 20
+    if rare.any():
+        table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    return chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue
+
+
+N_PATTERNS = 5000
+
+
+def fitted(X, lifetime, seed):
+    return MondrianFeatures(N_PATTERNS, lifetime, random_state=seed).fit(X)
+
+
+def test_conditional_extension_has_the_law_of_the_whole():
+    """001, Theorem 1.14: partitions of four points, given at once or two after two."""
+    X = POINTS[[0, 3, 1, 2]]
+    batch, online = fitted(X, 1.5, 0), fitted(X[:2], 1.5, 1)
+    for x in X[2:]:
+        online.partial_fit([x])
+    patterns = partition_patterns(batch)
+    assert len(set(patterns)) > 5
+    assert same_law(patterns, partition_patterns(online)) > 1e-3
+
+
+def test_restriction_has_the_law_of_the_part():
+    """001, Theorem 1.11: the partitions of three points do not depend on others."""
+    whole, part = fitted(POINTS, 1.5, 2), fitted(POINTS[1:4], 1.5, 3)
+    assert same_law(partition_patterns(whole, slice(1, 4)), partition_patterns(part)) > 1e-3
+
+
+def test_other_law_is_noticed():
+    """The test statistic above sees a lifetime that is 15 % longer."""
+    samples = [partition_patterns(fitted(POINTS, lifetime, 4)) for lifetime in (1.5, 1.725)]
+    assert same_law(*samples) < 1e-3
+
+
+@pytest.mark.parametrize("x", [[0.5, 0.5], [-0.3, 0.1], [1.4, 1.2], [0.15, 0.27]])
+def test_new_inputs_get_expected_features(x):
+    """Given one partition, features are means over its extensions to the input."""
+    n = 4000
+    features = MondrianFeatures(n, 1.2, random_state=5).fit(POINTS)
+    partitions = features.partitions_
+    # The same partition in all trees, but random streams of their own.
+    for name, field in partitions.trees._asdict().items():
+        if name != "stream":
+            field[:] = field[:1]
+    partitions.label(partitions.lifetime)
+    row = features.transform([x]).data * n**0.5
+    assert np.ptp(row) == 0.0
+    n_cells = partitions.n_labels
+    features.partial_fit([x])
+    stayed = np.mean(partitions.labels[-1] < n_cells)
+    assert abs(stayed - row[0]) < 4.0 * np.sqrt(row[0] * (1.0 - row[0]) / n) + 1e-12
+    # If it stayed, it is in the cell that was told.
+    inside = np.flatnonzero(partitions.labels[-1] < n_cells)
+    told, _ = partitions.locate(np.array([[x]]))
+    assert np.array_equal(told[0, inside], partitions.labels[-1, inside])
+
+
+def test_kernel_with_new_inputs_is_unbiased():
+    X, new = POINTS, np.array([[0.5, 0.6], [-0.2, 0.0], [1.3, 0.2]])
+    features = MondrianFeatures(6000, 1.5, random_state=0).fit(X)
+    product = (features.transform(new) @ features.transform(X).T).toarray()
+    assert np.allclose(product, laplace(new, X, 1.5, [1.0, 1.0]), atol=0.03)
+
+
+def test_far_inputs_have_no_features():
+    row = MondrianFeatures(5, 1.0, random_state=0).fit(POINTS).transform([[1e3, 0.0]])
+    assert row.data.max() < 1e-300
+
+
+def test_workers_do_not_matter():
+    X = np.random.default_rng(0).random((50, 2))
+    one, two = (MondrianFeatures(6, 3.0, random_state=0, n_jobs=n).fit_transform(X) for n in (1, 2))
+    assert (one != two).nnz == 0
+
+
+def test_unknown_bins_are_zero():
+    features = RandomBinningFeatures(5, 3.0, random_state=0).fit([[0.0], [0.1]])
+    assert features.transform([[1e3]]).data.max() == 0.0
+    assert features.transform([[1e300]]).data.max() == 0.0
+
+
+@pytest.mark.parametrize("make", MAPS)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_estimators": 0}, "n_estimators"),
+        ({"lifetime": -1.0}, "lifetime"),
+        ({"feature_weights": [1.0]}, r"feature_weights must have shape \(2,\)"),
+        ({"feature_weights": [0.0, 0.0]}, "not all zero"),
+    ],
+)
+def test_wrong_parameters(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options).fit(POINTS)
+
+
+def test_wrong_input_changes_nothing():
+    features = MondrianFeatures(3, random_state=0).fit(POINTS)
+    before = features.transform(POINTS).toarray()
+    with pytest.raises(ValueError, match="NaN"):
+        features.partial_fit([[np.nan, 0.0]])
+    with pytest.raises(ValueError, match="feature"):
+        features.transform([[1.0]])
+    assert np.array_equal(features.transform(POINTS).toarray(), before)

@@ -1,0 +1,111 @@
+"""The posterior over the lifetime, and prediction averaged over it, against sums over a grid."""
+
+import numpy as np
+import pytest
+from kernel_refits import refit_kernel
+from scipy.stats import expon, truncexpon, uniform
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel
+
+from mondrian_bo.surrogates import (
+    LaplaceKernel,
+    MondrianKernelMixtureRegressor,
+    MondrianKernelRegressor,
+    lifetime_posterior,
+)
+from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
+from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
+
+PRIORS = {"uniform": uniform(0.0, 5.0), "short": truncexpon(b=5.0 / 0.7, scale=0.7)}
+NEW = np.array([[0.5], [0.1], [1.5]])
+
+
+def make_data(n=25, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 1))
+    return X, 1.0 + np.sin(6.0 * X[:, 0]) + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_posterior_is_bayes_rule_on_a_grid(name):
+    X, y = make_data()
+    data = sample_path_data(X, y, X[:1], y[:1], n_estimators=3, max_lifetime=5.0, random_state=0)
+    path = kernel_path(data, 0.1, 1.0)
+    posterior = lifetime_posterior(path, PRIORS[name].cdf)
+    assert abs(posterior.probabilities.sum() - 1.0) < 1e-12
+    grid = (np.arange(4000) + 0.5) * 5.0 / 4000
+    evidence = np.array([refit_kernel(data, x, 0.1, 1.0)[2] for x in grid[::20]])
+    at_grid = path.log_marginal_likelihood[[path.index(x) for x in grid]]
+    assert np.allclose(at_grid[::20], evidence)
+    density = PRIORS[name].pdf(grid) * np.exp(at_grid)
+    total = density.sum() * 5.0 / 4000
+    assert abs(posterior.log_evidence - np.log(total)) < 0.01
+    totals = np.append(0.0, np.cumsum(posterior.probabilities))
+    for end, below in zip(posterior.ends[::9], totals[::9], strict=True):
+        assert abs(density[grid < end].sum() * 5.0 / 4000 / total - below) < 0.01
+        assert abs(posterior.quantile(below) - end) < 1e-6 or below in (0.0, 1.0)
+
+
+def test_mixture_is_the_average_over_the_posterior():
+    X, y = make_data()
+    model = MondrianKernelMixtureRegressor(
+        3, 5.0, noise_variance=0.1, max_models=None, random_state=0
+    ).fit(X, y)
+    mean, std = model.predict(NEW, return_std=True)
+    partitions = model.path_.partitions
+    unit = np.var(y)
+    first, second = np.zeros(3), np.zeros(3)
+    for lifetime, chance in zip(model.path_.lifetimes, model.posterior_.probabilities, strict=True):
+        one = KernelModel(partitions.at_lifetime(lifetime), 0.1, unit)
+        own_mean, own_variance = one.predict(NEW[None])
+        first += chance * own_mean
+        second += chance * (own_variance + 0.1 * unit + own_mean**2)
+    assert np.allclose(mean, first)
+    assert np.allclose(std, np.sqrt(second - first**2))
+
+
+def test_few_models_stand_for_all():
+    X, y = make_data(60)
+    whole, part = (
+        MondrianKernelMixtureRegressor(5, 5.0, max_models=n, random_state=0).fit(X, y)
+        for n in (None, 20)
+    )
+    assert len(part.models_) <= 20 < len(whole.models_)
+    for model in (whole, part):
+        assert model.weights_.sum() == pytest.approx(1.0)
+    one, other = whole.predict(X, return_std=True), part.predict(X, return_std=True)
+    assert np.allclose(one[0], other[0], atol=0.05)
+    assert np.allclose(one[1], other[1], rtol=0.1)
+
+
+def test_density_of_the_mixture():
+    X, y = make_data()
+    model = MondrianKernelMixtureRegressor(4, 5.0, random_state=0).fit(X, y)
+    values = np.linspace(-12.0, 12.0, 2001)
+    densities = np.exp(model.logpdf(np.repeat(NEW[:1], len(values), axis=0), values))
+    step = values[1] - values[0]
+    mean, std = (moment[0] for moment in model.predict(NEW[:1], return_std=True))
+    assert abs(densities.sum() * step - 1.0) < 1e-6
+    assert abs((densities * values).sum() * step - mean) < 1e-6
+    assert abs((densities * (values - mean) ** 2).sum() * step - std**2) < 1e-5
+    assert model.predict_quantiles(NEW).shape == (3, 3)
+
+
+def test_true_lifetime_is_recovered():
+    """Data of a Laplace kernel with lifetime 10 (section 8.2), within a factor of 3."""
+    rng = np.random.default_rng(0)
+    X = rng.random((150, 1))
+    prior = GaussianProcessRegressor(ConstantKernel() * LaplaceKernel(10.0), optimizer=None)
+    y = prior.sample_y(X, random_state=1)[:, 0] + 0.1 * rng.normal(size=150)
+    model = MondrianKernelRegressor(20, 60.0, normalize_y=False, random_state=0)
+    posterior = lifetime_posterior(model.lifetime_path(X, y))
+    assert 10.0 / 3.0 < posterior.quantile(0.5) < 30.0
+
+
+def test_priors_that_do_not_fit():
+    X, y = make_data()
+    path = MondrianKernelRegressor(3, 5.0, random_state=0).lifetime_path(X, y)
+    for cdf in (expon(scale=5.0).cdf, uniform(0.0, 6.0).cdf, uniform(-1.0, 6.0).cdf, np.sin):
+        with pytest.raises(ValueError, match=r"rise from 0 to 1 on \[0, 5\]"):
+            lifetime_posterior(path, cdf)

@@ -1,0 +1,144 @@
+"""Epochs: when a search starts afresh, and when it comes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mondrian_bo.epochs import Epochs
+
+N_STARTUP = 3
+
+
+def epochs_of(restarts=True, categorical=(False, False)):
+    return Epochs(
+        lambda trials: SimpleNamespace(trials=trials),
+        2,
+        np.array(categorical),
+        N_STARTUP,
+        restarts,
+    )
+
+
+def spread_out(epochs, n=8, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        epochs.tell(rng.uniform(0.5, 1.0, 2), float(rng.normal()) - 10.0)
+    epochs.tell(np.array([0.1, 0.1]), 0.0)
+
+
+def polish(epochs, n, gain=0.0):
+    """Tell trials near the incumbent, each better than all before by `gain`."""
+    for k in range(n):
+        epochs.tell(np.array([0.1 + 0.001 * k, 0.1]), gain * (k + 1))
+
+
+def is_fresh(epochs):
+    return epochs.current is not epochs.whole
+
+
+def test_a_search_that_polishes_in_vain_starts_afresh():
+    epochs = epochs_of()
+    spread_out(epochs)
+    polish(epochs, 2)
+    assert not is_fresh(epochs)
+    polish(epochs, 1)
+    assert is_fresh(epochs)
+    assert len(epochs.current.trials) == 0 and len(epochs.trials) == 12
+
+
+def test_gains_keep_it_going_unless_they_are_tiny():
+    epochs = epochs_of()
+    spread_out(epochs)
+    polish(epochs, 20, gain=0.1)
+    assert not is_fresh(epochs)
+    epochs = epochs_of()
+    spread_out(epochs)
+    polish(epochs, 3, gain=1e-6)
+    assert is_fresh(epochs)
+
+
+def test_trials_elsewhere_take_pressure_off():
+    epochs = epochs_of()
+    spread_out(epochs)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        polish(epochs, 1, gain=-1.0)
+        epochs.tell(rng.uniform(0.5, 1.0, 2), -10.0)
+        epochs.tell(rng.uniform(0.5, 1.0, 2), -10.0)
+    assert not is_fresh(epochs)
+
+
+def test_another_category_or_another_parameter_is_not_near():
+    for row in ([1.0, 0.1], [0.0, np.nan]):
+        epochs = epochs_of(categorical=(True, False))
+        epochs.tell(np.array([0.0, 0.1]), 0.0)
+        for _ in range(20):
+            epochs.tell(np.array(row), -1.0)
+        assert not is_fresh(epochs)
+    epochs = epochs_of(categorical=(True, False))
+    epochs.tell(np.array([0.0, np.nan]), 0.0)
+    for _ in range(3):
+        epochs.tell(np.array([0.0, np.nan]), -1.0)
+    assert is_fresh(epochs)
+
+
+def fresh():
+    epochs = epochs_of()
+    spread_out(epochs)
+    polish(epochs, 3)
+    return epochs
+
+
+def test_a_fresh_epoch_ends_where_it_finds_the_incumbent_again():
+    epochs = fresh()
+    for k in range(N_STARTUP):
+        # First trials do not count.
+        epochs.tell(np.array([0.1, 0.101 + 0.001 * k]), -1.0)
+        assert is_fresh(epochs)
+    assert len(epochs.current.trials) == N_STARTUP
+    epochs.tell(np.array([0.105, 0.1]), -1.0)
+    assert not is_fresh(epochs)
+    assert len(epochs.trials) == 12 + N_STARTUP + 1
+
+
+def test_a_fresh_epoch_ends_without_gains_of_its_own():
+    epochs = fresh()
+    for k in range(N_STARTUP + 20):
+        # It gets better all the time, though never as good as what is known.
+        epochs.tell(np.array([0.9, 0.9]), -100.0 + k)
+        assert is_fresh(epochs)
+    n = 0
+    while is_fresh(epochs):
+        epochs.tell(np.array([0.8, 0.9]), -1000.0)
+        n += 1
+    assert n == 12
+
+
+def test_after_an_epoch_in_vain_the_next_takes_longer():
+    epochs = fresh()
+    for gain, n_polished in ((-1000.0, 6), (50.0, 3)):
+        while is_fresh(epochs):
+            epochs.tell(np.array([0.8, 0.9]), gain)
+        row = epochs.trials.best()[0]
+        for k in range(n_polished):
+            assert not is_fresh(epochs)
+            epochs.tell(row + 0.001 * (k + 1), -500.0)
+        assert is_fresh(epochs)
+
+
+@pytest.mark.parametrize("values", [[np.inf] * 20, [-np.inf] * 20, [0.0] * 20])
+def test_values_of_any_kind(values):
+    epochs = epochs_of()
+    for k, value in enumerate(values):
+        epochs.tell(np.array([0.5, 0.5 + 1e-4 * k]), value)
+    assert len(epochs.trials) == 20
+
+
+def test_without_restarts_there_is_one_search():
+    epochs = epochs_of(restarts=False)
+    spread_out(epochs)
+    polish(epochs, 50)
+    assert not is_fresh(epochs)
