@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
@@ -46,7 +45,7 @@ class LossTrace(NamedTuple):
     regret: FloatArray
 
 
-class AggregatedEstimator(BaseEstimator, ABC):
+class AggregatedEstimator(BaseEstimator):
     """Parameters, checks and learning of the AMF estimators."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -61,6 +60,8 @@ class AggregatedEstimator(BaseEstimator, ABC):
         "n_jobs": [Integral, None],
     }
     _STEP = Interval(Real, 0, None, closed="neither")
+    # As in scikit-learn's forests.
+    _precision: type[np.floating[Any]] = np.float32
 
     model_: AggregationModel
     n_features_in_: int
@@ -157,7 +158,3 @@ class AggregatedEstimator(BaseEstimator, ABC):
             "record": bool(self.record_losses),
             "online_to_batch": bool(self.online_to_batch),
         }
-
-    @abstractmethod
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn more samples."""

@@ -6,29 +6,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.surrogates.aggregation_model import AggregationModel
 from mondrian_bo.surrogates.amf_base import AggregatedEstimator
-from mondrian_bo.surrogates.classes import (
-    check_labels,
-    check_same_classes,
-    class_numbers,
-    initial_classes,
-)
-from mondrian_bo.surrogates.validation import (
-    check_samples,
-    is_empty_batch,
-    unchanged_by_failure,
-)
+from mondrian_bo.surrogates.classes import class_numbers, initial_classes
+from mondrian_bo.surrogates.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.validation import unchanged_by_failure
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
 FloatArray = NDArray[np.float64]
 
 
-class AMFClassifier(ClassifierMixin, AggregatedEstimator):
+class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     """Aggregated Mondrian forest for classification, online.
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
@@ -156,46 +147,6 @@ class AMFClassifier(ClassifierMixin, AggregatedEstimator):
         """
         return self._start(X, y, None, None)
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more samples, one after the other (Algorithm 4). Invalid input changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs. Without rows nothing changes, once something has been learnt.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        classes : array-like of shape (n_classes,) or None, default=None
-            All labels that may ever come; used by the first call, and may be repeated later. None
-            in the first call stands for the labels of `y`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative factors of the samples' losses and counts; samples of weight 0 are skipped.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or the weights are not as described, if a label is not among the
-            classes, or if `classes` differ from those of the first call.
-        """
-        if not hasattr(self, "model_"):
-            return self._start(X, y, classes, sample_weight)
-        check_same_classes(classes, self.classes_)
-        if is_empty_batch(self, X, y):
-            return self
-        data = check_samples(self, X, np.float32)
-        labels = class_numbers(check_labels(y, len(data)), self.classes_)
-        return self._learn(data, labels, sample_weight)
-
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probabilities of the classes.
 
@@ -217,15 +168,6 @@ class AMFClassifier(ClassifierMixin, AggregatedEstimator):
         points = self._points(X)
         pooling = SUM_OF_LOGS if self.pooling == "geometric" else SUM
         return self.model_.predict_proba(points, pooling, self.n_jobs)
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return np.asarray(np.log(self.predict_proba(X)))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class of each input, shape (n_samples,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def _start(
         self,

@@ -9,18 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.surrogates.class_forest import ClassForest
-from mondrian_bo.surrogates.classes import (
-    check_labels,
-    check_same_classes,
-    class_numbers,
-    initial_classes,
-)
+from mondrian_bo.surrogates.classes import class_numbers, initial_classes
+from mondrian_bo.surrogates.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.paths import node_indicator
 from mondrian_bo.surrogates.relevance import RELEVANCE_START, learnt_weights
 from mondrian_bo.surrogates.scales import Scales
@@ -29,7 +24,6 @@ from mondrian_bo.surrogates.validation import (
     check_feature_weights,
     check_sample_weight,
     check_samples,
-    is_empty_batch,
     own_copy,
     unchanged_by_failure,
 )
@@ -39,7 +33,7 @@ FloatArray = NDArray[np.float64]
 _DISCOUNT_PER_FEATURE = 10.0
 
 
-class MondrianForestClassifier(ClassifierMixin, BaseEstimator):
+class MondrianForestClassifier(OnlineClassifier):
     """Mondrian forest for classification, online, with smoothed class probabilities.
 
     Trees are Mondrian processes over the data whose blocks are split until they hold one class.
@@ -199,59 +193,6 @@ class MondrianForestClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.forest_, self.scales_ = classes, forest, scales
         return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more samples, one after the other. Invalid input changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs; no samples are fine unless they are the first.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,) or None, default=None
-            All classes that will ever be met. Matters in the first call alone, where None means
-            those of `y`; later it may be repeated.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights; None is all ones. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is not as described, a label is not among the classes,
-            `classes` are not those of the first call, or no first sample has a positive weight.
-        """
-        if not hasattr(self, "forest_"):
-            return self._start(X, y, classes, sample_weight)
-        check_same_classes(classes, self.classes_)
-        if is_empty_batch(self, X, y):
-            return self
-        data = check_samples(self, X)
-        numbers = class_numbers(check_labels(y, len(data)), self.classes_)
-        weights = check_sample_weight(sample_weight, len(data))
-        self._learn(self.forest_, self.scales_, data, numbers, weights)
-        return self
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class of each input, shape (n_samples,).
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
-        chosen = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
-
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes: the mean over trees (Algorithms 7 and 8).
 
@@ -272,11 +213,6 @@ class MondrianForestClassifier(ClassifierMixin, BaseEstimator):
         """
         points = self._points(X)
         return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the logarithms of the probabilities, shape (n_samples, n_classes); may be -inf."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
@@ -322,11 +258,18 @@ class MondrianForestClassifier(ClassifierMixin, BaseEstimator):
             if weights is not None and not np.any(weights > 0.0):
                 raise ValueError("at least one of the first samples must have a positive weight")
             forest, scales = self._new_forest(data.shape[1], len(known))
-        self._learn(forest, scales, data, numbers, weights)
+        self._insert(forest, scales, data, numbers, weights)
         self.classes_, self.forest_, self.scales_ = known, forest, scales
         return self
 
     def _learn(
+        self, data: FloatArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
+    ) -> Self:
+        weights = check_sample_weight(sample_weight, len(data))
+        self._insert(self.forest_, self.scales_, data, numbers, weights)
+        return self
+
+    def _insert(
         self,
         forest: ClassForest,
         scales: Scales,

@@ -7,17 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.classes import (
-    check_labels,
-    check_same_classes,
-    class_numbers,
-    initial_classes,
-)
+from mondrian_bo.surrogates.classes import class_numbers, initial_classes
+from mondrian_bo.surrogates.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.validation import (
     check_labelled_samples,
     check_sample_weight,
@@ -113,7 +109,7 @@ class OnlineDummyRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-class OnlineDummyClassifier(ClassifierMixin, BaseEstimator):
+class OnlineDummyClassifier(OnlineClassifier):
     """Predict the smoothed frequencies of the classes seen so far.
 
     Parameters
@@ -136,9 +132,6 @@ class OnlineDummyClassifier(ClassifierMixin, BaseEstimator):
         "dirichlet": [Interval(Real, 0, None, closed="neither")],
     }
 
-    classes_: NDArray[Any]
-    n_features_in_: int
-
     def __init__(self, *, dirichlet: float = 0.5) -> None:
         self.dirichlet = dirichlet
 
@@ -146,57 +139,11 @@ class OnlineDummyClassifier(ClassifierMixin, BaseEstimator):
         """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
         return self._start(X, y, None, None)
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more labels, O(n). Invalid input changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        classes : array-like of shape (n_classes,) or None, default=None
-            All labels that may ever come, in the first call; None stands for those of `y`.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X, y, the classes or the weights are not as described.
-        """
-        if not hasattr(self, "counts_"):
-            return self._start(X, y, classes, sample_weight)
-        check_same_classes(classes, self.classes_)
-        if is_empty_batch(self, X, y):
-            return self
-        n_samples = len(check_samples(self, X))
-        return self._learn(class_numbers(check_labels(y, n_samples), self.classes_), sample_weight)
-
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the same probabilities for every row of X, shape (n_samples, n_classes)."""
         check_is_fitted(self, "counts_")
         smoothed = self.counts_ + self.dirichlet
         return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return np.asarray(np.log(self.predict_proba(X)))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most frequent class for every row of X, shape (n_samples,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def _start(
         self,
@@ -207,12 +154,14 @@ class OnlineDummyClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         self._validate_params()
         with unchanged_by_failure(self):
-            _, labels = validate_data(self, X, y, dtype=np.float64)
+            data, labels = validate_data(self, X, y, dtype=np.float64)
             self.classes_ = initial_classes(labels, classes)
             self.counts_ = np.zeros(len(self.classes_))
-            return self._learn(class_numbers(labels, self.classes_), sample_weight)
+            return self._learn(data, class_numbers(labels, self.classes_), sample_weight)
 
-    def _learn(self, numbers: NDArray[np.int32], sample_weight: ArrayLike | None) -> Self:
+    def _learn(
+        self, data: NDArray[Any], numbers: NDArray[np.int32], sample_weight: ArrayLike | None
+    ) -> Self:
         weights = check_sample_weight(sample_weight, len(numbers))
         self.counts_ = self.counts_ + np.bincount(numbers, weights, len(self.classes_))
         return self
