@@ -188,36 +188,10 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         check_squares(labels)
         return self._learn(data, labels, sample_weight)
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels (Algorithm 6, equation 1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        return_std : bool, default=False
-            Whether to return the standard deviation too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive means.
-        std : ndarray of shape (n_samples,)
-            Standard deviations of labels under the mixture; with `return_std` only.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
-        mean: FloatArray = means.mean(axis=0)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -12,7 +12,45 @@ from mondrian_bo.surrogates.mixture import GaussianMixture
 FloatArray = NDArray[np.float64]
 
 
-class PredictiveDistributionMixin:
+class PredictiveMomentsMixin:
+    """Means and standard deviations of labels, from the moments that `_moments` returns."""
+
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of the labels of each row of X, which is checked here.
+
+        Without `with_variance` the variances are not looked at.
+        """
+        raise NotImplementedError
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the mean and the standard deviation of labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to predict.
+        return_std : bool, default=False
+            Whether to return the standard deviation too.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            Predictive means.
+        std : ndarray of shape (n_samples,)
+            Predictive standard deviations of labels, noise included; with `return_std` only.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing has been learnt.
+        """
+        mean, variance = self._moments(X, return_std)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+
+class PredictiveDistributionMixin(PredictiveMomentsMixin):
     """Quantiles and densities of labels, from the mixture of Gaussians that `_mixture` returns."""
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:

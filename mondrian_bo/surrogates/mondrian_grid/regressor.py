@@ -16,6 +16,7 @@ from mondrian_bo.surrogates.mondrian_grid.grid_model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.cell_posterior import CellPosterior
 from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
 from mondrian_bo.surrogates.mondrian_kernel.path_data import check_path_data, label_variance
+from mondrian_bo.surrogates.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.validation import (
     check_samples,
     check_squares,
@@ -26,7 +27,7 @@ from mondrian_bo.surrogates.validation import (
 FloatArray = NDArray[np.float64]
 
 
-class MondrianGridRegressor(RegressorMixin, BaseEstimator):
+class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
     """Gaussian-process regression with the Mondrian grid: a lifetime for each dimension.
 
     M grids are sampled, each by independent one-dimensional Mondrian processes on the axes, and
@@ -140,35 +141,10 @@ class MondrianGridRegressor(RegressorMixin, BaseEstimator):
         )
         return self
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        return_std : bool, default=False
-            Whether to return the standard deviation too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive means.
-        std : ndarray of shape (n_samples,)
-            Predictive standard deviations of labels, noise included; with `return_std` only.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "model_")
-        mean, variance = self.model_.predict(check_samples(self, X)[None], return_std)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(variance + self.model_.ridge * self.model_.prior_variance)
+        mean, variance = self.model_.predict(check_samples(self, X)[None], with_variance)
+        return mean, variance + self.model_.ridge * self.model_.prior_variance
 
     def grid_model(
         self,

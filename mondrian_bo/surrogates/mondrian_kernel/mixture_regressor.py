@@ -173,35 +173,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
         ]
         return self
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels, under the mixture.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        return_std : bool, default=False
-            Whether to return the standard deviation too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive means.
-        std : ndarray of shape (n_samples,)
-            Predictive standard deviations of labels, noise included; with `return_std` only.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
-        means, variances = self._components(X, return_std)
-        mean: FloatArray = self.weights_ @ means
-        if not return_std:
-            return mean
-        return mean, np.sqrt(self.weights_ @ (variances + np.square(means - mean)))
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        means, variances = self._components(X, with_variance)
+        mean = self.weights_ @ means
+        return mean, self.weights_ @ (variances + np.square(means - mean))
 
     def _components(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         """Return means and variances of labels under all models, shape (n_models, m)."""

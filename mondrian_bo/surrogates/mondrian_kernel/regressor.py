@@ -22,6 +22,7 @@ from mondrian_bo.surrogates.mondrian_kernel.path_data import (
     label_variance,
     sample_path_data,
 )
+from mondrian_bo.surrogates.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.validation import (
     check_feature_weights,
     check_labelled_samples,
@@ -49,7 +50,7 @@ class LifetimePaths(NamedTuple):
     forest: LifetimePath
 
 
-class MondrianKernelRegressor(RegressorMixin, BaseEstimator):
+class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
     """Gaussian-process regression with the Mondrian kernel, online.
 
     Labels are sums of the weights of the M cells that hold an input, plus noise. Weights and noise
@@ -204,36 +205,10 @@ class MondrianKernelRegressor(RegressorMixin, BaseEstimator):
         self._follow_scale()
         return self
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        return_std : bool, default=False
-            Whether to return the standard deviation too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive means.
-        std : ndarray of shape (n_samples,)
-            Predictive standard deviations of labels, noise included; with `return_std` only.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "model_")
-        points = check_samples(self, X)[None]
-        mean, variance = self.model_.predict(points, return_std)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(variance + self.model_.ridge * self.model_.prior_variance)
+        mean, variance = self.model_.predict(check_samples(self, X)[None], with_variance)
+        return mean, variance + self.model_.ridge * self.model_.prior_variance
 
     def predict_forest(self, X: ArrayLike) -> FloatArray:
         """Predict with the same partitions and prior, but each tree fitted on its own (eq. 4).
