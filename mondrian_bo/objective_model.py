@@ -49,9 +49,10 @@ class ObjectiveModel:
         self._squared_scores, self._score_weight = 1.0, 1.0
 
     @property
-    def is_smooth(self) -> bool:
-        """Whether predictions have derivatives."""
-        return isinstance(self._surrogate, SmoothSurrogate)
+    def n_slopes(self) -> int:
+        """Number of components of predictions with derivatives; 0 if there are none."""
+        self._learn()
+        return self._surrogate.n_components if isinstance(self._surrogate, SmoothSurrogate) else 0
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
         """Predict transformed values at rows of shape (m, d).

@@ -47,7 +47,7 @@ class MondrianOptimizer:
     n_startup_trials : int, default=10
         So many first trials are quasi-random.
     n_estimators : int or None, default=None
-        Number of trees or partitions; None is 4 with Gaussian processes, 50 with the kernel and 10
+        Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.
     n_candidates : int, default=600
         How many candidates to score for each suggestion.

@@ -23,6 +23,11 @@ from mondrian_bo.trials import Trials
 
 FloatArray = NDArray[np.float64]
 
+_STEPS = 20
+"""Gradient steps with one component."""
+
+_FEWEST_STEPS = 8
+
 _DIFFERENCE = 1e-5
 """Step of a component's mean or deviation, in its deviations, for derivatives of acquisitions."""
 
@@ -104,7 +109,9 @@ class Search:
                 return best_of(weighted, None)
             if slopes is None:
                 return best_of(score, None)
-            return best_of(score, lambda rows: improve(score, slopes, space, rows))
+            # Components cost as much as steps.
+            n_steps = max(_STEPS // model.n_slopes, _FEWEST_STEPS)
+            return best_of(score, lambda rows: improve(score, slopes, space, rows, n_steps))
 
 
 def _rule(
@@ -143,4 +150,4 @@ def _rule(
         gradient[~np.isfinite(gradient)] = 0.0
         return scores[0], gradient
 
-    return score, slopes if model.is_smooth else None
+    return score, slopes if model.n_slopes > 0 else None

@@ -15,7 +15,6 @@ FloatArray = NDArray[np.float64]
 Slopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Maps rows of shape (k, d) to scores of shape (k,) and their derivatives of shape (k, d)."""
 
-_STEPS = 20
 _FIRST_MOVE = 0.02
 _LARGEST_MOVE = 0.2
 _SMALLEST_MOVE = 1e-7
@@ -26,7 +25,7 @@ _ALL_VALUES = 16
 """Of grids with at most this many values all are neighbours; of others the next on both sides."""
 
 
-def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray) -> FloatArray:
+def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray, n_steps: int) -> FloatArray:
     """Climb along the continuous columns by projected gradient steps, all rows in step.
 
     Step sizes are those of Barzilai and Borwein (1988), two-point step size gradient methods.
@@ -39,6 +38,8 @@ def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray) -> FloatArray:
         The space.
     rows : float64 array of shape (k, d)
         Where to start.
+    n_steps : int
+        How many steps to take at most.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray) -> FloatArray:
     best, best_scores = current, scores
     size = np.max(np.abs(gradient), axis=1, keepdims=True)
     step = _FIRST_MOVE / np.maximum(size, np.finfo(np.float64).tiny)
-    for _ in range(_STEPS):
+    for _ in range(n_steps):
         move = np.clip(step * gradient, -_LARGEST_MOVE, _LARGEST_MOVE)
         proposal = np.where(free, np.clip(current + move, 0.0, 1.0), current)
         scores, new_gradient = slopes(proposal)
@@ -81,6 +82,7 @@ def improve(
     slopes: Slopes,
     space: SearchSpace,
     rows: FloatArray,
+    n_steps: int,
 ) -> FloatArray:
     """Search from each row in turns along the continuous columns and among neighbouring choices.
 
@@ -88,7 +90,7 @@ def improve(
     ----------
     score : callable
         Maps rows of shape (m, d) to scores of shape (m,).
-    slopes, space, rows
+    slopes, space, rows, n_steps
         As in :func:`climb`.
 
     Returns
@@ -96,7 +98,7 @@ def improve(
     float64 array of shape (k, d)
         Rows with scores at least as good.
     """
-    rows = climb(slopes, space, rows)
+    rows = climb(slopes, space, rows, n_steps)
     if not (space.grid_sizes > 0).any():
         return rows
     for _ in range(_ROUNDS):
@@ -109,7 +111,7 @@ def improve(
         ]
         if np.array_equal(improved, rows, equal_nan=True):
             break
-        rows = climb(slopes, space, np.array(improved))
+        rows = climb(slopes, space, np.array(improved), n_steps)
     return rows
 
 

@@ -60,6 +60,11 @@ class Slopes(NamedTuple):
 class SmoothSurrogate(Protocol):
     """A surrogate whose predictions have derivatives."""
 
+    @property
+    def n_components(self) -> int:
+        """Number C of components of its predictions, each of which costs time."""
+        ...
+
     def slopes(self, rows: FloatArray) -> Slopes:
         """Return predictions with their derivatives."""
         ...

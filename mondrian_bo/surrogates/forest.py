@@ -18,11 +18,13 @@ from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import ForestModel, log_mean_exp
 from mondrian_bo.surrogates.paths import node_indicator
 from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
+from mondrian_bo.surrogates.process_model import ProcessModel
 from mondrian_bo.surrogates.validation import (
     check_bounds,
     check_feature_weights,
     check_labelled_samples,
     check_samples,
+    check_squares,
     is_empty_batch,
     own_copy,
     unchanged_by_failure,
@@ -45,17 +47,33 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         Number of trees.
     min_samples_split : int, default=2
         Blocks with fewer samples are not split. The paper uses 10 for regression on large data and
-        2 for optimisation.
+        2 for optimisation. Not with ``leaf="gaussian_process"``, which has `block_size`.
+    leaf : {"constant", "gaussian_process"}, default="constant"
+        What a leaf says of its labels: that they have one mean, as in the paper, or that they are a
+        Gaussian process around it. Then features are scaled by their ranges, lengthscales are
+        learnt, cuts are drawn at one per lengthscale, and up to `block_size` samples the forest is
+        one Gaussian process.
+    block_size : int, default=200
+        Largest number of samples of a leaf with a Gaussian process.
     lifetime : float, default=inf
         Blocks are not split later than this, in the time of data scaled to the unit cube, where a
-        block of side lengths e splits at rate sum(e).
+        block of side lengths e splits at rate sum(e). Not with Gaussian processes.
     posterior : {"exact", "empirical"}, default="exact"
         "exact" propagates the messages of the hierarchical Gaussian. "empirical" predicts each node
-        with the mean and variance of its labels, the paper's approximation in section 5.3.
-    branch_off : {"remaining", "paper"}, default="remaining"
+        with the mean and variance of its labels, the paper's approximation in section 5.3; not with
+        Gaussian processes.
+    branch_off : {"remaining", "bridge", "paper"}, default="remaining"
         How to predict where a point branches off the tree. "paper" uses the posterior of the parent
         of the new node (section 3.3). "remaining" adds the prior variance that is still to come
-        below it, so that predictions far from the data are the prior. Ignored by "empirical".
+        below it, so that predictions far from the data are the prior. "bridge" adds it to the exact
+        posterior of the new node itself, which lies between its parent and the node below; the time
+        at which the point branches off is represented by three of its quantiles. Ignored by
+        "empirical", and by Gaussian processes, which know how far they are from their data.
+    hyperparameters : {"paper", "leave_one_out"}, default="paper"
+        Where gamma_1, gamma_2 and the noise come from: the heuristic of Appendix B, or the maximum
+        of the density of each label given all others, over the forest's trees together, sought
+        whenever the number of samples has doubled. Ignored by "empirical"; not with Gaussian
+        processes, which learn theirs.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the paper's pre-processing to [0, 1]. None follows
         the range of the data seen so far: then the scale of earlier cuts is that of earlier ranges,
@@ -63,15 +81,18 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
+        Gaussian processes start from lengthscales in inverse proportion to them.
     feature_relevance : bool, default=False
         Whether to learn which features deserve cuts, from how much cuts have told about the labels,
         and to draw new cuts accordingly: for data with irrelevant features. `fit` then grows the
-        trees twice. Trees that look at labels are not the paper's.
+        trees twice. Trees that look at labels are not the paper's. Gaussian processes have
+        lengthscales instead.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
         Number of trees to grow or predict at a time (threads by default, any joblib backend). None
-        is 1 unless in a ``joblib.parallel_config`` context. Online updates use one thread.
+        is 1 unless in a ``joblib.parallel_config`` context. Online updates use one thread, and so
+        do Gaussian processes.
 
     Attributes
     ----------
@@ -79,17 +100,21 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the first data had string column names.
-    model_ : ForestModel
+    model_ : ForestModel or ProcessModel
         The trees and their messages.
 
     Notes
     -----
-    Hyper-parameters follow Appendix B of the paper: mu_H and gamma_1 match the mean and variance
-    of the labels, ``gamma_2 = D / (20 log2 N)`` and the noise is ``gamma_1 / min(2000, 2 N)``.
+    Appendix B of the paper says: mu_H and gamma_1 match the mean and variance of the labels,
+    ``gamma_2 = D / (20 log2 N)`` and the noise is ``gamma_1 / min(2000, 2 N)``.
 
     Fitting takes O(T d n log n), a new sample O(T d log n), a prediction O(T d log n). A first
     `partial_fit` grows the trees in a batch; later ones insert sample after sample, so that the
     result does not depend on how the stream is divided.
+
+    With Gaussian processes in blocks of at most m samples fitting takes O(T n m^2), a new sample
+    O(T m^2) on average beside the cost of keeping it, and a prediction O(T m^2). What is learnt of
+    scales and hyper-parameters is refreshed whenever the number of samples has grown by a quarter.
 
     References
     ----------
@@ -110,12 +135,15 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "min_samples_split": [Interval(Integral, 2, None, closed="left")],
+        "leaf": [StrOptions({"constant", "gaussian_process"})],
+        "block_size": [Interval(Integral, 2, None, closed="left")],
         "lifetime": [
             Interval(Real, 0, None, closed="neither"),
             Interval(Real, 0, None, closed="right"),
         ],
         "posterior": [StrOptions({"exact", "empirical"})],
-        "branch_off": [StrOptions({"remaining", "paper"})],
+        "branch_off": [StrOptions({"remaining", "bridge", "paper"})],
+        "hyperparameters": [StrOptions({"paper", "leave_one_out"})],
         "bounds": ["array-like", None],
         "feature_weights": ["array-like", None],
         "feature_relevance": ["boolean"],
@@ -123,7 +151,7 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         "n_jobs": [Integral, None],
     }
 
-    model_: ForestModel
+    model_: ForestModel | ProcessModel
     n_features_in_: int
 
     def __init__(
@@ -131,9 +159,12 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         n_estimators: int = 10,
         *,
         min_samples_split: int = 2,
+        leaf: Literal["constant", "gaussian_process"] = "constant",
+        block_size: int = 200,
         lifetime: float = math.inf,
         posterior: Literal["exact", "empirical"] = "exact",
-        branch_off: Literal["remaining", "paper"] = "remaining",
+        branch_off: Literal["remaining", "bridge", "paper"] = "remaining",
+        hyperparameters: Literal["paper", "leave_one_out"] = "paper",
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
         feature_relevance: bool = False,
@@ -142,9 +173,12 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
     ) -> None:
         self.n_estimators = n_estimators
         self.min_samples_split = min_samples_split
+        self.leaf = leaf
+        self.block_size = block_size
         self.lifetime = lifetime
         self.posterior = posterior
         self.branch_off = branch_off
+        self.hyperparameters = hyperparameters
         self.bounds = bounds
         self.feature_weights = feature_weights
         self.feature_relevance = feature_relevance
@@ -173,6 +207,7 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         self._validate_params()
         with unchanged_by_failure(self):
             data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            self._check_labels(labels)
             model = self._new_model(data.shape[1])
         model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
         self.model_ = model
@@ -204,6 +239,7 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         if is_empty_batch(self, X, y):
             return self
         data, labels = check_labelled_samples(self, X, y)
+        self._check_labels(labels)
         self.model_.learn(data[None], labels, self.n_jobs)
         return self
 
@@ -264,11 +300,7 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         """
         points = self._points(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
-        noise = 0.0 if self.posterior == "empirical" else self.model_.noise_std()
-        draws = [
-            self.model_.draw(rng)(points) + noise * rng.standard_normal(points.shape[1])
-            for _ in range(n_samples)
-        ]
+        draws = [self.model_.draw_labels(rng)(points) for _ in range(n_samples)]
         return np.stack(draws, axis=1)
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -311,17 +343,48 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         check_is_fitted(self, "model_")
         return check_samples(self, X)[None]
 
-    def _new_model(self, n_features: int) -> ForestModel:
+    def _check_labels(self, labels: FloatArray) -> None:
+        if self.leaf == "gaussian_process" or self.hyperparameters == "leave_one_out":
+            check_squares(labels)
+
+    def _new_model(self, n_features: int) -> ForestModel | ProcessModel:
         entropy = check_random_state(self.random_state).randint(2**31, size=4)
+        seed = np.random.SeedSequence([int(word) for word in entropy])
+        if self.leaf == "gaussian_process":
+            self._check_combination()
+            return ProcessModel(
+                self.n_estimators,
+                n_features,
+                seed,
+                block_size=self.block_size,
+                bounds=check_bounds(self.bounds, n_features),
+                feature_weights=check_feature_weights(self.feature_weights, n_features),
+            )
         return ForestModel(
             self.n_estimators,
             n_features,
-            np.random.SeedSequence([int(word) for word in entropy]),
+            seed,
             min_samples_split=self.min_samples_split,
             lifetime=float(self.lifetime),
             posterior=self.posterior,
             branch_off=self.branch_off,
+            hyperparameters=self.hyperparameters,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),
             feature_relevance=bool(self.feature_relevance),
         )
+
+    def _check_combination(self) -> None:
+        """Check that no option is set that leaves with Gaussian processes cannot obey."""
+        for name, only in (
+            ("posterior", "exact"),
+            ("lifetime", math.inf),
+            ("min_samples_split", 2),
+            ("feature_relevance", False),
+            ("hyperparameters", "paper"),
+        ):
+            found = getattr(self, name)
+            if found != only:
+                raise ValueError(
+                    f"leaf='gaussian_process' needs {name}={only!r}, its default; got {found!r}"
+                )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.leave_one_out import learn_hyperparameters
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.relevance import RELEVANCE_START, learnt_weights
 from mondrian_bo.surrogates.scales import Scales
@@ -29,13 +30,19 @@ from mondrian_bo.trees.gaussian import (
     SQUARES,
     Hyperparameters,
 )
-from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 
 FloatArray = NDArray[np.float64]
 Posterior = Literal["exact", "empirical"]
-BranchOff = Literal["remaining", "paper"]
+BranchOff = Literal["remaining", "bridge", "paper"]
 
-_SMALLEST_RELATIVE_STD = 1e-9
+Learning = Literal["paper", "leave_one_out"]
+
+_LEARNING_START = 8
+"""Fewer labels teach no hyper-parameters."""
+
+SMALLEST_RELATIVE_STD = 1e-9
+"""No component of a predictive mixture is narrower than this share of the labels' scale."""
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:
@@ -71,8 +78,12 @@ class ForestModel:
         Blocks are not split later than this, in the time of data scaled to the unit cube.
     posterior : {"exact", "empirical"}, default="exact"
         Exact belief propagation, or each node's empirical mean and variance (section 5.3).
-    branch_off : {"remaining", "paper"}, default="remaining"
-        Whether a point that branches off adds the prior variance still to come.
+    branch_off : {"remaining", "bridge", "paper"}, default="remaining"
+        Whether a point that branches off has the posterior of its new node's parent, with or
+        without the prior variance still to come, or that of the new node itself.
+    hyperparameters : {"paper", "leave_one_out"}, default="paper"
+        Whether to use the heuristic of Appendix B, or to maximise the forest's leave-one-out
+        density whenever the number of points has doubled.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
@@ -92,6 +103,7 @@ class ForestModel:
         lifetime: float = np.inf,
         posterior: Posterior = "exact",
         branch_off: BranchOff = "remaining",
+        hyperparameters: Learning = "paper",
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
         feature_relevance: bool = False,
@@ -108,10 +120,12 @@ class ForestModel:
         if posterior == "empirical":
             self._rule = EMPIRICAL
         else:
-            self._rule = REMAINING if branch_off == "remaining" else PAPER
+            self._rule = {"remaining": REMAINING, "bridge": BRIDGE, "paper": PAPER}[branch_off]
         self.scales = Scales(n_dimensions, bounds, feature_weights)
         self._own_weights = self.scales.feature_weights
         self._refreshed_at = 0
+        self._learns = hyperparameters == "leave_one_out" and self._rule != EMPIRICAL
+        self._learnt_ratio: float | None = None
 
     @property
     def n_points(self) -> int:
@@ -130,9 +144,15 @@ class ForestModel:
 
     @property
     def gamma_1(self) -> float:
-        """The prior variance scale gamma_1: it matches the variance of the labels (Appendix B)."""
+        """The prior variance scale gamma_1.
+
+        It matches the variance of the labels (Appendix B), or keeps its learnt ratio to it.
+        """
+        variance = self.forest.label_moments()[1]
+        if self._learnt_ratio is not None:
+            return self._learnt_ratio * variance
         share = 0.5 - self.forest.remaining_at_lifetime() + self.forest.hyperparameters.noise
-        return self.forest.label_moments()[1] / share
+        return variance / share
 
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
         """Learn more points: in a batch if they are the first, else one after the other.
@@ -156,6 +176,7 @@ class ForestModel:
                 self._weigh_features()
                 self.forest = self._new_forest(self._other_trees)
                 self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            self._learn_hyperparameters()
             self._refreshed_at = n_points
             return
         start = 0
@@ -167,7 +188,9 @@ class ForestModel:
             part = points[:, start:end]
             self.forest.extend(part, targets[start:end], self.scales.follow(part))
             if self.n_points == 2 * self._refreshed_at:
-                self.forest.set_hyperparameters(self._heuristic(self.n_points))
+                if self._learnt_ratio is None:
+                    self.forest.set_hyperparameters(self._heuristic(self.n_points))
+                self._learn_hyperparameters()
                 self._refreshed_at = self.n_points
                 if self._other_trees is not None and self.n_points >= RELEVANCE_START:
                     self._weigh_features()
@@ -184,7 +207,8 @@ class ForestModel:
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the full predictive mixtures over trees and nodes (equations 3 and 5)."""
         rows = self.forest.components(points, *self._settings())
-        smallest = _SMALLEST_RELATIVE_STD * self._label_scale()
+        mean, variance = self.forest.label_moments()
+        smallest = SMALLEST_RELATIVE_STD * label_scale(mean, math.sqrt(variance))
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
             weight=rows[:, 1] / self.forest.n_trees,
@@ -202,25 +226,21 @@ class ForestModel:
         key = int(rng.integers(2**63))
         return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
 
+    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+        """Draw a function as `draw` does, with noise of its own at every call."""
+        function = self.draw(rng)
+        noise = 0.0 if self._rule == EMPIRICAL else self.noise_std()
+        return lambda points: function(points) + noise * rng.standard_normal(points.shape[1])
+
     def noise_std(self) -> float:
         """Return the standard deviation of the noise, sqrt(gamma_1 / K)."""
         return math.sqrt(self.gamma_1 * self.forest.hyperparameters.noise)
 
     def log_marginal_likelihood(self) -> FloatArray:
         """Return the log marginal likelihood of the labels under each tree, shape (T,)."""
-        terms = self.forest.log_likelihood_terms()
         gamma_1 = max(self.gamma_1, np.finfo(np.float64).tiny)
-        squares = (
-            terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - self.mean_prior) ** 2
-        )
-        return np.asarray(
-            -0.5
-            * (
-                self.n_points * math.log(2.0 * math.pi * gamma_1)
-                + terms[:, LOG_DETERMINANT]
-                + squares / gamma_1
-            )
-        )
+        terms = self.forest.log_likelihood_terms()
+        return log_evidence(terms, self.n_points, self.mean_prior, gamma_1)
 
     @contextmanager
     def extended(self, points: FloatArray, targets: FloatArray) -> Iterator[None]:
@@ -231,6 +251,17 @@ class ForestModel:
         with self.forest.extended(points, targets, self.weights[None]):
             yield
 
+    def _learn_hyperparameters(self) -> None:
+        variance = self.forest.label_moments()[1]
+        heuristic = self._heuristic(self.n_points)
+        if not self._learns or self.n_points < _LEARNING_START:
+            return
+        if variance == 0.0 or heuristic.gamma_2 == 0.0:  # all labels, or all points, are the same
+            return
+        first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters
+        learnt = learn_hyperparameters(self.forest, self.mean_prior, variance, heuristic, first)
+        self._learnt_ratio = learnt.gamma_1 / variance
+
     def _weigh_features(self) -> None:
         trees, squares = self.forest.trees, self.forest.values.moments[:, :, SQUARES]
         chance = squares / np.maximum(trees.size - 1, 1)
@@ -239,14 +270,20 @@ class ForestModel:
     def _settings(self) -> tuple[FloatArray, float, float, int]:
         return self.weights, self.mean_prior, self.gamma_1, self._rule
 
-    def _label_scale(self) -> float:
-        """Return the standard deviation of the labels, or their size if they are constant."""
-        mean, variance = self.forest.label_moments()
-        std = math.sqrt(variance)
-        return std if std > 4.0 * np.finfo(np.float64).eps * abs(mean) else abs(mean) or 1.0
-
     def _heuristic(self, n_points: int) -> Hyperparameters:
         return appendix_b(n_points, self.scales.total_weight)
+
+
+def label_scale(mean: float, std: float) -> float:
+    """Return the standard deviation of labels, or their size if they are constant."""
+    return std if std > 4.0 * np.finfo(np.float64).eps * abs(mean) else abs(mean) or 1.0
+
+
+def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:
+    """Return the log marginal likelihoods of trees from their roots' messages seen from mu_H."""
+    squares = terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
+    constant = n_points * math.log(2.0 * math.pi * gamma_1)
+    return np.asarray(-0.5 * (constant + terms[:, LOG_DETERMINANT] + squares / gamma_1))
 
 
 def log_mean_exp(values: FloatArray) -> float:

@@ -34,7 +34,7 @@ class ProcessSurrogate:
         Whether rows may hold NaN, for inactive parameters.
     seed : numpy.random.SeedSequence
         Source of all randomness.
-    n_estimators : int, default=4
+    n_estimators : int, default=2
         Number of trees, once the trials are too many for one block.
     block_size : int, default=200
         Largest number of trials of a block.
@@ -48,7 +48,7 @@ class ProcessSurrogate:
         may_be_absent: bool,
         seed: np.random.SeedSequence,
         *,
-        n_estimators: int = 4,
+        n_estimators: int = 2,
         block_size: int = 200,
         prior: Prior | None = None,
         scale_strength: float = math.inf,
@@ -68,6 +68,11 @@ class ProcessSurrogate:
             prior=prior,
             scale_strength=scale_strength,
         )
+
+    @property
+    def n_components(self) -> int:
+        """Number of components: one as long as there is one block, then one for each tree."""
+        return self._forest.n_components
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""

@@ -24,14 +24,14 @@ def test_climbs_a_bowl_of_many_scales():
     centre = np.array([0.3, 0.6, 0.5, 0.45])
     starts = np.random.default_rng(0).random((6, 4))
     score, slopes = bowl(centre)
-    ends = climb(slopes, CUBE, starts)
+    ends = climb(slopes, CUBE, starts, 20)
     assert np.all(score(ends) > score(starts))
     assert np.all(score(ends) > 0.02 * score(starts))
 
 
 def test_stays_in_the_box_and_finds_its_boundary():
     centre = np.array([-0.5, 1.4, 0.5, 0.5])
-    ends = climb(bowl(centre)[1], CUBE, np.full((3, 4), 0.5))
+    ends = climb(bowl(centre)[1], CUBE, np.full((3, 4), 0.5), 20)
     assert np.allclose(ends, [0.0, 1.0, 0.5, 0.5], atol=1e-6)
 
 
@@ -43,7 +43,7 @@ def test_never_returns_worse_than_it_was_given():
         return np.sin(angles).sum(axis=1), 60.0 * np.cos(angles)
 
     starts = np.random.default_rng(1).random((20, 4))
-    ends = climb(slopes, CUBE, starts)
+    ends = climb(slopes, CUBE, starts, 20)
     assert np.all(slopes(ends)[0] >= slopes(starts)[0])
 
 
@@ -58,7 +58,7 @@ def test_as_good_as_scipy_on_a_smooth_function(seed):
         return parts.sum(axis=1), (-8.0 * parts[:, :, None] * gaps).sum(axis=1)
 
     starts = rng.random((4, 4))
-    ends = climb(slopes, CUBE, starts)
+    ends = climb(slopes, CUBE, starts, 20)
     for start, end in zip(starts, ends, strict=True):
         peer = minimize(
             lambda x: -slopes(x[None])[0][0],
@@ -88,7 +88,7 @@ def test_choices_and_grids_are_searched_too():
         return score(rows), gradient
 
     start = space.to_unit({"x": 0.9, "c": "a", "n": 6, "m": 498})
-    ends = improve(score, slopes, space, np.array([start, goal]))
+    ends = improve(score, slopes, space, np.array([start, goal]), 20)
     assert np.allclose(ends[0], goal, atol=1e-6)
     assert np.array_equal(ends[1], goal)
 
@@ -102,5 +102,5 @@ def test_absent_parameters_stay_absent():
         }
     )
     rows = np.array([[0.0, 0.2, np.nan]])
-    ends = climb(lambda r: (-((r[:, 1] - 0.7) ** 2), -2.0 * (r - 0.7)), space, rows)
+    ends = climb(lambda r: (-((r[:, 1] - 0.7) ** 2), -2.0 * (r - 0.7)), space, rows, 20)
     assert ends[0, 1] == pytest.approx(0.7) and np.isnan(ends[0, 2])

@@ -1,0 +1,235 @@
+"""The bridge: a point that branches off has the posterior of the node that it would make."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from trees.dense import DenseTree, moments, probes
+from trees.oracles import grow
+
+from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
+from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.predict import BRIDGE, REMAINING
+from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
+
+MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
+WEIGHTS = np.array([2.0, 0.6])
+SETTINGS = [(2, np.inf), (5, np.inf), (2, 0.8), (5, 0.8)]
+LEVELS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
+
+
+def make_forest(seed, *, n=24, **settings):
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, 2)) * [1.0, 3.0]
+    points[-3:] = points[:3]
+    targets = np.cos(4.0 * points[:, 0]) + rng.normal(scale=0.2, size=n)
+    return grow(points, targets, seed=seed, weights=WEIGHTS, **settings)
+
+
+class BridgedTree(DenseTree):
+    """A tree with a new node between a node and its parent, as one dense normal law."""
+
+    def with_new_node(self, node, time):
+        """Return mean and variance of a label whose path leaves the one to `node` at `time`.
+
+        The new node's mean has the covariance with every other mean that they share up to it, by
+        definition of the prior.
+        """
+        covariance = np.empty(len(self.prior))
+        below = self.below_node(node)
+        for other in range(len(self.prior)):
+            shared = other
+            while shared not in self.above_node(node):
+                shared = self.tree.parent[shared]
+                if shared == NONE:
+                    break
+            common = 0.0 if shared == NONE else self.spent(self.tree.split_time[shared])
+            covariance[other] = self.spent(time) if other in below else min(common, np.inf)
+        cross = covariance[self.leaves]
+        gain = np.linalg.solve(self.label_covariance, cross)
+        mean = self.mean_prior + gain @ (self.targets - self.mean_prior)
+        # The new leaf goes on from the new node to the lifetime, and its label has noise.
+        return mean, self.spent(self.lifetime) - gain @ cross + self.noise
+
+    def above_node(self, node):
+        """Return the proper ancestors of a node."""
+        found = set()
+        while self.tree.parent[node] != NONE:
+            node = int(self.tree.parent[node])
+            found.add(node)
+        return found
+
+    def below_node(self, node):
+        """Return the nodes of a node's subtree, itself included."""
+        found = [node]
+        for other in found:
+            found.extend(int(c) for c in self.tree.children[other] if c != NONE)
+        return set(found)
+
+    def bridges(self, x):
+        """Yield (weight, node, parent's time, span, rate) of branch-offs, and the leaf at the end.
+
+        The leaf has no rate.
+        """
+        tree, unseparated, parent_time = self.tree, 1.0, 0.0
+        node = int(tree.counters[ROOT])
+        while True:
+            span = tree.split_time[node] - parent_time
+            outside = np.maximum(x - tree.box[node, UPPER], 0.0)
+            outside = outside + np.maximum(tree.box[node, LOWER] - x, 0.0)
+            rate = float(WEIGHTS @ outside)
+            if rate > 0.0:
+                separated = 1.0 - math.exp(-span * rate)
+                yield unseparated * separated, node, parent_time, span, rate
+                unseparated *= 1.0 - separated
+            if tree.children[node, LEFT] == NONE:
+                yield unseparated, node, parent_time, span, None
+                return
+            parent_time = tree.split_time[node]
+            side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
+            node = int(tree.children[node, side])
+
+    def quantile_rows(self, x):
+        rows = []
+        for weight, node, parent_time, span, rate in self.bridges(x):
+            if rate is None:
+                rows.append((weight, *self.at_node(node, REMAINING)))
+                continue
+            for level in LEVELS:
+                time = parent_time - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
+                rows.append((weight / 3.0, *self.with_new_node(node, time)))
+        return np.array(rows)
+
+    def exact_moments(self, x):
+        """Return the moments of the law that the three quantiles represent."""
+        first = second = 0.0
+        for weight, node, parent_time, span, rate in self.bridges(x):
+            if rate is None:
+                mean, variance = self.at_node(node, REMAINING)
+                first += weight * mean
+                second += weight * (variance + mean**2)
+                continue
+
+            def at_level(level, power, node=node, start=parent_time, span=span, rate=rate):
+                time = start - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
+                mean, variance = self.with_new_node(node, time)
+                return mean if power == 1 else variance + mean**2
+
+            first += weight * quad(at_level, 0.0, 1.0, args=(1,), limit=30)[0]
+            second += weight * quad(at_level, 0.0, 1.0, args=(2,), limit=30)[0]
+        return first, second - first**2
+
+
+def dense(forest, t):
+    return BridgedTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
+
+
+def test_the_dense_law_of_a_new_node_is_that_of_the_tree_with_the_node():
+    # A tree whose leaf pair makes the node: inserting a point makes it, and its label tells nothing
+    # if the noise hides it; so compare a tree of three points with a hand-made covariance.
+    forest = grow(np.array([[0.1, 0.2], [0.9, 0.4], [0.8, 0.9]]), np.array([1.0, -1.0, 0.5]))
+    law = BridgedTree(forest, 0, mean_prior=0.0, gamma_1=1.0)
+    root = int(law.tree.counters[ROOT])
+    time = law.tree.split_time[root]
+    for child in law.tree.children[root]:
+        # At the parent's time the new node is the parent; at the root's own time it is the root.
+        mean, variance = law.with_new_node(int(child), time)
+        assert mean == pytest.approx(law.mean[root])
+        expected = law.covariance[root, root] + law.spent(np.inf) - law.spent(time) + law.noise
+        assert variance == pytest.approx(expected)
+    mean, variance = law.with_new_node(root, time)
+    assert mean == pytest.approx(law.mean[root])
+    mean, variance = law.with_new_node(root, 0.0)
+    assert mean == pytest.approx(0.0)
+    assert variance == pytest.approx(0.5 + law.noise)
+
+
+@pytest.mark.parametrize(("min_samples_split", "lifetime"), SETTINGS)
+@pytest.mark.parametrize("first", [0, 24])
+def test_moments_and_components(first, min_samples_split, lifetime):
+    for seed in range(2):
+        forest = make_forest(
+            seed, first=first, n_trees=2, min_samples_split=min_samples_split, lifetime=lifetime
+        )
+        points = probes(forest.points[0], 6, np.random.default_rng(seed))
+        settings = (points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+        means, variances = forest.predict(*settings)
+        found = forest.components(*settings)
+        for i, x in enumerate(points):
+            expected = [dense(forest, t).quantile_rows(x) for t in range(2)]
+            for t in range(2):
+                assert np.allclose([means[t, i], variances[t, i]], moments(expected[t]), atol=1e-8)
+            own, rows = found[found[:, 0] == i, 1:], np.concatenate(expected)
+            own, rows = own[own[:, 0] > 1e-10], rows[rows[:, 0] > 1e-10]
+            assert own.shape == rows.shape
+            assert np.allclose(own, rows, atol=1e-8)
+
+
+def test_three_quantiles_are_close_to_the_integral():
+    forest = make_forest(3, n=12, hyperparameters=Hyperparameters(gamma_2=1.0, noise=0.02))
+    points = probes(forest.points[0], 4, np.random.default_rng(0))
+    means, variances = forest.predict(points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    spread = forest.targets.std()
+    for i, x in enumerate(points):
+        mean, variance = dense(forest, 0).exact_moments(x)
+        assert abs(means[0, i] - mean) < 0.03 * spread
+        assert variances[0, i] == pytest.approx(variance, rel=0.1)
+
+
+@pytest.mark.parametrize("lifetime", [np.inf, 0.8])
+def test_functions_have_the_law(lifetime):
+    forest = make_forest(4, n=12, lifetime=lifetime)
+    law = dense(forest, 0)
+    points = probes(forest.points[0], 3, np.random.default_rng(1))
+    keys = np.random.default_rng(2).integers(2**63, size=3000)
+    draws = np.stack(
+        [
+            forest.sample_function(0, int(k), points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+            for k in keys
+        ]
+    )
+    for i, x in enumerate(points):
+        mean, variance = law.exact_moments(x)
+        variance -= law.noise
+        centred = draws[:, i] - draws[:, i].mean()
+        assert abs(draws[:, i].mean() - mean) < 5.0 * math.sqrt(variance / len(keys)) + 1e-12
+        error = math.sqrt(np.var(centred**2) / len(keys))
+        assert abs(centred.var() - variance) < 5.0 * error + 1e-12
+
+
+def test_next_to_the_data_is_the_leaf_and_far_away_the_prior():
+    forest = make_forest(5, n_trees=3)
+    settings = (WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    noise = forest.hyperparameters.noise
+    far = np.array([[1e4, 1e5], [-1e7, 1.0], [0.5, 1e300]])
+    means, variances = forest.predict(far[None], *settings)
+    assert np.allclose(means, MEAN_PRIOR, atol=1e-3)
+    assert np.allclose(variances, GAMMA_1 * (0.5 + noise), rtol=1e-3)
+    # A bridge to the leaf makes predictions continuous, where other rules jump.
+    at, beside = (forest.predict(forest.points + shift, *settings) for shift in (0.0, 1e-9))
+    assert np.allclose(at[0], beside[0], atol=1e-3)
+    assert np.allclose(at[1], beside[1], rtol=1e-2)
+
+
+def test_options_of_estimator_and_surrogate():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    y = np.sin(5.0 * X[:, 0]) + X[:, 1]
+    probe = rng.random((500, 2))
+    truth = np.sin(5.0 * probe[:, 0]) + probe[:, 1]
+    errors = {}
+    for rule in ("remaining", "bridge"):
+        forest = MondrianForestRegressor(30, branch_off=rule, random_state=0).fit(X, y)
+        mean, std = forest.predict(probe, return_std=True)
+        draws = forest.sample_y(probe[:5], 1500)
+        assert np.allclose(draws.mean(axis=1), mean[:5], atol=0.15)
+        assert np.allclose(draws.std(axis=1), std[:5], rtol=0.2)
+        errors[rule] = np.sqrt(np.mean((mean - truth) ** 2))
+    assert errors["bridge"] < 0.95 * errors["remaining"]
+    options = {"posterior": "exact", "branch_off": "bridge"}
+    surrogate = ForestSurrogate(np.zeros(2, int), False, np.random.SeedSequence(0), **options)
+    surrogate.learn(X, y)
+    means, stds = surrogate.predict(probe[:9])
+    assert means.shape == stds.shape and np.all(stds > 0.0)
