@@ -191,7 +191,7 @@ def _bench_list(_: argparse.Namespace) -> int:
         print(f"  {name}")
     print("samplers")
     for name, peer in PEERS.items():
-        print(f"  {name:<14}{'installed' if peer.is_installed else f'needs {peer.remedy}'}")
+        print(f"  {name:<18}{'installed' if peer.is_installed else f'needs {peer.remedy}'}")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import scipy.linalg  # noqa: F401
 from threadpoolctl import threadpool_info
 
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
