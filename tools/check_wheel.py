@@ -22,7 +22,11 @@ LEFT_OUT = shutil.ignore_patterns(
 )
 
 # Modules that need a package which is not a requirement.
-OPTIONAL_MODULES = (f"{PACKAGE}.integrations.ax",)
+OPTIONAL_MODULES = (
+    f"{PACKAGE}.integrations.ax",
+    f"{PACKAGE}.benchmarks.ax_harness",
+    f"{PACKAGE}.benchmarks.ax_overhead",
+)
 
 # Runs inside the clean environment: argv is the version and the optional modules.
 USE_IT = """
