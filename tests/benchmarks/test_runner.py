@@ -128,6 +128,8 @@ def test_interrupt_ends_the_workers_and_the_same_command_resumes(tmp_path):
         [*command, "--seeds", "3", "--trials", "1000000"],
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background of a shell ignores interrupts, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     partial = tmp_path / "branin" / "random" / "0.partial"
     deadline = time.monotonic() + 60
