@@ -1,4 +1,4 @@
-"""What the figures of papers 001 and 002 share: their options, and small pictures."""
+"""What the figures of the papers share: their options, and small pictures."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from mondrian_bo.portfolio import Portfolio, get_portfolio
 from mondrian_bo.search import Search
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.settings import check_settings
-from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 from mondrian_bo.surrogates.registry import SURROGATES
 from mondrian_bo.trials import Trials
 
@@ -243,9 +242,7 @@ class MondrianOptimizer:
     def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict as `predict` does, at encoded points of shape (m, d)."""
         model, _ = self._epochs.whole.arms[0]
-        # As suggestions do: results must not depend on the number of threads.
-        with one_thread():
-            mean, std = model.outcome_moments(rows)
+        mean, std = model.outcome_moments(rows)
         return self._sign * mean, std
 
     def save(self, path: str | Path) -> None:

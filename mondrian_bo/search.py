@@ -100,6 +100,7 @@ class Search:
             return best_of(lambda some: rng.random(len(some)), None) if is_taken(row) else row
         model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
+        # Models ask for one thread where they need it; to ask once is cheaper.
         with one_thread(), model.pending(pending):
             score, slopes = _rule(model, acquisition, rng)
             if log_chance is not None:

@@ -9,6 +9,7 @@ from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
 from mondrian_bo.integrations.ax import mondrian_generation_strategy
+from mondrian_bo.integrations.ax.engine import Engine
 
 for _name in list(logging.root.manager.loggerDict):
     if _name.startswith("ax"):
@@ -98,3 +99,17 @@ def conditional(parameters):
     if parameters["cd"] == "c":
         return {"loss": 0.02 + ((k - 5) / 20) ** 2 + (z + 0.5) ** 2}
     return {"loss": 4 * ((k - 13) / 20) ** 2 + 2 * (z - 0.3) ** 2}
+
+
+def values(client):
+    """Return the observed losses by trial."""
+    frame = client._experiment.lookup_data().df
+    return dict(zip(frame["trial_index"], frame["mean"], strict=True))
+
+
+def engine_of(client) -> Engine:
+    """Return the engine behind the strategy's last node."""
+    node = client._generation_strategy._nodes[-1]
+    if hasattr(node, "_engine"):
+        return node._engine
+    return node.generator_specs[0].fitted_adapter.generator._engine

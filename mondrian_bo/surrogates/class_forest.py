@@ -24,9 +24,6 @@ from mondrian_bo.trees.mondrian import sample_forest
 from mondrian_bo.trees.tree import (
     Tree,
     nodes_used,
-    resized,
-    with_node_capacity,
-    with_point_capacity,
 )
 
 FloatArray = NDArray[np.float64]
@@ -103,16 +100,10 @@ class ClassForest(GrowingForest[KneserNey]):
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         """
-        n_points = len(targets)
-        # Pages that are not written to are never resident: the bound costs address space only.
-        capacity = max(2 * n_points, _LEAST_NODES)
-        trees = with_point_capacity(with_node_capacity(self._trees, capacity), n_points)
-        values = KneserNey(resized(self._values.counts, 1, capacity))
         settings = (targets, weights, self.min_samples_split, self.lifetime)
-        run_on_trees(grow_chunk, (trees, values), points, settings, n_jobs)
-        self._points, self._targets, self.n_points = points, targets, n_points
-        self._trees, self._values = trees, values
-        self._set_node_capacity(max(nodes_used(trees), _LEAST_NODES))
+        capacity = max(2 * len(targets), _LEAST_NODES)
+        self._grow_batch(grow_chunk, points, targets, settings, capacity, n_jobs)
+        self._set_node_capacity(max(nodes_used(self._trees), _LEAST_NODES))
 
     def extend(
         self,

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_bo.surrogates.class_forest import ClassForest
 from mondrian_bo.surrogates.classes import class_numbers, initial_classes
 from mondrian_bo.surrogates.online_classifier import OnlineClassifier
-from mondrian_bo.surrogates.paths import node_indicator
+from mondrian_bo.surrogates.paths import TreePathsMixin
 from mondrian_bo.surrogates.relevance import RELEVANCE_START, learnt_weights
 from mondrian_bo.surrogates.scales import Scales
 from mondrian_bo.surrogates.validation import (
@@ -27,13 +26,14 @@ from mondrian_bo.surrogates.validation import (
     own_copy,
     unchanged_by_failure,
 )
+from mondrian_bo.trees.tree import Tree
 
 FloatArray = NDArray[np.float64]
 
 _DISCOUNT_PER_FEATURE = 10.0
 
 
-class MondrianForestClassifier(OnlineClassifier):
+class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     """Mondrian forest for classification, online, with smoothed class probabilities.
 
     Trees are Mondrian processes over the data whose blocks are split until they hold one class.
@@ -193,49 +193,14 @@ class MondrianForestClassifier(OnlineClassifier):
         self.classes_, self.forest_, self.scales_ = classes, forest, scales
         return self
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of the classes: the mean over trees (Algorithms 7 and 8).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
+        """Return the mean over trees (Algorithms 7 and 8)."""
         points = self._points(X)
         return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
 
-    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, NDArray[np.int64]]:
         points = self._points(X)
-        return self.forest_.leaves(points)
-
-    def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Return the nodes that each input passes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        indicator : csr_matrix of shape (n_samples, n_nodes)
-            1 where the input of the row passes the node of the column.
-        n_nodes_ptr : ndarray of shape (n_estimators + 1,)
-            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
-        """
-        leaves = self.apply(X)
-        return node_indicator(self.forest_.trees, leaves)
+        return self.forest_.trees, self.forest_.leaves(points)
 
     def _points(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "forest_")

@@ -139,8 +139,7 @@ class OnlineDummyClassifier(OnlineClassifier):
         """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
         return self._start(X, y, None, None)
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the same probabilities for every row of X, shape (n_samples, n_classes)."""
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "counts_")
         smoothed = self.counts_ + self.dirichlet
         return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import ForestModel, log_mean_exp
-from mondrian_bo.surrogates.paths import node_indicator
+from mondrian_bo.surrogates.paths import TreePathsMixin
 from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.process_model import ProcessModel
 from mondrian_bo.surrogates.validation import (
@@ -29,11 +28,14 @@ from mondrian_bo.surrogates.validation import (
     own_copy,
     unchanged_by_failure,
 )
+from mondrian_bo.trees.tree import Tree
 
 FloatArray = NDArray[np.float64]
 
 
-class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseEstimator):
+class MondrianForestRegressor(
+    PredictiveDistributionMixin, TreePathsMixin, RegressorMixin, BaseEstimator
+):
     """Mondrian forest for regression, online, with a predictive distribution.
 
     Trees are sampled without looking at the labels (paper 004, Algorithms 1 to 4); the labels
@@ -243,36 +245,11 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         self.model_.learn(data[None], labels, self.n_jobs)
         return self
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels (equations 4 and 5).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Where to predict.
-        return_std : bool, default=False
-            Whether to return the standard deviation too.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive means.
-        std : ndarray of shape (n_samples,)
-            Predictive standard deviations of labels, noise included; with `return_std` only.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
-        """
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the moments of the mixture over trees (equations 4 and 5)."""
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
-        mean: FloatArray = means.mean(axis=0)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def sample_y(
         self,
@@ -303,29 +280,6 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         draws = [self.model_.draw_labels(rng)(points) for _ in range(n_samples)]
         return np.stack(draws, axis=1)
 
-    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
-        points = self._points(X)
-        return self.model_.forest.leaves(points)
-
-    def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Return the nodes that each input passes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        indicator : csr_matrix of shape (n_samples, n_nodes)
-            1 where the input of the row passes the node of the column.
-        n_nodes_ptr : ndarray of shape (n_estimators + 1,)
-            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
-        """
-        leaves = self.apply(X)
-        return node_indicator(self.model_.forest.trees, leaves)
-
     def log_marginal_likelihood(self) -> float:
         """Return the log evidence of the learnt labels: the log of its mean over trees.
 
@@ -334,6 +288,11 @@ class MondrianForestRegressor(PredictiveDistributionMixin, RegressorMixin, BaseE
         """
         check_is_fitted(self, "model_")
         return log_mean_exp(self.model_.log_marginal_likelihood())
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, NDArray[np.int64]]:
+        points = self._points(X)
+        forest = self.model_.forest
+        return forest.trees, forest.leaves(points)
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
         points = self._points(X)

@@ -17,7 +17,6 @@ from mondrian_bo.surrogates.parallel import (
     points_of,
     predict_chunk,
     rows_of,
-    run_on_trees,
     run_parallel,
     split_trees,
 )
@@ -37,9 +36,6 @@ from mondrian_bo.trees.sampling import sample_function
 from mondrian_bo.trees.tree import (
     ROOT,
     nodes_used,
-    resized,
-    with_node_capacity,
-    with_point_capacity,
 )
 
 FloatArray = NDArray[np.float64]
@@ -99,18 +95,10 @@ class GaussianForest(GrowingForest[Gaussian]):
         n_jobs : int or None, default=1
             Trees grown at a time, as joblib counts.
         """
-        n_points = len(targets)
-        self._points, self._targets = points, targets
-        self.n_points = n_points
         self.hyperparameters = hyperparameters
-        # Pages that are not written to are never resident: the bound costs address space only.
-        capacity = 2 * n_points - 1
-        trees = with_point_capacity(with_node_capacity(self._trees, capacity), n_points)
-        values = Gaussian(*(resized(field, 1, capacity) for field in self._values))
         settings = (targets, weights, self.min_samples_split, self.lifetime, hyperparameters)
-        run_on_trees(grow_chunk, (trees, values), points, settings, n_jobs)
-        self._trees, self._values = trees, values
-        self._set_node_capacity(nodes_used(trees))
+        self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
+        self._set_node_capacity(nodes_used(self._trees))
 
     def extend(self, points: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
         """Insert points one after the other (Algorithms 3 and 4), messages included.

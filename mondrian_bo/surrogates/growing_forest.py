@@ -8,13 +8,14 @@ they learn it, is for its subclasses to say.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.surrogates.parallel import run_on_trees
 from mondrian_bo.trees.journal import record, restore
 from mondrian_bo.trees.mondrian import room_for_insertion
 from mondrian_bo.trees.random import make_streams
@@ -170,6 +171,28 @@ class GrowingForest(ABC, Generic[Values]):
             self._importance = resized(self._importance, 0, self._points.shape[1])
             self._importance[start:end] = 1.0 if importance is None else importance
         return end
+
+    def _grow_batch(
+        self,
+        grow_chunk: Callable[..., tuple[Any, ...]],
+        points: NDArray[Any],
+        targets: NDArray[Any],
+        settings: Sequence[object],
+        capacity: int,
+        n_jobs: int | None,
+    ) -> None:
+        """Grow the empty trees from a batch, with room for `capacity` nodes each while they grow.
+
+        Pages of memory that are not written to are never resident: a bound costs address space
+        only.
+        """
+        n_points = len(targets)
+        trees = with_point_capacity(with_node_capacity(self._trees, capacity), n_points)
+        fields: Any = (resized(field, 1, capacity) for field in self._values)
+        values = type(self._values)(*fields)
+        run_on_trees(grow_chunk, (trees, values), points, settings, n_jobs)
+        self._points, self._targets, self.n_points = points, targets, n_points
+        self._trees, self._values = trees, values
 
     def _make_room_for_all_nodes(self, n_points: int) -> None:
         """Make room for as many nodes as restricted trees of so many points may ever have.

@@ -63,9 +63,25 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         numbers = class_numbers(check_labels(y, len(data)), self.classes_)
         return self._learn(data, numbers, sample_weight)
 
-    @abstractmethod
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of the classes, shape (n_samples, n_classes)."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing has been learnt.
+        """
+        return self._probabilities(X)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of the probabilities, shape (n_samples, n_classes); may be -inf."""
@@ -82,6 +98,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """
         chosen = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
+
+    @abstractmethod
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
+        """Return the probabilities at each row of X, which is checked here."""
 
     @abstractmethod
     def _start(

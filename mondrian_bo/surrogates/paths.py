@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from mondrian_bo.trees.tree import N_NODES, NONE, Tree
@@ -38,3 +38,33 @@ def node_indicator(trees: Tree, leaves: NDArray[np.int64]) -> tuple[csr_matrix, 
     where = np.concatenate(rows), np.concatenate(columns)
     ones = np.ones(len(where[0]), dtype=np.int64)
     return csr_matrix((ones, where), shape=(len(leaves), offsets[-1])), offsets
+
+
+class TreePathsMixin:
+    """The methods of scikit-learn's forests that look at trees, from what `_leaves` returns."""
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, NDArray[np.int64]]:
+        """Return the trees and the leaf of each that holds each row of X, which is checked here."""
+        raise NotImplementedError
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
+        _, leaves = self._leaves(X)
+        return leaves
+
+    def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Return the nodes that each input passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        indicator : csr_matrix of shape (n_samples, n_nodes)
+            1 where the input of the row passes the node of the column.
+        n_nodes_ptr : ndarray of shape (n_estimators + 1,)
+            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+        """
+        return node_indicator(*self._leaves(X))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
-from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import SMALLEST_RELATIVE_STD, label_scale, log_evidence
 from mondrian_bo.surrogates.scales import Scales
@@ -110,21 +109,20 @@ class ProcessModel:
         n_jobs : int or None, default=1
             Not used: one thread.
         """
-        with one_thread():
-            start = 0
-            if self.n_points == 0:
-                start = len(targets)
-                self._learn_first(points, targets)
-            while start < len(targets):
-                due = math.ceil(_FIT_GROWTH * self._refreshed_at)
-                end = min(len(targets), start + due - self.n_points)
-                part, labels = points[:, start:end], targets[start:end]
-                self.scales.follow(part)
-                self._labels = np.append(self._labels, labels)
-                self._blocks.learn(part, self._rows(part), self._standardised(labels))
-                if self.n_points == due:
-                    self._refresh()
-                start = end
+        start = 0
+        if self.n_points == 0:
+            start = len(targets)
+            self._learn_first(points, targets)
+        while start < len(targets):
+            due = math.ceil(_FIT_GROWTH * self._refreshed_at)
+            end = min(len(targets), start + due - self.n_points)
+            part, labels = points[:, start:end], targets[start:end]
+            self.scales.follow(part)
+            self._labels = np.append(self._labels, labels)
+            self._blocks.learn(part, self._rows(part), self._standardised(labels))
+            if self.n_points == due:
+                self._refresh()
+            start = end
 
     def _learn_first(self, points: FloatArray, targets: FloatArray) -> None:
         self.scales.follow(points)
@@ -155,8 +153,7 @@ class ProcessModel:
 
         As long as all points fit into one block the trees are alike, and C is 1.
         """
-        with one_thread():
-            prediction = self._blocks.predict(lambda: points, self._rows(points), labels=True)
+        prediction = self._blocks.predict(lambda: points, self._rows(points), labels=True)
         return (
             self._label_mean + self._label_std * prediction.means,
             self._label_std**2 * prediction.variances,
@@ -178,20 +175,17 @@ class ProcessModel:
 
         The result maps points of shape (1, m, d) to labels of shape (m,).
         """
-        with one_thread():
-            function = self._blocks.draw(np.zeros(len(self._units), np.int64), rng, labels=True)
+        function = self._blocks.draw(np.zeros(len(self._units), np.int64), rng, labels=True)
 
         def labels(points: FloatArray) -> FloatArray:
-            with one_thread():
-                values = function(lambda: points, self._rows(points))
+            values = function(lambda: points, self._rows(points))
             return self._label_mean + self._label_std * values
 
         return labels
 
     def log_marginal_likelihood(self) -> FloatArray:
         """Return the log marginal likelihood of the labels under each tree, shape (C,)."""
-        with one_thread():
-            self._blocks.settle()
+        self._blocks.settle()
         terms = self.forest.log_likelihood_terms()[: self._blocks.n_components]
         gamma_1 = 2.0 * _PRIOR.mean_variance
         # The blocks' log-determinants are not in units of gamma_1, but labels are in standard ones.

@@ -20,11 +20,15 @@ def test_every_variant_runs(variant):
 
 def test_the_table_holds_the_moments():
     records = [
-        {"run": ["default", "branin", seed, 4], "regrets": [9.0, 3.0, value]}
+        {
+            "run": ["default", "branin", seed, 4],
+            "regrets": [9.0, 3.0, value],
+            "milliseconds": 1.0 + seed,
+        }
         for seed, value in enumerate([0.0, 1.0, 5.0])
     ]
     _, [row] = table(records)
-    assert row == ["branin, 4", "default", "3", "9", "3", "2", "1", "5", "33%"]
+    assert row == ["branin, 4", "default", "3", "9", "3", "2", "1", "5", "33%", "2"]
 
 
 def test_resumes(tmp_path, capsys):

@@ -99,6 +99,8 @@ class Block:
     residual, log_determinant : float
         ``(y - location)' A^-1 (y - location)`` and log det A, of the log marginal likelihood
         ``-1/2 (residual + precision (mean - location)^2 + log_determinant + n log 2 pi)``.
+    noise : float
+        Variance of the noise of its labels.
 
     Notes
     -----
@@ -132,6 +134,7 @@ class Block:
         self.residual = residual / self._scale
         self.log_determinant = 2.0 * float(np.log(self._factor.diagonal()).sum())
         self.log_determinant += n * math.log(self._scale)
+        self.noise = covariance.noise * self._scale
 
     def predict(
         self, points: FloatArray, mean: float, variance: float
@@ -196,7 +199,7 @@ class Block:
         Wilson et al. (2020), Efficiently sampling functions from Gaussian process posteriors.
         """
         size = math.sqrt(self._scale * self._covariance.amplitude)
-        noise = math.sqrt(self._scale * self._covariance.noise)
+        noise = math.sqrt(self.noise)
         at_points = size * features(self._points) + noise * rng.standard_normal(len(self._points))
         correction, _ = lapack.dpotrs(self._factor, at_points, lower=1)
         weights = self._targets - mean * self._ones - correction

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block import Block
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
+from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.trees.blocks import (
     draw_leaf_mean,
@@ -187,16 +188,17 @@ class BlockForest:
         labels : bool, default=False
             Whether variances include the noise.
         """
-        self.settle()
-        if self.n_components == 1:
-            root = int(self._trees.trees.counters[0, ROOT])
-            moments = self._predict_block(0, root, rows, slopes, labels)
-            return Prediction(*(moment[None] for moment in moments))
-        leaves = self._trees.leaves(points())
-        parts = [
-            self._predict_tree(t, leaves[:, t], rows, slopes, labels)
-            for t in range(leaves.shape[1])
-        ]
+        with one_thread():
+            self.settle()
+            if self.n_components == 1:
+                only = np.full(len(rows), self._trees.trees.counters[0, ROOT], dtype=np.int64)
+                leaves = only[:, None]
+            else:
+                leaves = self._trees.leaves(points())
+            parts = [
+                self._predict_tree(t, leaves[:, t], rows, slopes, labels)
+                for t in range(self.n_components)
+            ]
         return Prediction(*(np.stack(moments) for moments in zip(*parts, strict=True)))
 
     def _predict_tree(
@@ -206,31 +208,17 @@ class BlockForest:
         results = [np.empty(m), np.empty(m)]
         if slopes:
             results += [np.empty((m, d)), np.empty((m, d))]
-        for leaf in np.unique(leaves):
-            inside = leaves == leaf
-            moments = self._predict_block(tree, int(leaf), rows[inside], slopes, labels)
+        found = np.unique(leaves)
+        for leaf, (mean, variance) in zip(found, self._leaf_means(tree, found), strict=True):
+            block = self._blocks[tree][int(leaf)]
+            inside = np.flatnonzero(leaves == leaf)
+            predict = block.predict_with_slopes if slopes else block.predict
+            moments = predict(rows[inside], mean, variance)
             for result, moment in zip(results, moments, strict=True):
                 result[inside] = moment
+            if labels:
+                results[1][inside] += block.noise
         return results
-
-    def _predict_block(
-        self, tree: int, leaf: int, rows: FloatArray, slopes: bool, labels: bool
-    ) -> tuple[FloatArray, ...]:
-        block = self._blocks[tree][leaf]
-        mean, variance = self._leaf_means(tree, np.array([leaf]))[0]
-        predict = block.predict_with_slopes if slopes else block.predict
-        means, variances, *derivatives = predict(rows, mean, variance)
-        if labels:
-            variances = variances + self._noise(tree, leaf)
-        return means, variances, *derivatives
-
-    def _noise(self, tree: int, leaf: int) -> float:
-        """Return the variance of the noise of a block's labels."""
-        if self._scale_strength == math.inf:
-            return self.covariance.noise
-        # The factor that the block has matched to its labels, from the residual after it.
-        surplus = int(self._trees.trees.size[tree, leaf]) - self._blocks[tree][leaf].residual
-        return self.covariance.noise / (1.0 + surplus / self._scale_strength)
 
     def draw(
         self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False
@@ -261,10 +249,11 @@ class BlockForest:
             result = np.empty(len(rows))
             for leaf in np.unique(leaves):
                 inside = leaves == leaf
-                result[inside] = of_leaf(int(leaf))(rows[inside])
+                with one_thread():
+                    result[inside] = of_leaf(int(leaf))(rows[inside])
                 if labels:
                     noise = rng.standard_normal(int(inside.sum()))
-                    result[inside] += math.sqrt(self._noise(tree, int(leaf))) * noise
+                    result[inside] += math.sqrt(self._blocks[tree][int(leaf)].noise) * noise
             return result
 
         return function
@@ -315,9 +304,12 @@ class BlockForest:
         if self.n_points >= self._fit_growth * self._n_fitted:
             self._fit()
         for t in range(self.n_components):
-            stale = sorted(self._stale[t])
-            if not stale:
-                continue
+            if self._stale[t]:
+                self._settle_tree(t)
+
+    def _settle_tree(self, t: int) -> None:
+        stale = sorted(self._stale[t])
+        with one_thread():
             messages = np.empty((len(stale), 4))
             for k, leaf in enumerate(stale):
                 block = self._block(t, leaf)
@@ -328,15 +320,15 @@ class BlockForest:
                     block.residual * self._gamma_1,
                     block.log_determinant,
                 )
-            set_messages(
-                self._trees.trees,
-                self._trees.values,
-                t,
-                np.array(stale, dtype=np.int64),
-                messages,
-                self._trees.hyperparameters.gamma_2,
-            )
-            self._stale[t].clear()
+        set_messages(
+            self._trees.trees,
+            self._trees.values,
+            t,
+            np.array(stale, dtype=np.int64),
+            messages,
+            self._trees.hyperparameters.gamma_2,
+        )
+        self._stale[t].clear()
 
     @property
     def _gamma_1(self) -> float:

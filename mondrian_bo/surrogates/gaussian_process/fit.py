@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from mondrian_bo.surrogates.gaussian_process.block import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.kernel import cross_kernel, precision_gradient
+from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 
 FloatArray = NDArray[np.float64]
 
@@ -84,9 +85,15 @@ def fit(
     logs = np.log([*first.precisions, first.amplitude, first.noise - _SMALLEST_NOISE + 1e-12])
     bounds = [_LOG_BOUNDS] * (len(logs) - 1) + [(math.log(1e-9), math.log(1e2))]
     logs = np.clip(logs, [low for low, _ in bounds], [high for _, high in bounds])
-    result = minimize(
-        loss, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iterations}
-    )
+    with one_thread():
+        result = minimize(
+            loss,
+            logs,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_iterations},
+        )
     return _from_logs(result.x, first.categorical)
 
 

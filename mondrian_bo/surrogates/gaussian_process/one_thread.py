@@ -6,20 +6,48 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import scipy.linalg  # noqa: F401  (so that its library is there to be told)
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-_lock = threading.Lock()
-_limits: list[Any] = []
-"""The limit in force, once for each block inside of it."""
-
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
+def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
     # Finding the libraries takes a thousand times as long as telling them.
-    return ThreadpoolController()
+    controller = ThreadpoolController()
+    return controller, controller.select(threading_layer="openmp")
+
+
+class _Limit:
+    """The limit of libraries whose threads serve the whole process.
+
+    A thread of its own holds it: threadpoolctl (3.8 and later) listens to nobody but the thread
+    that came first, for as long as that one lives, and whoever comes first here need not be the
+    last to leave.
+    """
+
+    def __init__(self) -> None:
+        self._is_set, self._over = threading.Event(), threading.Event()
+        self._holder = threading.Thread(target=self._hold, daemon=True)
+        self._holder.start()
+        self._is_set.wait()
+
+    def _hold(self) -> None:
+        try:
+            with _controllers()[0].limit(limits=1, user_api="blas"):
+                self._is_set.set()
+                self._over.wait()
+        finally:
+            self._is_set.set()
+
+    def lift(self) -> None:
+        self._over.set()
+        self._holder.join()
+
+
+_lock = threading.Lock()
+_limits: list[_Limit] = []
+"""The limit in force, once for each block inside of it."""
 
 
 @contextmanager
@@ -30,12 +58,14 @@ def one_thread() -> Iterator[None]:
     machine that has other things to do. Blocks may overlap, on several threads of Python.
     """
     with _lock:
-        limit = _limits[0] if _limits else _controller().limit(limits=1, user_api="blas")
+        limit = _limits[0] if _limits else _Limit()
         _limits.append(limit)
     try:
-        yield
+        # OpenMP counts for each thread of Python by itself.
+        with _controllers()[1].limit(limits=1, user_api="blas"):
+            yield
     finally:
         with _lock:
             _limits.pop()
             if not _limits:
-                limit.restore_original_limits()
+                limit.lift()

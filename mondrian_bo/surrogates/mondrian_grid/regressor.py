@@ -143,8 +143,7 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "model_")
-        mean, variance = self.model_.predict(check_samples(self, X)[None], with_variance)
-        return mean, variance + self.model_.ridge * self.model_.prior_variance
+        return self.model_.predict_labels(check_samples(self, X)[None], with_variance)
 
     def grid_model(
         self,

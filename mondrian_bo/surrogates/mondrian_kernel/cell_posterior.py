@@ -160,6 +160,13 @@ class CellPosterior:
         parts = [self._variance(rows[i : i + _CHUNK]) for i in range(0, rows.shape[0], _CHUNK)]
         return mean, np.concatenate(parts) if parts else np.empty(0)
 
+    def predict_labels(
+        self, points: FloatArray, with_variance: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of labels: those of `predict`, with the noise."""
+        mean, variance = self.predict(points, with_variance)
+        return mean, variance + self.ridge * self.prior_variance
+
     def features(self, points: FloatArray) -> csr_matrix:
         """Return the (expected) features of points, shape (m, C)."""
         labels, stays = self.partitions.locate(points)

@@ -182,9 +182,8 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
         """Return means and variances of labels under all models, shape (n_models, m)."""
         check_is_fitted(self, "models_")
         points = check_samples(self, X)[None]
-        moments = [model.predict(points, with_variance) for model in self.models_]
-        noise = self.models_[0].ridge * self.models_[0].prior_variance
-        return np.stack([m for m, _ in moments]), np.stack([v for _, v in moments]) + noise
+        moments = [model.predict_labels(points, with_variance) for model in self.models_]
+        return np.stack([m for m, _ in moments]), np.stack([v for _, v in moments])
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
         means, variances = self._components(X, True)

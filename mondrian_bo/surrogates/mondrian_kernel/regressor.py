@@ -207,8 +207,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "model_")
-        mean, variance = self.model_.predict(check_samples(self, X)[None], with_variance)
-        return mean, variance + self.model_.ridge * self.model_.prior_variance
+        return self.model_.predict_labels(check_samples(self, X)[None], with_variance)
 
     def predict_forest(self, X: ArrayLike) -> FloatArray:
         """Predict with the same partitions and prior, but each tree fitted on its own (eq. 4).

@@ -2,34 +2,98 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+# A process of its own: any library that other tests load may hold on to the count of threads.
+START = """
 import threading
-
-from mondrian_bo.surrogates.gaussian_process.one_thread import _controller, one_thread
-
+from concurrent.futures import ThreadPoolExecutor
+from mondrian_bo.surrogates.gaussian_process.one_thread import _controllers, one_thread
 
 def n_threads():
-    # Of the libraries that numpy and scipy call; torch may have brought another one.
-    return [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
+    return [pool["num_threads"] for pool in _controllers()[0].info() if pool["user_api"] == "blas"]
 
+before = n_threads()
+assert before
+"""
 
-def test_overlapping_blocks_restore_what_was():
-    before = n_threads()
-    assert before
-    first_is_in, second_is_in, seen = threading.Event(), threading.Event(), []
+LEAVES_FIRST = """
+inside, leave = threading.Event(), threading.Event()
 
-    def first():
-        with one_thread():
-            first_is_in.set()
-            second_is_in.wait(10)
-        seen.append(n_threads())
+def other():
+    with one_thread():
+        inside.set()
+        assert leave.wait(30)
+        assert set(n_threads()) == {1}
 
-    thread = threading.Thread(target=first)
-    thread.start()
-    first_is_in.wait(10)
+with ThreadPoolExecutor(1) as pool:
+    future = pool.submit(other)
+    assert inside.wait(30)
     with one_thread(), one_thread():
-        second_is_in.set()
-        thread.join()
-        assert set(n_threads()) <= {1}
-    # The first block had ended while this one had not.
-    assert set(seen[0]) <= {1}
+        leave.set()
+        future.result()
+        assert set(n_threads()) == {1}
+    # The thread that came first is still alive.
     assert n_threads() == before
+"""
+
+LEAVES_LAST = """
+inside, leave = threading.Event(), threading.Event()
+
+def other():
+    with one_thread():
+        inside.set()
+        assert leave.wait(30)
+        assert set(n_threads()) == {1}
+    assert n_threads() == before
+
+with ThreadPoolExecutor(1) as pool:
+    with one_thread():
+        future = pool.submit(other)
+        assert inside.wait(30)
+    assert set(n_threads()) == {1}
+    leave.set()
+    future.result()
+    assert n_threads() == before
+"""
+
+AFTER_THE_MAIN_THREAD = """
+with one_thread():
+    assert set(n_threads()) == {1}
+assert n_threads() == before
+
+def other():
+    with one_thread():
+        assert set(n_threads()) == {1}
+    assert n_threads() == before
+
+with ThreadPoolExecutor(1) as pool:
+    pool.submit(other).result()
+assert n_threads() == before
+"""
+
+AFTER_AN_ERROR = """
+try:
+    with one_thread():
+        raise ZeroDivisionError
+except ZeroDivisionError:
+    pass
+assert n_threads() == before
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR],
+    ids=["leaves first", "leaves last", "after the main thread", "after an error"],
+)
+def test_blocks_restore_what_was(script):
+    source = textwrap.dedent(START + script)
+    run = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr

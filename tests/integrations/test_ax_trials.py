@@ -1,0 +1,197 @@
+"""Both routes through Ax's public client: trials of all kinds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
+
+from ax.api.configs import RangeParameterConfig
+from ax.core.trial_status import TrialStatus
+from ax_clients import bowl, engine_of, make_client, run
+
+from mondrian_bo import MondrianOptimizer
+
+ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
+
+
+@ROUTES
+def test_batches_are_diverse(predictive):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 8)
+    batch = client.get_next_trials(5)
+    points = np.array([[p["x"], p["y"]] for p in batch.values()])
+    assert len(np.unique(points, axis=0)) == 5
+    for index, parameters in batch.items():
+        client.complete_trial(index, raw_data=bowl(parameters))
+    assert len(client.get_next_trials(2)) == 2
+
+
+@ROUTES
+def test_pending_trials_are_believed(predictive, monkeypatch):
+    seen = []
+    suggest = MondrianOptimizer.suggest
+
+    def record(self, pending, *arguments):
+        seen.append(len(pending))
+        return suggest(self, pending, *arguments)
+
+    monkeypatch.setattr(MondrianOptimizer, "suggest", record)
+    client = make_client(predictive=predictive)
+    run(client, bowl, 5)
+    seen.clear()
+    first = client.get_next_trials(3)
+    assert seen == [0, 1, 2]
+    client.mark_trial_abandoned(next(iter(first)))
+    client.get_next_trials(1)
+    assert seen[-1] == 2
+
+
+@ROUTES
+def test_failed_and_abandoned_trials_are_not_repeated(predictive):
+    parameters = [RangeParameterConfig(name, (0, 3), "int") for name in "ij"]
+    client = make_client(parameters, predictive=predictive, initialization="none")
+    points = []
+    for number in range(16):
+        ((index, p),) = client.get_next_trials(1).items()
+        points.append((p["i"], p["j"]))
+        if number % 3 == 0:
+            client.mark_trial_failed(index)
+        elif number % 3 == 1:
+            client.mark_trial_abandoned(index)
+        else:
+            client.complete_trial(index, raw_data={"loss": p["i"] + p["j"]})
+    assert len(set(points)) == 16
+    # Nothing new is left: known points are suggested again, without a word of Sobol.
+    ((index, _),) = client.get_next_trials(1).items()
+    run_of = client._experiment.trials[index].generator_runs[0]
+    assert run_of._generator_key == "Mondrian"
+
+
+@ROUTES
+def test_early_stopped_trials_count_as_no_better_than_the_median(predictive, monkeypatch):
+    told = []
+    tell_rows = MondrianOptimizer.tell_rows
+
+    def record(self, rows, values, *arguments):
+        told.extend(values.tolist())
+        tell_rows(self, rows, values, *arguments)
+
+    monkeypatch.setattr(MondrianOptimizer, "tell_rows", record)
+    client = make_client(predictive=predictive)
+    for value in (1.0, 2.0, 4.0, 5.0):
+        ((index, _),) = client.get_next_trials(1).items()
+        client.complete_trial(index, raw_data={"loss": value})
+    for step, value in ((1, 0.5), (2, 0.1)):
+        index = 4
+        if step == 1:
+            index = client.attach_trial({"x": 0.5, "y": 0.5})
+        client.attach_data(index, raw_data={"loss": value}, progression=step)
+    client.mark_trial_early_stopped(4)
+    client.get_next_trials(1)
+    assert told == [1.0, 2.0, 4.0, 5.0, 3.0]
+
+
+@ROUTES
+def test_running_trials_with_data_are_not_learnt_yet(predictive, monkeypatch):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 5)
+    index = client.attach_trial({"x": 0.5, "y": 0.5})
+    client.attach_data(index, raw_data={"loss": -100.0}, progression=1)
+    ((_, p),) = client.get_next_trials(1).items()
+    assert p != {"x": 0.5, "y": 0.5}
+    assert engine_of(client).n_observations == 5
+    client.attach_data(index, raw_data={"loss": 7.0}, progression=2)
+    client.complete_trial(index)
+    client.get_next_trials(1)
+    assert engine_of(client).n_observations == 6
+
+
+@ROUTES
+def test_nan_outcomes_are_ignored(predictive):
+    client = make_client(predictive=predictive)
+
+    def outcomes(p):
+        return {"loss": math.nan if p["x"] > 0.6 else bowl(p)["loss"]}
+
+    seen = run(client, outcomes, 15)
+    assert len({(p["x"], p["y"]) for p in seen}) == 15
+    n_numbers = sum(p["x"] <= 0.6 for p in seen[:-1])
+    assert engine_of(client)._model((("loss", 1.0),)).optimizer.n_trials >= n_numbers
+
+
+@ROUTES
+def test_no_data_yet(predictive):
+    client = make_client(predictive=predictive, initialization="none")
+    batch = client.get_next_trials(4)
+    assert len({tuple(p.values()) for p in batch.values()}) == 4
+    for index in batch:
+        client.mark_trial_failed(index)
+    assert len(client.get_next_trials(2)) == 2
+
+
+@ROUTES
+def test_revised_outcomes_are_learnt_anew(predictive):
+    client = make_client(predictive=predictive)
+    run(client, bowl, 6)
+    client.attach_data(0, raw_data={"loss": 77.0})
+    client.get_next_trials(1)
+    (model,) = engine_of(client)._models.values()
+    assert max(seen.outcomes["loss"][0] for seen, _, _ in engine_of(client)._told.values()) == 77.0
+    assert model.optimizer.n_trials == 6
+
+
+@ROUTES
+def test_trials_from_outside_the_space_are_learnt(predictive):
+    client = make_client(predictive=predictive)
+    client.complete_trial(client.attach_trial({"x": 0.2, "y": 0.1}), raw_data={"loss": 0.1})
+    run(client, bowl, 5)
+    client._experiment.search_space.parameters["x"].update_range(lower=-0.5, upper=0.1)
+    for seen in run(client, bowl, 5):
+        assert -0.5 <= seen["x"] <= 0.1
+    # The last trial is read with the next suggestion.
+    assert engine_of(client).n_observations == 10
+
+
+def test_batch_trials():
+    """Arms of batch trials, in an experiment of Ax's own tests."""
+    from ax.core.data import Data
+    from ax.utils.testing.core_stubs import get_branin_experiment
+
+    from mondrian_bo.integrations.ax import MondrianGenerators
+
+    experiment = get_branin_experiment(with_batch=True)
+    (trial,) = experiment.trials.values()
+    trial.mark_running(no_runner_required=True)
+    import pandas as pd
+
+    rows = [
+        {
+            "trial_index": 0,
+            "arm_name": name,
+            "metric_name": "branin",
+            "metric_signature": "branin",
+            "mean": float(i),
+            "sem": 0.1,
+        }
+        for i, name in enumerate(trial.arms_by_name)
+    ]
+    experiment.attach_data(Data(df=pd.DataFrame(rows)))
+    trial.mark_completed()
+    adapter = MondrianGenerators.MONDRIAN(
+        experiment=experiment, seed=0, settings={"surrogate": "forest", "n_startup_trials": 1}
+    )
+    assert adapter.generator.n_observations == len(rows)
+    assert len(adapter.gen(n=3).arms) == 3
+
+
+def test_states_are_what_the_tests_above_mean():
+    client = make_client()
+    batch = client.get_next_trials(2)
+    client.mark_trial_failed(0)
+    client.mark_trial_abandoned(1)
+    states = [client._experiment.trials[i].status for i in batch]
+    assert states == [TrialStatus.FAILED, TrialStatus.ABANDONED]
