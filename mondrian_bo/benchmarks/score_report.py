@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mondrian_bo.benchmarks.score import (
     POINTS,
@@ -38,6 +37,10 @@ _REGRET_LEGEND = (
     "regret after ten random trials, at most 1, below a millionth counted as 0. Under noise the "
     "best trial is the one with the best observation, and its noise-free value counts. Where the "
     "optimum is not known, the best value of any run stands for it."
+)
+_GROUP_LEGEND = (
+    "Differences of the mean rank at 25 %, 50 % and 100 % of the budget, with the intervals of the "
+    "first table: below 0 is better than the reference."
 )
 _TEST_LEGEND = (
     "Problems on which a sampler is significantly better than, not different from and worse than "
@@ -136,6 +139,11 @@ def score_sections(score: Score) -> list[Section]:
         Section(f"Wins, ties, losses against {score.reference}", _TEST_LEGEND, _test_table(score)),
         Section("Mean rank by group and half, end of budget", "", _group_table(score, "ranks")),
         Section(
+            f"Rank beside {score.reference} by group and half",
+            _GROUP_LEGEND,
+            _difference_table(score),
+        ),
+        Section(
             "Mean normalised regret by group and half, end of budget",
             "",
             _group_table(score, "regrets"),
@@ -197,19 +205,35 @@ def _others(score: Score) -> list[str]:
     return [sampler for sampler in score.samplers if sampler != score.reference]
 
 
-def _group_table(score: Score, quantity: str) -> _Table:
-    finals: dict[str, list[NDArray[np.float64]]] = {}
+def _groups(score: Score) -> dict[str, list[PairedRuns]]:
+    """Return the problems of each group, then of each half, then all."""
+    groups: dict[str, list[PairedRuns]] = {}
     for runs in score.paired:
-        final = getattr(runs, quantity)[:, :, -1].mean(axis=1)
         for key in (runs.facts.group, runs.facts.half, "all"):
-            finals.setdefault(key, []).append(final)
-    halves = [half for half in ("development", "held-out", "all") if half in finals]
-    order = [key for key in finals if key not in halves] + halves
-    rows = [
-        [f"{key} ({len(finals[key])})", *(f"{mean:.3f}" for mean in np.mean(finals[key], axis=0))]
-        for key in order
-    ]
+            groups.setdefault(key, []).append(runs)
+    halves = [half for half in ("development", "held-out", "all") if half in groups]
+    return {key: groups[key] for key in [*(key for key in groups if key not in halves), *halves]}
+
+
+def _group_table(score: Score, quantity: str) -> _Table:
+    rows = []
+    for key, group in _groups(score).items():
+        finals = [getattr(runs, quantity)[:, :, -1].mean(axis=1) for runs in group]
+        means = np.mean(finals, axis=0)
+        rows.append([f"{key} ({len(group)})", *(f"{mean:.3f}" for mean in means)])
     return ["group (problems)", *score.samplers], rows
+
+
+def _difference_table(score: Score) -> _Table:
+    reference = score.samplers.index(score.reference)
+    rows = []
+    for key, group in _groups(score).items():
+        ranks = [runs.ranks[:, :, POINTS] for runs in group]
+        difference = bootstrap([rank - rank[reference] for rank in ranks])
+        for sampler in _others(score):
+            cells = _intervals(difference, score.samplers.index(sampler), "+.2f")
+            rows.append([f"{key} ({len(group)})", sampler, *cells])
+    return ["group (problems)", "sampler", *_PERCENT], rows
 
 
 def _problem_table(score: Score) -> _Table:
