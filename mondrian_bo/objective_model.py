@@ -42,6 +42,8 @@ class ObjectiveModel:
     def __init__(self, surrogate: Surrogate, trials: Trials, power: bool = True) -> None:
         self.trials = trials
         self._surrogate = surrogate
+        # To ask whether a protocol is fulfilled takes as long as a small prediction.
+        self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
         self._power = power
         self._n_learnt = 0
         self._n_fitted = 0
@@ -52,7 +54,7 @@ class ObjectiveModel:
     def n_slopes(self) -> int:
         """Number of components of predictions with derivatives; 0 if there are none."""
         self._learn()
-        return self._surrogate.n_components if isinstance(self._surrogate, SmoothSurrogate) else 0
+        return 0 if self._smooth is None else self._smooth.n_components
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
         """Predict transformed values at rows of shape (m, d).
@@ -70,8 +72,8 @@ class ObjectiveModel:
     def slopes(self, rows: FloatArray, calibrated: bool = True) -> Slopes:
         """Predict as `predict` does, with derivatives; the surrogate must be smooth."""
         self._learn()
-        assert isinstance(self._surrogate, SmoothSurrogate)
-        means, stds, mean_slopes, std_slopes = self._surrogate.slopes(rows)
+        assert self._smooth is not None
+        means, stds, mean_slopes, std_slopes = self._smooth.slopes(rows)
         scale = self._scale(calibrated)
         return Slopes(means, scale * stds, mean_slopes, scale * std_slopes)
 

@@ -169,15 +169,16 @@ def _best_unknown(
 
 def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
     """Return the first rows that are not close to an earlier one, at most so many."""
-    chosen = [rows[0]]
-    for row in rows[1:]:
-        if len(chosen) == n_rows:
-            break
-        gaps = np.abs(np.array(chosen) - row)
-        # Where only one of two rows has a parameter, they are apart.
-        gaps[np.isnan(chosen) != np.isnan(row)] = 1.0
-        if np.nanmax(gaps, axis=1).min() > _APART:
-            chosen.append(row)
+    chosen: list[FloatArray] = []
+    while len(rows) and len(chosen) < n_rows:
+        row = rows[0]
+        chosen.append(row)
+        gaps = np.abs(rows - row)
+        # Where only one of two rows has a parameter, they are apart; where both lack it, not.
+        missing = np.isnan(rows)
+        gaps[missing] = 0.0
+        gaps[missing != np.isnan(row)] = 1.0
+        rows = rows[gaps.max(axis=1) > _APART]
     return np.array(chosen)
 
 

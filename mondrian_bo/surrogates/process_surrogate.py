@@ -92,7 +92,6 @@ class ProcessSurrogate:
         means, variances, mean_slopes, variance_slopes = self._forest.predict(
             lambda: self._points(rows), self._filled(rows), slopes=True
         )
-        assert mean_slopes is not None and variance_slopes is not None
         stds = np.sqrt(variances)
         return Slopes(means, stds, mean_slopes, 0.5 * variance_slopes / stds[:, :, None])
 

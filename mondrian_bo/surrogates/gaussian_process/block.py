@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mondrian_bo.surrogates.gaussian_process.kernel import cross_kernel, point_gradient
+from mondrian_bo.surrogates.gaussian_process.kernel import cross_kernel, kernel_matrix
+from mondrian_bo.surrogates.gaussian_process.predict import Moments, Posterior, predict_block
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _LARGEST_JITTER = 1e-2
 
@@ -44,16 +46,20 @@ class Covariance(NamedTuple):
         result *= self.amplitude
         return result
 
-    def slopes(self, points: FloatArray, others: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the derivatives of ``sum_k weights_hik between_ik`` by each point, (h, m, d)."""
-        result = np.empty((len(weights), *points.shape))
-        point_gradient(points, others, self.precisions, self.categorical, weights, result)
+    def of_labels(self, points: FloatArray) -> FloatArray:
+        """Return the covariances of the labels of points, (n, n), the lower triangle alone."""
+        n = len(points)
+        result = np.zeros((n, n))
+        kernel_matrix(points, self.precisions, self.categorical, result, np.empty((0, 0)))
         result *= self.amplitude
+        result[np.diag_indices(n)] += self.noise
         return result
 
 
 def factorise(matrix: FloatArray) -> FloatArray:
-    """Return the lower Cholesky factor of a covariance matrix, which it overwrites.
+    """Return the lower Cholesky factor of a covariance matrix, whose lower triangle counts.
+
+    It may be overwritten.
 
     The diagonal is raised as little as need be where rounding has made the matrix indefinite.
 
@@ -104,7 +110,7 @@ class Block:
 
     Notes
     -----
-    O(n^3); predictions take O(n^2) each.
+    O(n^3), and n^2 numbers are kept; predictions take O(n^2) each.
     """
 
     def __init__(
@@ -114,69 +120,64 @@ class Block:
         covariance: Covariance,
         scale_strength: float = math.inf,
     ) -> None:
-        self._points = points
         self._covariance = covariance
-        matrix = covariance.between(points, points)
-        matrix[np.diag_indices(len(matrix))] += covariance.noise
-        self._factor = factorise(matrix)
+        factor = factorise(covariance.of_labels(points))
+        log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
         sides = np.stack([np.ones(len(points)), targets], axis=1)
-        solved, _ = lapack.dpotrs(self._factor, sides, lower=1)
-        self._ones, self._targets = np.ascontiguousarray(solved.T)
-        precision = float(self._ones.sum())
-        self.location = float(self._ones @ targets) / precision
+        solved, _ = lapack.dpotrs(factor, sides, lower=1)
+        ones, solved_targets = np.ascontiguousarray(solved.T)
+        precision = float(ones.sum())
+        self.location = float(ones @ targets) / precision
         centred = targets - self.location
-        residual = max(float(centred @ (self._targets - self.location * self._ones)), 0.0)
+        residual = max(float(centred @ (solved_targets - self.location * ones)), 0.0)
         n = len(points)
-        self._scale = 1.0
+        scale = 1.0
         if scale_strength < math.inf:
-            self._scale = (scale_strength + residual) / (scale_strength + n)
-        self.precision = precision / self._scale
-        self.residual = residual / self._scale
-        self.log_determinant = 2.0 * float(np.log(self._factor.diagonal()).sum())
-        self.log_determinant += n * math.log(self._scale)
-        self.noise = covariance.noise * self._scale
+            scale = (scale_strength + residual) / (scale_strength + n)
+        self.precision = precision / scale
+        self.residual = residual / scale
+        self.log_determinant = log_determinant + n * math.log(scale)
+        self.noise = covariance.noise * scale
+        inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        self._posterior = Posterior(points, inverse.T, ones, solved_targets, scale)
 
     def predict(
-        self, points: FloatArray, mean: float, variance: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Predict the function, without noise, where the mean has a known law given all labels.
+        self,
+        rows: FloatArray,
+        places: IntArray,
+        mean: float,
+        variance: float,
+        moments: Moments,
+        labels: bool = False,
+    ) -> None:
+        """Predict where the mean has a known law given all labels.
 
         Parameters
         ----------
-        points : float64 array of shape (m, d)
-            Where to predict.
+        rows : float64 array of shape (m, d)
+            Points.
+        places : int64 array of shape (k,)
+            Which of them to predict.
         mean, variance : float
             Posterior of the block's mean.
-
-        Returns
-        -------
-        means, variances : float64 arrays of shape (m,)
+        moments : Moments
+            Where to write the predictions, and their slopes if it has room for them.
+        labels : bool, default=False
+            Whether variances include the noise.
         """
-        cross = self._covariance.between(points, self._points)
-        means = mean + cross @ (self._targets - mean * self._ones)
-        half = self._half(cross)
-        left = 1.0 - cross @ self._ones
-        variances = self._covariance.amplitude - np.einsum("ki,ki->i", half, half)
-        variances = self._scale * np.maximum(variances, self._floor())
-        return means, variances + variance * left * left
-
-    def predict_with_slopes(
-        self, points: FloatArray, mean: float, variance: float
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Predict as `predict` does, and return the slopes of means and variances, (m, d)."""
-        covariance = self._covariance
-        cross = covariance.between(points, self._points)
-        weights = self._targets - mean * self._ones
-        means = mean + cross @ weights
-        solved, _ = lapack.dpotrs(self._factor, cross.T, lower=1)
-        left = 1.0 - cross @ self._ones
-        variances = covariance.amplitude - np.einsum("ik,ki->i", cross, solved)
-        variances = self._scale * np.maximum(variances, self._floor()) + variance * left * left
-        pull = -2.0 * (self._scale * solved.T + variance * left[:, None] * self._ones)
-        slopes = covariance.slopes(
-            points, self._points, np.stack([np.broadcast_to(weights, pull.shape), pull])
+        precisions, amplitude, _, categorical = self._covariance
+        predict_block(
+            self._posterior,
+            precisions,
+            amplitude,
+            categorical,
+            mean,
+            variance,
+            self.noise if labels else 0.0,
+            rows,
+            places,
+            moments,
         )
-        return means, variances, slopes[0], slopes[1]
 
     def draw(
         self, mean: float, features: Callable[[FloatArray], FloatArray], rng: np.random.Generator
@@ -198,24 +199,17 @@ class Block:
         ----------
         Wilson et al. (2020), Efficiently sampling functions from Gaussian process posteriors.
         """
-        size = math.sqrt(self._scale * self._covariance.amplitude)
+        points, whitening, ones, targets, scale = self._posterior
+        size = math.sqrt(scale * self._covariance.amplitude)
         noise = math.sqrt(self.noise)
-        at_points = size * features(self._points) + noise * rng.standard_normal(len(self._points))
-        correction, _ = lapack.dpotrs(self._factor, at_points, lower=1)
-        weights = self._targets - mean * self._ones - correction
+        at_points = size * features(points) + noise * rng.standard_normal(len(points))
+        weights = targets - mean * ones - whitening @ (at_points @ whitening)
 
-        def function(points: FloatArray) -> FloatArray:
-            cross = self._covariance.between(points, self._points)
-            return np.asarray(mean + size * features(points) + cross @ weights)
+        def function(rows: FloatArray) -> FloatArray:
+            cross = self._covariance.between(rows, points)
+            return np.asarray(mean + size * features(rows) + cross @ weights)
 
         return function
-
-    def _half(self, cross: FloatArray) -> FloatArray:
-        solved, _ = lapack.dtrtrs(self._factor, cross.T, lower=1)
-        return np.asarray(solved)
-
-    def _floor(self) -> float:
-        return 1e-12 * self._covariance.amplitude
 
 
 def log_evidence(block: Block, n_points: int, mean: float, variance: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block import Block
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
+from mondrian_bo.surrogates.gaussian_process.predict import Moments
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.trees.blocks import (
     draw_leaf_mean,
@@ -33,21 +33,6 @@ _FIT_POINTS = 320
 
 _FIRST_ITERATIONS = 100
 _ITERATIONS = 8
-
-
-class Prediction(NamedTuple):
-    """Moments of each tree's prediction at m points and, if asked for, their slopes.
-
-    Attributes
-    ----------
-    means, variances : float64 arrays of shape (C, m)
-    mean_slopes, variance_slopes : float64 arrays of shape (C, m, d), or None
-    """
-
-    means: FloatArray
-    variances: FloatArray
-    mean_slopes: FloatArray | None = None
-    variance_slopes: FloatArray | None = None
 
 
 class BlockForest:
@@ -174,7 +159,7 @@ class BlockForest:
         rows: FloatArray,
         slopes: bool = False,
         labels: bool = False,
-    ) -> Prediction:
+    ) -> Moments:
         """Predict the function or, with noise, labels.
 
         Parameters
@@ -187,38 +172,32 @@ class BlockForest:
             Whether to return derivatives, too.
         labels : bool, default=False
             Whether variances include the noise.
+
+        Returns
+        -------
+        Moments
+            With an axis of length C, `n_components`, in front of the others.
         """
+        rows = np.ascontiguousarray(rows)
         with one_thread():
             self.settle()
+            m, d = rows.shape
+            n_slopes = m if slopes else 0
+            shapes = [(m,), (m,), (n_slopes, d), (n_slopes, d)]
+            prediction = Moments(*(np.empty((self.n_components, *shape)) for shape in shapes))
             if self.n_components == 1:
-                only = np.full(len(rows), self._trees.trees.counters[0, ROOT], dtype=np.int64)
-                leaves = only[:, None]
+                root = self._trees.trees.counters[0, ROOT]
+                parts = [(np.array([root]), [np.arange(m)])]
             else:
-                leaves = self._trees.leaves(points())
-            parts = [
-                self._predict_tree(t, leaves[:, t], rows, slopes, labels)
-                for t in range(self.n_components)
-            ]
-        return Prediction(*(np.stack(moments) for moments in zip(*parts, strict=True)))
-
-    def _predict_tree(
-        self, tree: int, leaves: IntArray, rows: FloatArray, slopes: bool, labels: bool
-    ) -> list[FloatArray]:
-        m, d = rows.shape
-        results = [np.empty(m), np.empty(m)]
-        if slopes:
-            results += [np.empty((m, d)), np.empty((m, d))]
-        found = np.unique(leaves)
-        for leaf, (mean, variance) in zip(found, self._leaf_means(tree, found), strict=True):
-            block = self._blocks[tree][int(leaf)]
-            inside = np.flatnonzero(leaves == leaf)
-            predict = block.predict_with_slopes if slopes else block.predict
-            moments = predict(rows[inside], mean, variance)
-            for result, moment in zip(results, moments, strict=True):
-                result[inside] = moment
-            if labels:
-                results[1][inside] += block.noise
-        return results
+                parts = [_parts(leaves) for leaves in self._trees.leaves(points()).T]
+            for t, (leaves, places) in enumerate(parts):
+                own = Moments(*(moment[t] for moment in prediction))
+                laws = self._leaf_means(t, leaves).tolist()
+                for leaf, inside, (mean, variance) in zip(
+                    leaves.tolist(), places, laws, strict=True
+                ):
+                    self._blocks[t][leaf].predict(rows, inside, mean, variance, own, labels)
+        return prediction
 
     def draw(
         self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False
@@ -386,3 +365,10 @@ class BlockForest:
         self.covariance = fit(blocks, self.covariance, self._prior, iterations)
         self._n_fitted = self.n_points
         self._forget_blocks()
+
+
+def _parts(leaves: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """Return the different leaves and, for each, where it stands."""
+    order = np.argsort(leaves, kind="stable")
+    found, starts = np.unique(leaves[order], return_index=True)
+    return found, np.split(order, starts[1:])

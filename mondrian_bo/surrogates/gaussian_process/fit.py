@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from mondrian_bo.surrogates.gaussian_process.block import Covariance, factorise
-from mondrian_bo.surrogates.gaussian_process.kernel import cross_kernel, precision_gradient
+from mondrian_bo.surrogates.gaussian_process.kernel import kernel_matrix, precision_gradient
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 
 FloatArray = NDArray[np.float64]
@@ -126,8 +126,8 @@ def _log_likelihood(
 ) -> tuple[float, FloatArray]:
     """Return a block's log marginal likelihood and its gradient with respect to the logs."""
     n = len(points)
-    kernel = np.empty((n, n))
-    cross_kernel(points, points, covariance.precisions, covariance.categorical, kernel)
+    kernel, slope = np.zeros((n, n)), np.empty((n, n))
+    kernel_matrix(points, covariance.precisions, covariance.categorical, kernel, slope)
     matrix = covariance.amplitude * kernel
     matrix[np.diag_indices(n)] += covariance.noise
     matrix += mean_variance
@@ -145,7 +145,7 @@ def _log_likelihood(
     lower = np.tril(weights, -1)
     gradient = np.empty(len(covariance.precisions) + 2)
     precision_gradient(
-        points, covariance.precisions, covariance.categorical, weights, gradient[:-2]
+        points, covariance.precisions, covariance.categorical, weights, slope, gradient[:-2]
     )
     gradient[:-2] *= covariance.amplitude
     trace = float(diagonal.sum())

@@ -15,9 +15,27 @@ from numba import njit
 _ROOT_5 = math.sqrt(5.0)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _difference(a, b, categorical):  # type: ignore[no-untyped-def]
-    return (1.0 if a != b else 0.0) if categorical else a - b
+@njit(cache=True, nogil=True)
+def _add_squares(point, column, n, precision, categorical, result):  # type: ignore[no-untyped-def]
+    # One dimension at a time, so that the processor works on several points at once.
+    if categorical:
+        for k in range(n):
+            result[k] += precision if point != column[k] else 0.0
+    else:
+        for k in range(n):
+            difference = point - column[k]
+            result[k] += precision * difference * difference
+
+
+@njit(cache=True, nogil=True)
+def _squared_distances(points, others, precisions, categorical, result):  # type: ignore[no-untyped-def]
+    m, n = result.shape
+    result[:] = 0.0
+    column = np.empty(n)
+    for j in range(points.shape[1]):
+        column[:] = others[:, j]
+        for i in range(m):
+            _add_squares(points[i, j], column, n, precisions[j], categorical[j], result[i])
 
 
 @njit(cache=True, nogil=True)
@@ -35,18 +53,71 @@ def cross_kernel(points, others, precisions, categorical, result):  # type: igno
     result : float64 array of shape (m, n)
         Result.
     """
-    for i in range(points.shape[0]):
-        for k in range(others.shape[0]):
-            square = 0.0
-            for j in range(points.shape[1]):
-                difference = _difference(points[i, j], others[k, j], categorical[j])
-                square += precisions[j] * difference * difference
-            root = _ROOT_5 * math.sqrt(square)
+    _squared_distances(points, others, precisions, categorical, result)
+    for i in range(result.shape[0]):
+        for k in range(result.shape[1]):
+            root = _ROOT_5 * math.sqrt(result[i, k])
             result[i, k] = (1.0 + root + root * root / 3.0) * math.exp(-root)
 
 
 @njit(cache=True, nogil=True)
-def precision_gradient(points, precisions, categorical, weights, result):  # type: ignore[no-untyped-def]
+def kernel_and_slope(points, others, precisions, categorical, result, slope):  # type: ignore[no-untyped-def]
+    """Write the kernel, and the factor s of its derivatives by the points.
+
+    The derivative by coordinate j of a point is ``s * precision_j * difference_j``, 0 for
+    categories.
+
+    Parameters
+    ----------
+    points, others, precisions, categorical
+        As in :func:`cross_kernel`.
+    result, slope : float64 arrays of shape (m, n)
+        Results.
+    """
+    _squared_distances(points, others, precisions, categorical, result)
+    for i in range(result.shape[0]):
+        for k in range(result.shape[1]):
+            root = _ROOT_5 * math.sqrt(result[i, k])
+            decay = math.exp(-root)
+            result[i, k] = (1.0 + root + root * root / 3.0) * decay
+            slope[i, k] = -5.0 / 3.0 * (1.0 + root) * decay
+
+
+@njit(cache=True, nogil=True)
+def kernel_matrix(points, precisions, categorical, result, slope):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of the kernel among points, and of the factors of its derivatives.
+
+    Parameters
+    ----------
+    points : float64 array of shape (n, d)
+        Points.
+    precisions, categorical
+        As in :func:`cross_kernel`.
+    result : float64 array of shape (n, n)
+        The kernel, on and below the diagonal; the rest is left as it is.
+    slope : float64 array of shape (n, n) or (0, 0)
+        The factors s of :func:`kernel_and_slope`, if there is room for them.
+    """
+    n = len(points)
+    column = np.empty(n)
+    for i in range(n):
+        result[i, : i + 1] = 0.0
+    for j in range(points.shape[1]):
+        column[:] = points[:, j]
+        for i in range(n):
+            _add_squares(column[i], column, i, precisions[j], categorical[j], result[i])
+    with_slopes = len(slope) > 0
+    for i in range(n):
+        for k in range(i + 1):
+            root = _ROOT_5 * math.sqrt(result[i, k])
+            decay = math.exp(-root)
+            result[i, k] = (1.0 + root + root * root / 3.0) * decay
+            if with_slopes:
+                slope[i, k] = -5.0 / 3.0 * (1.0 + root) * decay
+
+
+@njit(cache=True, nogil=True)
+def precision_gradient(points, precisions, categorical, weights, slope, result):  # type: ignore[no-untyped-def]
     """Write the derivative of ``sum_ik weights_ik kernel_ik`` with respect to log precisions.
 
     Parameters
@@ -54,52 +125,28 @@ def precision_gradient(points, precisions, categorical, weights, result):  # typ
     points, precisions, categorical
         As in :func:`cross_kernel`.
     weights : float64 array of shape (n, n)
-        Symmetric.
+        Symmetric; what is above the diagonal is not read.
+    slope : float64 array of shape (n, n)
+        As from :func:`kernel_matrix`; overwritten.
     result : float64 array of shape (d,)
         Result.
     """
-    d = points.shape[1]
-    squares = np.empty(d)
-    result[:] = 0.0
-    for i in range(points.shape[0]):
+    n = len(points)
+    column, sums = np.empty(n), np.empty(n)
+    for i in range(n):
         for k in range(i):
-            total = 0.0
-            for j in range(d):
-                difference = _difference(points[i, j], points[k, j], categorical[j])
-                squares[j] = precisions[j] * difference * difference
-                total += squares[j]
-            root = _ROOT_5 * math.sqrt(total)
-            # dk/d(r^2) = -5/6 (1 + sqrt(5) r) exp(-sqrt(5) r); each pair occurs twice.
-            slope = -5.0 / 3.0 * (1.0 + root) * math.exp(-root) * weights[i, k]
-            for j in range(d):
-                result[j] += slope * squares[j]
-
-
-@njit(cache=True, nogil=True)
-def point_gradient(points, others, precisions, categorical, weights, result):  # type: ignore[no-untyped-def]
-    """Write the derivatives of ``sum_k weights_hik k(point_i, other_k)`` by the points.
-
-    Parameters
-    ----------
-    points, others, precisions, categorical
-        As in :func:`cross_kernel`.
-    weights : float64 array of shape (h, m, n)
-        Several sums at once.
-    result : float64 array of shape (h, m, d)
-        Result; 0 for categories.
-    """
-    d = points.shape[1]
-    result[:] = 0.0
-    for i in range(points.shape[0]):
-        for k in range(others.shape[0]):
-            total = 0.0
-            for j in range(d):
-                difference = _difference(points[i, j], others[k, j], categorical[j])
-                total += precisions[j] * difference * difference
-            root = _ROOT_5 * math.sqrt(total)
-            slope = -5.0 / 3.0 * (1.0 + root) * math.exp(-root)
-            for h in range(weights.shape[0]):
-                own = slope * weights[h, i, k]
-                for j in range(d):
-                    if not categorical[j]:
-                        result[h, i, j] += own * precisions[j] * (points[i, j] - others[k, j])
+            slope[i, k] *= weights[i, k]
+    for j in range(points.shape[1]):
+        column[:] = points[:, j]
+        sums[:] = 0.0
+        for i in range(n):
+            point = column[i]
+            if categorical[j]:
+                for k in range(i):
+                    sums[k] += slope[i, k] if point != column[k] else 0.0
+            else:
+                for k in range(i):
+                    difference = point - column[k]
+                    sums[k] += slope[i, k] * difference * difference
+        # The factor s is twice the derivative by the squared distance, and pairs occur twice.
+        result[j] = precisions[j] * sums.sum()

@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance, factorise
+from mondrian_bo.surrogates.gaussian_process.predict import Moments
 
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
 
@@ -19,6 +20,12 @@ def data(n=25, seed=0):
     rng = np.random.default_rng(seed)
     points = rng.random((n, 3))
     return points, np.sin(5.0 * points[:, 0]) + points[:, 2] + 3.0, rng.random((11, 3))
+
+
+def predict(block, rows, mean, variance, **options):
+    moments = Moments(*(np.empty((len(rows), *shape)) for shape in [(), (), (3,), (3,)]))
+    block.predict(rows, np.arange(len(rows)), mean, variance, moments, **options)
+    return moments
 
 
 def dense(points):
@@ -30,7 +37,7 @@ def test_with_a_known_mean_it_is_scikit_learns_regressor():
     kernel = ConstantKernel(1.7) * Matern(COVARIANCE.precisions**-0.5, nu=2.5)
     peer = GaussianProcessRegressor(kernel, alpha=0.01, optimizer=None).fit(points, targets - 0.5)
     mean, std = peer.predict(probes, return_std=True)
-    own_mean, own_variance = Block(points, targets, COVARIANCE).predict(probes, 0.5, 0.0)
+    own_mean, own_variance, *_ = predict(Block(points, targets, COVARIANCE), probes, 0.5, 0.0)
     assert np.allclose(own_mean, 0.5 + mean, atol=1e-9)
     assert np.allclose(own_variance, std**2, atol=1e-9)
 
@@ -52,7 +59,7 @@ def test_with_an_unknown_mean_it_is_a_process_with_a_constant():
     block = Block(points, targets, COVARIANCE)
     precision = 1.0 / prior_variance + block.precision
     mean = (prior_mean / prior_variance + block.precision * block.location) / precision
-    own_mean, own_variance = block.predict(probes, mean, 1.0 / precision)
+    own_mean, own_variance, *_ = predict(block, probes, mean, 1.0 / precision)
     cross = COVARIANCE.between(probes, points) + prior_variance
     gain = np.linalg.solve(dense(points) + prior_variance, cross.T).T
     assert np.allclose(own_mean, prior_mean + gain @ (targets - prior_mean), atol=1e-9)
@@ -64,14 +71,25 @@ def test_with_an_unknown_mean_it_is_a_process_with_a_constant():
 def test_slopes_are_those_of_differences(strength):
     points, targets, probes = data()
     block = Block(points, targets, COVARIANCE, strength)
-    means, variances, mean_slopes, variance_slopes = block.predict_with_slopes(probes, 0.4, 0.3)
-    again = block.predict(probes, 0.4, 0.3)
-    assert np.allclose(means, again[0]) and np.allclose(variances, again[1])
+    _, _, mean_slopes, variance_slopes = predict(block, probes, 0.4, 0.3)
     for j, direction in enumerate(np.eye(3)):
-        up = block.predict(probes + 1e-5 * direction, 0.4, 0.3)
-        down = block.predict(probes - 1e-5 * direction, 0.4, 0.3)
+        up = predict(block, probes + 1e-5 * direction, 0.4, 0.3)
+        down = predict(block, probes - 1e-5 * direction, 0.4, 0.3)
         assert np.allclose(mean_slopes[:, j], (up[0] - down[0]) / 2e-5, atol=1e-5)
         assert np.allclose(variance_slopes[:, j], (up[1] - down[1]) / 2e-5, atol=1e-5)
+
+
+def test_some_places_with_noise_and_without_slopes():
+    points, targets, probes = data()
+    block = Block(points, targets, COVARIANCE, 10.0)
+    full = predict(block, probes, 0.4, 0.3)
+    some = Moments(np.zeros(11), np.zeros(11), np.empty((0, 3)), np.empty((0, 3)))
+    places = np.array([7, 2, 9])
+    block.predict(probes, places, 0.4, 0.3, some, labels=True)
+    others = np.setdiff1d(np.arange(11), places)
+    assert np.allclose(some.means[places], full.means[places], rtol=1e-12)
+    assert np.allclose(some.variances[places], full.variances[places] + block.noise, rtol=1e-12)
+    assert not some.means[others].any() and not some.variances[others].any()
 
 
 def test_the_scale_follows_the_labels():
@@ -86,7 +104,7 @@ def test_the_scale_follows_the_labels():
     assert own.precision == pytest.approx(common.precision / scale)
     assert own.log_determinant == pytest.approx(common.log_determinant + 25 * math.log(scale))
     ratios = [
-        block.predict(probes, 0.0, 0.0)[1] / common.predict(probes, 0.0, 0.0)[1]
+        predict(block, probes, 0.0, 0.0)[1] / predict(common, probes, 0.0, 0.0)[1]
         for block in (own, shrunk)
     ]
     assert np.allclose(ratios[0], scale)
@@ -96,7 +114,7 @@ def test_the_scale_follows_the_labels():
 def test_repeated_points_do_not_break_the_factor():
     points = np.full((20, 3), 0.5)
     covariance = COVARIANCE._replace(noise=0.0)
-    mean, variance = Block(points, np.ones(20), covariance).predict(points[:1], 0.0, 0.0)
+    mean, variance, *_ = predict(Block(points, np.ones(20), covariance), points[:1], 0.0, 0.0)
     assert mean[0] == pytest.approx(1.0, abs=1e-3)
     assert 0.0 <= variance[0] < 1e-3
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
@@ -108,7 +126,7 @@ def test_draws_have_the_moments_of_the_posterior():
 
     points, targets, probes = data(12)
     block = Block(points, targets, COVARIANCE)
-    mean, variance = block.predict(probes, 3.0, 0.0)
+    mean, variance, *_ = predict(block, probes, 3.0, 0.0)
     rng = np.random.default_rng(1)
     none = np.zeros(3, dtype=np.int64)
     draws = np.array(

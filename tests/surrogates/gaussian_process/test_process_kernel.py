@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 from mondrian_bo.surrogates.gaussian_process.kernel import (
     cross_kernel,
-    point_gradient,
+    kernel_and_slope,
+    kernel_matrix,
     precision_gradient,
 )
 
@@ -58,22 +59,24 @@ def test_gradients_are_those_of_differences(categorical):
     weights = rng.normal(size=(6, 6))
     weights = weights + weights.T
     gradient = np.empty(4)
-    precision_gradient(some, precisions, categorical, weights, gradient)
+    value, slope = np.full((6, 6), np.nan), np.full((6, 6), np.nan)
+    kernel_matrix(some, precisions, categorical, value, slope)
+    lower = np.tril_indices(6)
+    assert np.allclose(value[lower], kernel(some, some, precisions, categorical)[lower], rtol=1e-13)
+    precision_gradient(some, precisions, categorical, np.tril(weights), slope, gradient)
     for j, direction in enumerate(np.eye(4)):
         up, down = (
             np.sum(weights * kernel(some, some, precisions * np.exp(h * direction), categorical))
             for h in (1e-5, -1e-5)
         )
         assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-7)
-    weights = rng.normal(size=(2, 6, 7))
-    slopes = np.empty((2, 6, 4))
-    point_gradient(some, others, precisions, categorical, weights, slopes)
+    value, slope = np.empty((6, 7)), np.empty((6, 7))
+    kernel_and_slope(some, others, precisions, categorical, value, slope)
+    assert np.allclose(value, kernel(some, others, precisions, categorical), rtol=1e-14)
     for j, direction in enumerate(np.eye(4)):
-        if categorical[j]:
-            assert not slopes[:, :, j].any()
-            continue
-        up, down = (
-            (weights * kernel(some + h * direction, others, precisions, categorical)).sum(axis=2)
-            for h in (1e-5, -1e-5)
-        )
-        assert np.allclose(slopes[:, :, j], (up - down) / 2e-5, atol=1e-7)
+        if not categorical[j]:
+            own = slope * precisions[j] * (some[:, [j]] - others[:, j])
+            up, down = (
+                kernel(some + h * direction, others, precisions, categorical) for h in (1e-5, -1e-5)
+            )
+            assert np.allclose(own, (up - down) / 2e-5, atol=1e-7)
