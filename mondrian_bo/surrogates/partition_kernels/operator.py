@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 FloatArray = NDArray[np.float64]
@@ -112,6 +113,24 @@ class PartitionGram(LinearOperator):
     def alone(self) -> FloatArray:
         """In how many partitions each point of the rows is alone, shape (a,)."""
         return np.asarray(np.count_nonzero(self.rows < 0, axis=0), dtype=np.float64)
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of clusters of all partitions, those of a point that is alone among them."""
+        return int(self.offsets[-1] + self.alone.sum())
+
+    def memberships(self) -> csr_array:
+        """Return Z of shape (a, n_groups), with ``K = Z Z' / m`` for a Gram matrix.
+
+        An entry is 1 where the point is in the cluster, and 0 elsewhere; m entries in each row.
+        """
+        groups = self.rows + self.offsets[:-1, None]
+        alone = self.rows < 0
+        groups[alone] = self.offsets[-1] + np.arange(np.count_nonzero(alone))
+        n_points = self.rows.shape[1]
+        starts = np.arange(n_points + 1) * self.n_partitions
+        entries = np.ones(groups.size)
+        return csr_array((entries, groups.T.ravel(), starts), shape=(n_points, self.n_groups))
 
     def toarray(self) -> FloatArray:
         """Return the dense matrix, O(m a b)."""

@@ -1,11 +1,13 @@
 """Eigenvalues of Gram matrices: likelihoods for every noise from one decomposition.
 
 For a Gram matrix K and labels y, both ``y' (K + r I)^-1 y`` and ``log det(K + r I)`` are sums over
-the spectrum of K, so that one decomposition gives them for all r. The exact one is O(N^3). Lanczos
-iterations give a quadrature instead at O(m N) each: started at y for the quadratic form, and at
-random signs for the log-determinant, whose trace they estimate (stochastic Lanczos quadrature).
-Both rules err upwards: where the iterations are too few to resolve a small r, the likelihood comes
-out too small rather than too large, and such an r is not chosen for their error.
+the spectrum of K, so that one decomposition gives them for all r. The exact one is O(N^3), or
+O(C^3) where the partitions have C < N clusters in all: K = Z Z' / m, with the memberships Z, has the
+eigenvalues of Z' Z / m, and zeros. Lanczos iterations give a quadrature instead at O(m N) each:
+started at y for the quadratic form, and at random signs for the log-determinant, whose trace they
+estimate (stochastic Lanczos quadrature). Both rules err upwards: where the iterations are too few to
+resolve a small r, the likelihood comes out too small rather than too large, and such an r is not
+chosen for their error.
 """
 
 from __future__ import annotations
@@ -68,6 +70,25 @@ def exact_spectrum(gram: PartitionGram, y: FloatArray) -> Spectrum:
     values = np.maximum(values, 0.0)
     weights = (vectors.T @ y) ** 2
     return Spectrum(values, weights, values, np.ones(len(values)), len(values))
+
+
+def cluster_spectrum(gram: PartitionGram, y: FloatArray) -> Spectrum:
+    """Return all eigenvalues by way of the clusters, O(C^3 + m^2 N) for C clusters in all."""
+    memberships = gram.memberships()
+    inner = (memberships.T @ memberships).toarray() / gram.n_partitions
+    values, vectors = eigh(inner, overwrite_a=True, check_finite=False)
+    kept = values > np.finfo(np.float64).eps * len(values) * values[-1]
+    values, vectors = values[kept], vectors[:, kept]
+    weights = (vectors.T @ (memberships.T @ y)) ** 2 / (gram.n_partitions * values)
+    n_zero = len(y) - len(values)
+    rest = max(float(y @ y) - float(weights.sum()), 0.0) if n_zero else 0.0
+    return Spectrum(
+        np.append(values, 0.0),
+        np.append(weights, rest),
+        np.append(values, 0.0),
+        np.append(np.ones(len(values)), n_zero),
+        len(y),
+    )
 
 
 def lanczos_spectrum(

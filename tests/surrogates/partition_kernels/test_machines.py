@@ -16,7 +16,9 @@ from mondrian_bo.surrogates import (
     RandomForestKernel,
 )
 from mondrian_bo.surrogates.partition_kernels.gaussian_process import choose_variances
+from mondrian_bo.surrogates.partition_kernels.operator import ALONE, PartitionGram
 from mondrian_bo.surrogates.partition_kernels.spectrum import (
+    cluster_spectrum,
     exact_spectrum,
     lanczos_quadrature,
     lanczos_spectrum,
@@ -85,6 +87,38 @@ def test_variances_maximise_the_marginal_likelihood(signal, noise):
             assert evidence(found[0] * factor, found[1]) < best
         if noise is None:
             assert evidence(found[0], found[1] * factor) < best
+
+
+@pytest.mark.parametrize("height", [2, 8])
+@pytest.mark.parametrize("alone", [False, True])
+def test_clusters_give_the_whole_spectrum(height, alone):
+    """Fewer clusters than points, and more."""
+    rng = np.random.default_rng(height)
+    rows = rng.integers(0, 2**height, (5, 90)).astype(np.int32)
+    if alone:
+        rows[rng.random(rows.shape) < 0.1] = ALONE
+    gram = PartitionGram(rows, None, np.full(5, 2**height))
+    memberships = gram.memberships()
+    assert np.allclose((memberships @ memberships.T).toarray() / 5, gram.toarray())
+    labels = rng.normal(size=90)
+    dense, own = exact_spectrum(gram, labels), cluster_spectrum(gram, labels)
+    for ratio in (1e-3, 0.1, 10.0):
+        assert np.isclose(own.log_determinant(ratio), dense.log_determinant(ratio), rtol=1e-10)
+        assert np.isclose(own.quadratic_form(ratio), dense.quadratic_form(ratio), rtol=1e-10)
+
+
+def test_matrix_free_likelihood_is_exact_with_few_clusters():
+    X, y = make_data(400)
+    kernel = FastClusterKernel(20, max_height=5, random_state=0)
+    dense, free = (
+        PartitionGaussianProcessRegressor(kernel, solver=solver, tol=1e-12).fit(X, y)
+        for solver in ("dense", "cg")
+    )
+    assert free.gram_.n_groups < 400
+    evidence = dense.log_marginal_likelihood_
+    assert np.isclose(free.log_marginal_likelihood_, evidence, rtol=0, atol=1e-8 * abs(evidence))
+    assert np.isclose(free.noise_variance_, dense.noise_variance_, rtol=1e-5)
+    assert np.allclose(free.predict(X), dense.predict(X), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

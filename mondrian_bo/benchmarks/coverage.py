@@ -1,0 +1,95 @@
+"""Coverage during a search: how often the next trial lies where the model expected it.
+
+``python -m mondrian_bo.benchmarks.coverage --problems shifted_hartmann6,mixed6 --seeds 8`` prints a
+table: for the trials of each part of the run, the share whose noise-free value is within 0.674 and
+1.645 predicted standard deviations of the predicted mean, which a calibrated normal law would have
+50 % and 90 % of, and the root mean square of the error in standard deviations, 1 if calibrated.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.text_table import to_markdown
+from mondrian_bo.optimizer import MondrianOptimizer
+
+_LEVELS = (0.5, 0.9)
+_PARTS = ((0.05, 0.25), (0.25, 0.5), (0.5, 1.0))
+"""Shares of the budget, after the first trials, which no model suggests."""
+
+
+def run(name: str, seed: int, n_trials: int) -> NDArray[np.float64]:
+    """Search with the default optimizer and compare each trial with what was predicted for it.
+
+    Parameters
+    ----------
+    name : str
+        A problem.
+    seed : int
+        Seed of the problem and of the search.
+    n_trials : int
+        Number of trials.
+
+    Returns
+    -------
+    float64 array of shape (n_trials,)
+        Errors in predicted standard deviations; NaN for the first trial.
+    """
+    problem = get_problem(name)
+    function = problem.instance(seed)
+    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
+    errors = np.full(n_trials, np.nan)
+    for number in range(n_trials):
+        params = optimizer.ask()
+        value = function(params)
+        if number > 0:
+            mean, std = optimizer.predict(params)
+            errors[number] = (value - mean[0]) / max(std[0], np.finfo(np.float64).tiny)
+        optimizer.tell(params, problem.observe(value, seed, number))
+    return errors
+
+
+def table(errors: dict[str, NDArray[np.float64]]) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows from errors of shape (runs, trials) by problem."""
+    header = ["problem"]
+    for first, last in _PARTS:
+        header += [f"{level:.0%}, {first:.0%} to {last:.0%}" for level in _LEVELS] + ["RMS"]
+    rows = []
+    for name, runs in errors.items():
+        cells = [name]
+        for first, last in _PARTS:
+            part = np.abs(runs[:, round(first * runs.shape[1]) : round(last * runs.shape[1])])
+            for level in _LEVELS:
+                cells.append(f"{np.mean(part <= norm.ppf(0.5 + 0.5 * level)):.0%}")
+            cells.append(f"{np.sqrt(np.mean(part**2)):.2g}")
+        rows.append(cells)
+    return header, rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is asked for on the command line."""
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", required=True, help="names, separated by commas")
+    parser.add_argument("--seeds", type=int, default=8, help="default: %(default)s")
+    parser.add_argument("--trials", type=int, default=200, help="default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
+    options = parser.parse_args(arguments)
+    names = options.problems.split(",")
+    todo = [(name, seed, options.trials) for name in names for seed in range(options.seeds)]
+    workers = Parallel(n_jobs=options.jobs, return_as="generator")
+    runs = list(tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)))
+    errors = np.array(runs).reshape(len(names), options.seeds, options.trials)
+    print(to_markdown(*table(dict(zip(names, errors, strict=True)))))
+
+
+if __name__ == "__main__":
+    main()
