@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Labels, PartitionGram
+from mondrian_bo.surrogates.partition_kernels.operator import Labels, PartitionGram
 from mondrian_bo.surrogates.validation import unchanged_by_failure
 
 FloatArray = NDArray[np.float64]
@@ -108,14 +108,9 @@ class PartitionKernel(TransformerMixin, BaseEstimator):
             m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone input have
             no column.
         """
-        labels = self.assign(X).T
-        offsets = np.concatenate([[0], np.cumsum(self.n_clusters_)])
-        columns = labels + offsets[:-1]
-        shared = labels != ALONE
-        ends = np.concatenate([[0], np.cumsum(shared.sum(axis=1))])
-        indices = columns[shared]
-        values = np.full(len(indices), 1.0 / np.sqrt(len(self.n_clusters_)))
-        return csr_matrix((values, indices, ends), shape=(len(labels), int(offsets[-1])))
+        gram = self.gram(X)
+        shared = gram.memberships()[:, : int(gram.offsets[-1])]
+        return csr_matrix(shared / np.sqrt(gram.n_partitions))
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return X and y as arrays, and note the number of features."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, get_index_dtype
 from scipy.sparse.linalg import LinearOperator
 
 FloatArray = NDArray[np.float64]
@@ -128,9 +128,12 @@ class PartitionGram(LinearOperator):
         alone = self.rows < 0
         groups[alone] = self.offsets[-1] + np.arange(np.count_nonzero(alone))
         n_points = self.rows.shape[1]
-        starts = np.arange(n_points + 1) * self.n_partitions
-        entries = np.ones(groups.size)
-        return csr_array((entries, groups.T.ravel(), starts), shape=(n_points, self.n_groups))
+        # Much of scikit-learn takes no longer indices than it must.
+        kind = get_index_dtype(maxval=max(groups.size, self.n_groups))
+        columns = groups.T.ravel().astype(kind)
+        starts = np.arange(n_points + 1, dtype=kind) * self.n_partitions
+        shape = (n_points, self.n_groups)
+        return csr_array((np.ones(groups.size), columns, starts), shape=shape)
 
     def toarray(self) -> FloatArray:
         """Return the dense matrix, O(m a b)."""

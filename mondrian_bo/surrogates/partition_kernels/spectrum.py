@@ -2,11 +2,11 @@
 
 For a Gram matrix K and labels y, both ``y' (K + r I)^-1 y`` and ``log det(K + r I)`` are sums over
 the spectrum of K, so that one decomposition gives them for all r. The exact one is O(N^3), or
-O(C^3) where the partitions have C < N clusters in all: K = Z Z' / m, with the memberships Z, has the
-eigenvalues of Z' Z / m, and zeros. Lanczos iterations give a quadrature instead at O(m N) each:
+O(C^3) where the partitions have C < N clusters in all: K = Z Z' / m, with the memberships Z, has
+the eigenvalues of Z' Z / m, and zeros. Lanczos iterations give a quadrature instead at O(m N) each:
 started at y for the quadratic form, and at random signs for the log-determinant, whose trace they
-estimate (stochastic Lanczos quadrature). Both rules err upwards: where the iterations are too few to
-resolve a small r, the likelihood comes out too small rather than too large, and such an r is not
+estimate (stochastic Lanczos quadrature). Both rules err upwards: where the iterations are too few
+to resolve a small r, the likelihood comes out too small rather than too large, and such an r is not
 chosen for their error.
 """
 
