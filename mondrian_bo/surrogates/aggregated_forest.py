@@ -37,7 +37,15 @@ from mondrian_bo.trees.aggregation_predict import (
     predict_aggregation,
     sample_pruning,
 )
-from mondrian_bo.trees.tree import GROWTH, ROOT, nodes_used, resized
+from mondrian_bo.trees.tree import (
+    GROWTH,
+    ROOT,
+    Tree,
+    nodes_used,
+    resized,
+    with_box_capacity,
+    with_point_capacity,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -115,6 +123,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         weights: FloatArray,
         importance: FloatArray | None = None,
         n_jobs: int | None = 1,
+        starts: NDArray[np.int64] | None = None,
     ) -> None:
         """Learn points one after the other.
 
@@ -126,6 +135,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
             Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
+        starts : int64 array of shape (k,) or None, default=None
+            The new points from which on the rows of `weights`, of shape (k, d), count: the first is
+            0. None if `weights` is as in :meth:`GrowingForest.extend`.
         """
         if len(targets) == 0:
             return
@@ -136,11 +148,13 @@ class AggregatedForest(GrowingForest[Aggregation]):
         self._make_room_for_all_nodes(end)
         # To learn all labels anew, together, takes less time than many new ones one by one.
         one_by_one = self.records or end - start < _FEW * start
-        changes = np.flatnonzero(np.any(weights[1:] != weights[:-1], axis=1)) + 1
-        for first, last in pairwise([start, *(start + changes), end]):
-            self._grow(
-                first, last, weights[min(first - start, len(weights) - 1)], one_by_one, n_jobs
-            )
+        if starts is None:
+            changes = np.flatnonzero(np.any(weights[1:] != weights[:-1], axis=1)) + 1
+            starts = np.append(0, changes)
+            weights = weights[starts]
+        ends = [*(start + starts).tolist(), end]
+        for (first, last), rates in zip(pairwise(ends), weights, strict=True):
+            self._grow(first, last, rates, one_by_one, n_jobs)
         self.n_points = end
         if not one_by_one:
             self._relearn(n_jobs)
@@ -169,7 +183,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 ),
                 n_jobs,
             )
-            if np.all(progress == end):
+            # Only trees that are not restricted may lack room.
+            if self.restricted or np.all(progress == end):
                 return
             self._set_node_capacity(int(GROWTH * nodes_used(self._trees)) + 64)
 
@@ -303,8 +318,15 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def _set_node_capacity(self, capacity: int) -> None:
         super()._set_node_capacity(capacity)
+        if not self.restricted:
+            self._trees = with_box_capacity(self._trees, capacity)
         if self.records:
             self._best = resized(self._best, 1, capacity)
+
+    def _with_room(self, trees: Tree, n_points: int) -> Tree:
+        if self.restricted:
+            return super()._with_room(trees, n_points)
+        return with_point_capacity(trees, n_points)  # all nodes have boxes
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         super()._make_room_for_points(n_points, n_views)

@@ -152,7 +152,8 @@ class AggregationModel:
             if not self._record:
                 self._follow_labels(labels)
             weights = None if importance is None else importance[start:end]
-            self.forest.extend(part, labels, self.scales.follow(part), weights, n_jobs)
+            starts, rates = self.scales.follow_changes(part)
+            self.forest.extend(part, labels, rates, weights, n_jobs, starts)
             if self._record:
                 self._follow_labels(labels)
             n_points = self.n_points
@@ -285,9 +286,11 @@ class AggregationModel:
     def _follow_labels(self, targets: NDArray[Any]) -> None:
         if self.forest.n_classes != REAL:
             return
+        highest, lowest = float(targets.max()), float(targets.min())
+        if highest <= self._highest and lowest >= self._lowest:
+            return
         changes = self._growth_of_range(targets)
-        self._highest = max(self._highest, float(targets.max()))
-        self._lowest = min(self._lowest, float(targets.min()))
+        self._highest, self._lowest = max(self._highest, highest), min(self._lowest, lowest)
         if not changes:
             return
         # Without a range, the last milestone has found nothing to adapt to.

@@ -26,6 +26,7 @@ from mondrian_bo.trees.tree import (
     leaves_of,
     nodes_used,
     resized,
+    with_box_capacity,
     with_node_capacity,
     with_point_capacity,
 )
@@ -73,11 +74,9 @@ class GrowingForest(ABC, Generic[Values]):
     ) -> None:
         self.min_samples_split = min_samples_split
         self.n_points = 0
-        self._n_dimensions = n_dimensions
         self._room = room_for_insertion(min_samples_split)
         self._trees = empty_forest(make_streams(seed, n_trees), n_dimensions, precision)
         self._values = values
-        self._points: NDArray[Any] = np.empty((1, 0, n_dimensions), dtype=precision)
         self._targets = targets
         self._importance: FloatArray = np.empty(0)
 
@@ -95,6 +94,10 @@ class GrowingForest(ABC, Generic[Values]):
     def values(self) -> Values:
         """The node values of all trees, likewise."""
         return self._values
+
+    @property
+    def _points(self) -> NDArray[Any]:
+        return self._trees.points
 
     @property
     def points(self) -> NDArray[Any]:
@@ -187,11 +190,12 @@ class GrowingForest(ABC, Generic[Values]):
         only.
         """
         n_points = len(targets)
-        trees = with_point_capacity(with_node_capacity(self._trees, capacity), n_points)
+        trees = self._with_room(with_node_capacity(self._trees, capacity), n_points)
+        trees = trees._replace(points=points)
         fields: Any = (resized(field, 1, capacity) for field in self._values)
         values = type(self._values)(*fields)
         run_on_trees(grow_chunk, (trees, values), points, settings, n_jobs)
-        self._points, self._targets, self.n_points = points, targets, n_points
+        self._targets, self.n_points = targets, n_points
         self._trees, self._values = trees, values
 
     def _make_room_for_all_nodes(self, n_points: int) -> None:
@@ -216,11 +220,16 @@ class GrowingForest(ABC, Generic[Values]):
 
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         if self.n_points == 0 and len(self._points) != n_views:
-            self._points = np.empty((n_views, 0, self._n_dimensions), self._points.dtype)
+            none = np.empty((n_views, 0, self._points.shape[2]), self._points.dtype)
+            self._trees = self._trees._replace(points=none)
         room = min(self._points.shape[1], len(self._targets), self._trees.next_point.shape[1])
         if n_points > room:
             # Of a first batch nobody knows whether more will follow.
             capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
-            self._points = resized(self._points, 1, capacity)
+            points = resized(self._points, 1, capacity)
             self._targets = resized(self._targets, 0, capacity)
-            self._trees = with_point_capacity(self._trees, capacity)
+            self._trees = self._with_room(self._trees._replace(points=points), capacity)
+
+    def _with_room(self, trees: Tree, n_points: int) -> Tree:
+        """Return trees with room for what `n_points` points need beside nodes."""
+        return with_box_capacity(with_point_capacity(trees, n_points), n_points)

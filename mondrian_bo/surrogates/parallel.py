@@ -58,8 +58,9 @@ def points_of(points: FloatArray, part: slice) -> FloatArray:
 
 
 def rows_of(arrays: Arrays, part: slice) -> Arrays:
-    """Return views of some of the trees."""
-    fields: Any = (field[part] for field in arrays)
+    """Return views of some of the trees; points that all trees share stay whole."""
+    n_trees = len(arrays[-1])
+    fields: Any = (field[part] if len(field) == n_trees else field for field in arrays)
     return type(arrays)(*fields)
 
 
@@ -99,10 +100,10 @@ def run_on_trees(
     )
     for part, result in zip(parts, results, strict=True):
         for arrays, changed in zip(state, result, strict=True):
-            for field, content in zip(arrays, changed, strict=True):
+            for own, content in zip(rows_of(arrays, part), changed, strict=True):
                 # Only workers that do not share our memory return other arrays than ours.
-                if not np.shares_memory(field[part], content):
-                    field[part] = content
+                if not np.shares_memory(own, content):
+                    own[:] = content
 
 
 def predict_chunk(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+_BLOCK = 1024
 _SMALLEST_EXTENT = np.finfo(np.float64).tiny
 
 
@@ -36,11 +37,18 @@ class Scales:
         self._range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
         if bounds is not None:
             self._range[0], self._range[1] = bounds
+        # Rates, and the arrays, never written to, that they were computed from.
+        self._latest: tuple[tuple[FloatArray, FloatArray], FloatArray] | None = None
 
     @property
     def rates(self) -> FloatArray:
-        """Rate weights of the dimensions, shape (d,)."""
-        return np.asarray(self._rates(self._range[None])[0])
+        """Rate weights of the dimensions, shape (d,); not to be written to."""
+        origin = (self._range, self.feature_weights)
+        if self._latest is None or any(
+            a is not b for a, b in zip(origin, self._latest[0], strict=True)
+        ):
+            self._latest = origin, np.asarray(self._rates(self._range[None])[0])
+        return self._latest[1]
 
     @property
     def total_weight(self) -> float:
@@ -56,17 +64,45 @@ class Scales:
         float64 array of shape (1 or m, d)
             One row where all points lie within the range that is known.
         """
-        ranges = self._after(points)
-        self._range = ranges[-1]
-        return self._rates(ranges)
+        starts, rates = self.follow_changes(points)
+        if len(rates) == 1:
+            return rates
+        return np.repeat(rates, np.diff(starts, append=points.shape[1]), axis=0)
 
-    def _after(self, points: NDArray[np.floating]) -> FloatArray:
-        """Return the ranges of the data after each new point, shape (1 or m, 2, d)."""
+    def follow_changes(self, points: NDArray[np.floating]) -> tuple[NDArray[np.int64], FloatArray]:
+        """Do as `follow`, and return the rates where they change: of many points, few are extreme.
+
+        Returns
+        -------
+        tuple of int64 array of shape (k,) and float64 array of shape (k, d)
+            The points from which on rates count, the first of which is 0, and the rates.
+        """
+        starts, ranges = [0], [self._range]
+        for first in range(0, points.shape[1], _BLOCK):
+            after = self._after(points[:, first : first + _BLOCK])
+            # Learning sample by sample, nearly all calls find the ranges as they were.
+            if after is None:
+                continue
+            before = np.concatenate([self._range[None], after[:-1]])
+            for i in np.flatnonzero((after != before).any(axis=(1, 2))).tolist():
+                starts.append(first + i)
+                ranges.append(after[i])
+            self._range = after[-1].copy()  # or all others would be kept with it
+        if len(starts) == 1:
+            return np.zeros(1, dtype=np.int64), self.rates[None]
+        # The first point may itself have changed the ranges.
+        skipped = int(starts[1] == 0)
+        return np.array(starts[skipped:], dtype=np.int64), self._rates(np.stack(ranges[skipped:]))
+
+    def _after(self, points: NDArray[np.floating]) -> FloatArray | None:
+        """Return the ranges of the data after each new point, (m, 2, d); None if all are alike."""
         if self._fixed:
-            return self._range[None]
-        lowest, highest = points.min(axis=0), points.max(axis=0)
-        if np.all(lowest >= self._range[0]) and np.all(highest <= self._range[1]):
-            return self._range[None]
+            return None
+        one = len(points) == 1
+        lowest = points[0] if one else points.min(axis=0)
+        highest = points[0] if one else points.max(axis=0)
+        if (lowest >= self._range[0]).all() and (highest <= self._range[1]).all():
+            return None
         lowest = np.minimum.accumulate(lowest, axis=0)
         highest = np.maximum.accumulate(highest, axis=0)
         return np.stack(

@@ -18,14 +18,12 @@ from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
-    LOWER,
     N_NODES,
     NONE,
     RIGHT,
     ROOT,
-    UPPER,
     child_towards,
-    extent_outside,
+    distance_outside,
     is_leaf,
     tree_at,
 )
@@ -44,13 +42,22 @@ _SMALLEST_CHUNK = 16384
 
 
 @njit(**INNER)
-def _separation(tree, node, points, point, rates):  # type: ignore[no-untyped-def]
-    """Return the probability that the point is cut off right above a node (Algorithm 6, line 2)."""
-    distance = extent_outside(tree.box[node, LOWER], tree.box[node, UPPER], rates, points, point)
+def _separation(tree, node, time_above, points, point, rates):  # type: ignore[no-untyped-def]
+    """Return the probability that the point is cut off right above a node (Algorithm 6, line 2).
+
+    `time_above` is the split time of the node's parent, 0 at the root.
+    """
+    if tree.row[node] == NONE and tree.split_time[node] == np.inf:
+        # A leaf of one point, from which any other is cut off at last.
+        member = tree.first_point[node]
+        for d in range(len(rates)):
+            if points[point, d] != tree.points[member, d] and rates[d] > 0.0:
+                return 1.0
+        return 0.0
+    distance = distance_outside(tree, node, rates, points, point)
     if not distance > 0.0:
         return 0.0
-    parent = tree.parent[node]
-    span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
+    span = tree.split_time[node] - time_above
     return -math.expm1(-span * distance) if span < np.inf else 1.0
 
 
@@ -117,13 +124,13 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     reaching = 1.0
     total = np.zeros(n_columns)
     forecast = np.empty(n_columns)
-    mean, variance = 0.0, 0.0
+    mean, variance, time_above = 0.0, 0.0, 0.0
     if kind == REAL:
         mean, variance = first_moments(tree, values)
     offset = mean
     # The larger part of a split waits on the stack: log2(m) frames suffice.
     stack_node = np.empty((64, 4), dtype=np.int64)
-    stack_state = np.empty((64, 3))
+    stack_state = np.empty((64, 4))
     stack_total = np.empty((64, n_columns))
     pending, depth = 0, 0
     node, start, end = root, 0, n_points
@@ -147,7 +154,8 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 point = order[i]
                 # A point that is cut off goes to a new cell, which repeats its parent, a copy of
                 # the node; how far labels of such cells differ, the parent of that copy knows.
-                cut_off = unstopped[point] * _separation(tree, node, points, point, rates)
+                separated = _separation(tree, node, time_above, points, point, rates)
+                cut_off = unstopped[point] * separated
                 share = (unstopped[point] - cut_off) * stop
                 unstopped[point] -= cut_off + share
                 for k in range(n_columns):
@@ -179,7 +187,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 break
             pending -= 1
             node, start, end, depth = stack_node[pending]
-            mean, variance, reaching = stack_state[pending]
+            mean, variance, reaching, time_above = stack_state[pending]
             for k in range(n_columns):
                 total[k] = stack_total[pending, k]
             continue
@@ -192,6 +200,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             middle += points[point, dimension] <= threshold
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
         depth += 1
+        time_above = tree.split_time[node]
         if start < middle < end:
             left_smaller = middle - start <= end - middle
             stack_node[pending, 0] = right if left_smaller else left
@@ -200,6 +209,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             stack_node[pending, 3] = depth
             stack_state[pending, 0], stack_state[pending, 1] = mean, variance
             stack_state[pending, 2] = reaching
+            stack_state[pending, 3] = time_above
             for k in range(n_columns):
                 stack_total[pending, k] = total[k]
             pending += 1
@@ -293,12 +303,13 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
     for i in range(own_points.shape[0]):
         node = tree.counters[ROOT]
         mean, variance = first_moments(tree, own)
+        time_above = 0.0
         while True:
             variance_above = variance
             mean, variance = node_moments(own, node, mean, variance)
             separated = 0.0
             if len(rates) > 0:
-                separated = _separation(tree, node, own_points, i, rates)
+                separated = _separation(tree, node, time_above, own_points, i, rates)
             where = hashed_uniform(key, 4 * node)
             stop = separated + (1.0 - separated) * _node_share(tree, own, node, rule, step)
             if where < stop or is_leaf(tree, node):
@@ -306,4 +317,5 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
                 std = math.sqrt(spread / (own.statistics[node, MASS] + 1.0))
                 result[i] = mean + std * hashed_normal(key, 2 * node + 1)
                 break
+            time_above = tree.split_time[node]
             node = child_towards(tree, node, own_points[i])

@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
-from mondrian_bo.trees.mondrian import add_leaf, choose_dimension, cut
+from mondrian_bo.trees.mondrian import choose_dimension, cut
+from mondrian_bo.trees.nodes import add_box, add_leaf
 from mondrian_bo.trees.random import exponential
 from mondrian_bo.trees.tree import (
     LEFT,
@@ -38,6 +39,7 @@ def start_cells(tree, box):  # type: ignore[no-untyped-def]
 @njit(**INNER)
 def _add_cell(tree, parent, cell):  # type: ignore[no-untyped-def]
     node = add_leaf(tree, parent, np.inf)
+    add_box(tree, node)
     for d in range(cell.shape[1]):
         tree.box[node, LOWER, d] = cell[LOWER, d]
         tree.box[node, UPPER, d] = cell[UPPER, d]

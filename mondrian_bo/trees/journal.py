@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.trees.tree import NODE_FIELDS, Tree, touched_by
+from mondrian_bo.trees.tree import N_NODES, NODE_FIELDS, NONE, Tree, touched_by, view_of
 
 
 class Entry(NamedTuple):
@@ -25,6 +25,10 @@ class Entry(NamedTuple):
         Trees and nodes.
     node_content : list of arrays
         Their entries, one array per field.
+    boxes : pair of int64 arrays
+        Trees and boxes of those nodes.
+    box_content : float array of shape (k, 2, d)
+        Their corners.
     links : pair of int64 arrays
         Trees and points whose links may change.
     link_content : int32 array
@@ -36,6 +40,8 @@ class Entry(NamedTuple):
     n_points: int
     nodes: tuple[NDArray[np.int64], NDArray[np.int64]]
     node_content: list[NDArray[np.generic]]
+    boxes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    box_content: NDArray[np.float64]
     links: tuple[NDArray[np.int64], NDArray[np.int64]]
     link_content: NDArray[np.int32]
     counters: NDArray[np.int64]
@@ -71,7 +77,7 @@ def record(
     nodes = np.empty(256, dtype=np.int64)
     chain = np.empty(room, dtype=np.int64)
     for t in range(len(trees.counters)):
-        tree = Tree(*(field[t] for field in trees))
+        tree = view_of(trees, t)
         x = point[t if len(point) > 1 else 0]
         n_nodes, n_links = touched_by(tree, x, room, room, nodes, chain)
         if n_nodes > len(nodes):
@@ -81,10 +87,17 @@ def record(
         links.append(np.stack([np.full(n_links + 1, t), np.append(chain[:n_links], n_points)]))
     tree_of_node, node = np.concatenate(where, axis=1)
     tree_of_link, link = np.concatenate(links, axis=1)
+    # Entries of nodes that are yet to come say nothing.
+    known = node < trees.counters[tree_of_node, N_NODES]
+    row = trees.row[tree_of_node, node]
+    known &= row != NONE
+    boxes = tree_of_node[known], row[known].astype(np.int64)
     return Entry(
         n_points,
         (tree_of_node, node),
         [field[tree_of_node, node] for field in _node_arrays(trees, values)],
+        boxes,
+        trees.box[boxes],
         (tree_of_link, link),
         trees.next_point[tree_of_link, link],
         trees.counters.copy(),
@@ -96,6 +109,7 @@ def restore(trees: Tree, values: Values, entry: Entry) -> None:
     """Write the old content back; the latest insertion is undone first."""
     for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
         field[entry.nodes] = content
+    trees.box[entry.boxes] = entry.box_content
     trees.next_point[entry.links] = entry.link_content
     trees.counters[:] = entry.counters
     trees.stream[:] = entry.stream

@@ -35,13 +35,11 @@ from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
     LEFT,
-    LOWER,
     N_NODES,
     NONE,
     RIGHT,
     ROOT,
-    UPPER,
-    extent_outside,
+    distance_outside,
     is_leaf,
     preorder,
     tree_at,
@@ -246,11 +244,10 @@ def _walk_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-u
             kept = values.counts[node, k] - discount * passed_on[k]
             own[k] = (kept + discount * tables * above[k]) / customers
             passed_on[k] /= tables
-        lower, upper = tree.box[node, LOWER], tree.box[node, UPPER]
         inside = start
         for i in range(start, end):
             point = order[i]
-            rate = extent_outside(lower, upper, rates, points, point)
+            rate = distance_outside(tree, node, rates, points, point)
             if rate > 0.0:
                 probability, mean_discount = expected_discount(gamma, rate, span)
                 share = unstopped[point] * probability

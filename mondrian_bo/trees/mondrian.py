@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import BORROWING, COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.nodes import add_box, add_leaf, widen
 from mondrian_bo.trees.random import exponential, exponential_below, uniform
 from mondrian_bo.trees.tree import (
     LEFT,
@@ -32,44 +33,19 @@ from mondrian_bo.trees.tree import (
     ROOT,
     UPPER,
     child_towards,
-    extent_outside,
+    distance_outside,
     is_leaf,
     tree_at,
 )
 
 
 @njit(**INNER)
-def add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
-    """Append an empty leaf and return it; `parent` is an int64, to be compiled for one type."""
-    node = tree.counters[N_NODES]
-    tree.counters[N_NODES] += 1
-    tree.parent[node] = parent
-    tree.children[node, LEFT] = NONE
-    tree.children[node, RIGHT] = NONE
-    tree.dimension[node] = NONE
-    tree.threshold[node] = 0.0
-    tree.split_time[node] = lifetime
-    # Whole rows would be shorter to write, and much longer to compile.
-    box = tree.box[node]
-    for d in range(box.shape[1]):
-        box[LOWER, d] = np.inf
-        box[UPPER, d] = -np.inf
-    tree.size[node] = 0
-    tree.first_point[node] = NONE
-    return node
-
-
-@njit(**INNER)
-def _widen(box, x):  # type: ignore[no-untyped-def]
-    for d in range(len(x)):
-        box[LOWER, d] = min(box[LOWER, d], x[d])
-        box[UPPER, d] = max(box[UPPER, d], x[d])
-
-
-@njit(**INNER)
 def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     """Add a point to a leaf."""
-    _widen(tree.box[leaf], x)
+    if tree.size[leaf] > 0:
+        if tree.row[leaf] == NONE:
+            widen(tree.box[add_box(tree, leaf)], tree.points[tree.first_point[leaf]])
+        widen(tree.box[tree.row[leaf]], x)
     tree.size[leaf] += 1
     tree.next_point[point] = tree.first_point[leaf]
     tree.first_point[leaf] = point
@@ -111,9 +87,11 @@ def _partition(points, order, start, end, dimension, threshold):  # type: ignore
 
 
 @njit(**INNER)
-def _bound(box, points, order, start, end):  # type: ignore[no-untyped-def]
-    for i in range(start, end):
-        _widen(box, points[order[i]])
+def _bound(tree, node, points, order, start, end):  # type: ignore[no-untyped-def]
+    if end - start > 1:
+        box = tree.box[add_box(tree, node)]
+        for i in range(start, end):
+            widen(box, points[order[i]])
 
 
 @njit(**INNER)
@@ -163,9 +141,10 @@ def sample_block(  # type: ignore[no-untyped-def]
         time = lifetime
         rate = 0.0
         may_split = _may_split(order, start, end, min_samples_split, classes)
-        if may_split:
+        row = tree.row[node]
+        if may_split and row != NONE:
             for d in range(len(extents)):
-                extents[d] = weights[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
+                extents[d] = weights[d] * (tree.box[row, UPPER, d] - tree.box[row, LOWER, d])
                 rate += extents[d]
             if rate > 0.0:
                 parent = tree.parent[node]
@@ -180,14 +159,14 @@ def sample_block(  # type: ignore[no-untyped-def]
             continue
         dimension = choose_dimension(tree.stream, extents, rate)
         threshold = cut(
-            tree.stream, tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
+            tree.stream, tree.box[row, LOWER, dimension], tree.box[row, UPPER, dimension]
         )
         middle = _partition(points, order, start, end, dimension, threshold)
         left = add_leaf(tree, node, lifetime)
         right = add_leaf(tree, node, lifetime)
         tree.size[left], tree.size[right] = middle - start, end - middle
-        _bound(tree.box[left], points, order, start, middle)
-        _bound(tree.box[right], points, order, middle, end)
+        _bound(tree, left, points, order, start, middle)
+        _bound(tree, right, points, order, middle, end)
         tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
         tree.dimension[node] = dimension
         tree.threshold[node] = threshold
@@ -213,7 +192,7 @@ def sample_tree(  # type: ignore[no-untyped-def]
     root = add_leaf(tree, np.int64(NONE), lifetime)
     tree.counters[ROOT] = root
     tree.size[root] = n_points
-    _bound(tree.box[root], points, order, 0, n_points)
+    _bound(tree, root, points, order, 0, n_points)
     sample_block(tree, points, order, root, weights, min_samples_split, classes, lifetime)
 
 
@@ -242,31 +221,36 @@ def _open(tree, node, point, points, weights, min_samples_split, classes, lifeti
 @njit(**INNER)
 def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):  # type: ignore[no-untyped-def]
     """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
-    own = tree.box[node]
+    row = tree.row[node]
+    if row == NONE:
+        lower = tree.points[tree.first_point[node]]
+        upper = lower
+    else:
+        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
     remaining = uniform(tree.stream) * total
     dimension = 0
     for k in range(len(x)):
-        extent = weights[k] * (max(x[k] - own[UPPER, k], 0.0) + max(own[LOWER, k] - x[k], 0.0))
+        extent = weights[k] * (max(x[k] - upper[k], 0.0) + max(lower[k] - x[k], 0.0))
         if extent > 0.0:
             dimension = k
             remaining -= extent
             if remaining < 0.0:
                 break
-    above = x[dimension] > own[UPPER, dimension]
+    above = x[dimension] > upper[dimension]
     if above:
-        threshold = cut(tree.stream, own[UPPER, dimension], x[dimension])
+        threshold = cut(tree.stream, upper[dimension], x[dimension])
     else:
-        threshold = cut(tree.stream, x[dimension], own[LOWER, dimension])
+        threshold = cut(tree.stream, x[dimension], lower[dimension])
     parent = np.int64(tree.parent[node])
     # The inner node comes before its leaf: among new nodes, parents precede their children.
     inner = add_leaf(tree, parent, lifetime)
     leaf = add_leaf(tree, inner, lifetime)
     tree.dimension[leaf] = PAUSED if paused else NONE
     _join(tree, leaf, point, x)
-    hull = tree.box[inner]
+    hull = tree.box[add_box(tree, inner)]
     for k in range(len(x)):
-        hull[LOWER, k] = min(own[LOWER, k], x[k])
-        hull[UPPER, k] = max(own[UPPER, k], x[k])
+        hull[LOWER, k] = min(lower[k], x[k])
+        hull[UPPER, k] = max(upper[k], x[k])
     tree.size[inner] = tree.size[node] + 1
     tree.dimension[inner] = dimension
     tree.threshold[inner] = threshold
@@ -331,8 +315,7 @@ def extend_tree(  # type: ignore[no-untyped-def]
             _join(tree, node, point, x)
             _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
             return node
-        box = tree.box[node]
-        rate = extent_outside(box[LOWER], box[UPPER], weights, points, point)
+        rate = distance_outside(tree, node, weights, points, point)
         if rate > 0.0:
             waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))
             time = parent_time + waiting / rate
@@ -346,7 +329,7 @@ def extend_tree(  # type: ignore[no-untyped-def]
                 _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
             return node
         if rate > 0.0 or not all_count:
-            _widen(tree.box[node], x)
+            widen(tree.box[tree.row[node]], x)
         tree.size[node] += 1
         parent_time = tree.split_time[node]
         node = child_towards(tree, node, x)

@@ -15,14 +15,12 @@ from numba import njit
 
 from mondrian_bo.trees.tree import (
     LEFT,
-    LOWER,
     N_NODES,
     NONE,
     RIGHT,
     ROOT,
-    UPPER,
     child_towards,
-    extent_outside,
+    distance_outside,
     is_leaf,
     preorder,
     tree_at,
@@ -165,8 +163,7 @@ def locate(forest, points, weights, lifetime, labels, found, stays):  # type: ig
             time, exponent = 0.0, 0.0
             while True:
                 end = min(tree.split_time[node], lifetime)
-                box = tree.box[node]
-                exponent += (end - time) * extent_outside(box[LOWER], box[UPPER], weights, own, i)
+                exponent += (end - time) * distance_outside(tree, node, weights, own, i)
                 if is_leaf(tree, node) or tree.split_time[node] > lifetime:
                     break
                 time = end

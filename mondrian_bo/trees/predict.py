@@ -162,9 +162,14 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             parent_time, parent_remaining = tree.split_time[parent], values.remaining[parent]
         span = tree.split_time[node] - parent_time
         step = parent_remaining - values.remaining[node]
-        lower, upper = tree.box[node, LOWER], tree.box[node, UPPER]
         kept = start
         leaf = is_leaf(tree, node)
+        place = tree.row[node]
+        if place == NONE:
+            lower = tree.points[tree.first_point[node]]
+            upper = lower
+        else:
+            lower, upper = tree.box[place, LOWER], tree.box[place, UPPER]
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]

@@ -24,11 +24,9 @@ from mondrian_bo.trees.predict import (
 )
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
-    LOWER,
     ROOT,
-    UPPER,
     child_towards,
-    extent_outside,
+    distance_outside,
     is_leaf,
     tree_at,
 )
@@ -69,8 +67,7 @@ def sample_function(  # type: ignore[no-untyped-def]
             mean = own_values.moments[node, MEAN]
             variance = own_values.moments[node, SQUARES] / tree.size[node]
         while True:
-            box = tree.box[node]
-            distance = extent_outside(box[LOWER], box[UPPER], weights, own, i)
+            distance = distance_outside(tree, node, weights, own, i)
             if distance > 0.0:
                 before = unseparated
                 unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)

@@ -27,7 +27,7 @@ PAUSED = -2
 LEFT, RIGHT = 0, 1
 LOWER, UPPER = 0, 1
 
-N_NODES, ROOT = 0, 1
+N_NODES, ROOT, N_BOXES = 0, 1, 2
 """Entries of :attr:`Tree.counters`."""
 
 _LARGE = 1 << 20
@@ -53,17 +53,23 @@ class Tree(NamedTuple):
         Split location xi_j: ``x[dimension] <= threshold`` goes left.
     split_time : float64 array of shape (capacity,)
         tau_j, larger than the parent's; the lifetime at leaves.
-    box : float64 or float32 array of shape (capacity, 2, d)
-        Lower and upper corner of the data in each node's block, B_j^x; of its cell where partitions
-        are not restricted to the data (:mod:`mondrian_bo.trees.cells`).
-    size : int64 array of shape (capacity,)
+    row : int32 array of shape (capacity,)
+        Where each node's box is in `box`; ``NONE`` at a leaf of one point, which is its own box.
+    box : float64 or float32 array of shape (box_capacity, 2, d)
+        Lower and upper corner of the data in a node's block, B_j^x; of its cell where partitions
+        are not restricted to the data (:mod:`mondrian_bo.trees.cells`): there all nodes have boxes,
+        in their order. Trees restricted to n points have fewer than n boxes.
+    size : int32 array of shape (capacity,)
         Number of data points in each block.
     first_point : int32 array of shape (capacity,)
         At leaves, the head of the chain of points that ``next_point`` continues.
     next_point : int32 array of shape (point_capacity,)
         The next point of the same leaf, or ``NONE``.
-    counters : int64 array of shape (2,)
-        Number of nodes, and the root.
+    points : float64 or float32 array of shape (point_capacity, d)
+        The points as the tree sees them. In a forest of shape (1 or T, point_capacity, d), 1 if all
+        trees see the same. Empty where all nodes have boxes and nobody asks for points.
+    counters : int64 array of shape (3,)
+        Number of nodes, the root, and the number of boxes.
     stream : uint64 array of shape (1,)
         State of the tree's random stream.
     """
@@ -73,10 +79,12 @@ class Tree(NamedTuple):
     dimension: NDArray[np.int32]
     threshold: NDArray[np.float64]
     split_time: NDArray[np.float64]
+    row: NDArray[np.int32]
     box: NDArray[np.float64]
-    size: NDArray[np.int64]
+    size: NDArray[np.int32]
     first_point: NDArray[np.int32]
     next_point: NDArray[np.int32]
+    points: NDArray[np.float64]
     counters: NDArray[np.int64]
     stream: NDArray[np.uint64]
 
@@ -87,7 +95,7 @@ NODE_FIELDS = (
     "dimension",
     "threshold",
     "split_time",
-    "box",
+    "row",
     "size",
     "first_point",
 )
@@ -109,7 +117,7 @@ def empty_forest(
         Floating point type of the boxes, which is that of the points.
     """
     n_trees = len(streams)
-    counters = np.zeros((n_trees, 2), dtype=np.int64)
+    counters = np.zeros((n_trees, 3), dtype=np.int64)
     counters[:, ROOT] = NONE
     return Tree(
         parent=np.empty((n_trees, 0), dtype=np.int32),
@@ -117,10 +125,12 @@ def empty_forest(
         dimension=np.empty((n_trees, 0), dtype=np.int32),
         threshold=np.empty((n_trees, 0)),
         split_time=np.empty((n_trees, 0)),
+        row=np.empty((n_trees, 0), dtype=np.int32),
         box=np.empty((n_trees, 0, 2, n_dimensions), dtype=precision),
-        size=np.empty((n_trees, 0), dtype=np.int64),
+        size=np.empty((n_trees, 0), dtype=np.int32),
         first_point=np.empty((n_trees, 0), dtype=np.int32),
         next_point=np.empty((n_trees, 0), dtype=np.int32),
+        points=np.empty((1, 0, n_dimensions), dtype=precision),
         counters=counters,
         stream=streams.copy(),
     )
@@ -179,9 +189,29 @@ def nodes_used(forest: Tree) -> int:
     return int(forest.counters[:, N_NODES].max())
 
 
+def with_box_capacity(forest: Tree, capacity: int) -> Tree:
+    """Return the forest with room for exactly `capacity` boxes a tree."""
+    used = int(forest.counters[:, N_BOXES].max())
+    return forest._replace(box=resized(forest.box, 1, capacity, used))
+
+
+def with_cell_capacity(forest: Tree, capacity: int) -> Tree:
+    """Return the forest with room for exactly `capacity` nodes a tree, all of which have boxes."""
+    return with_box_capacity(with_node_capacity(forest, capacity), capacity)
+
+
 def with_point_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with room for exactly `capacity` points."""
+    """Return the forest with room for exactly `capacity` points, the points themselves apart."""
     return forest._replace(next_point=resized(forest.next_point, 1, capacity))
+
+
+def view_of(forest: Tree, index: int) -> Tree:
+    """Do as :func:`tree_at`, in Python."""
+    shared = len(forest.points) == 1
+    fields: dict[str, Any] = {
+        name: field[index] for name, field in forest._asdict().items() if name != "points"
+    }
+    return Tree(**fields, points=forest.points[0 if shared else index])
 
 
 @njit(**COUNTING)
@@ -193,10 +223,12 @@ def tree_at(forest, index):  # type: ignore[no-untyped-def]
         forest.dimension[index],
         forest.threshold[index],
         forest.split_time[index],
+        forest.row[index],
         forest.box[index],
         forest.size[index],
         forest.first_point[index],
         forest.next_point[index],
+        forest.points[index if len(forest.points) > 1 else 0],
         forest.counters[index],
         forest.stream[index],
     )
@@ -233,6 +265,18 @@ def extent_outside(lower, upper, weights, points, point):  # type: ignore[no-unt
         x = points[point, d]
         total += weights[d] * (max(x - upper[d], 0.0) + max(lower[d] - x, 0.0))
     return total
+
+
+@njit(cache=True, nogil=True)
+def distance_outside(tree, node, weights, points, point):  # type: ignore[no-untyped-def]
+    """Return eta_j(x) for a node's box; a leaf of one point is its own."""
+    row = tree.row[node]
+    if row == NONE:
+        lower = tree.points[tree.first_point[node]]
+        upper = lower
+    else:
+        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+    return extent_outside(lower, upper, weights, points, point)
 
 
 @njit(cache=True, nogil=True)

@@ -66,10 +66,23 @@ def grow(
     return forest
 
 
+def boxes_of(trees):
+    """Return the box of every node, shape (T, capacity, 2, d)."""
+    tree = np.arange(len(trees.row))[:, None]
+    view = tree if len(trees.points) > 1 else 0 * tree
+    has_box = (trees.row != NONE)[:, :, None, None]
+    rows = trees.box[tree, np.where(trees.row != NONE, trees.row, 0)]
+    return np.where(has_box, rows, trees.points[view, trees.first_point][:, :, None])
+
+
 def one_tree(forest, t=0):
     """Return a tree without unused room."""
     n_nodes = int(forest.trees.counters[t, N_NODES])
     fields = {name: getattr(forest.trees, name)[t, :n_nodes].copy() for name in NODE_FIELDS}
+    # All nodes with boxes, as a leaf of one point has none of its own.
+    fields["box"] = boxes_of(forest.trees)[t, :n_nodes]
+    fields["row"] = np.arange(n_nodes, dtype=np.int32)
+    fields["points"] = points_of(forest, t).copy()
     fields["next_point"] = forest.trees.next_point[t, : forest.n_points].copy()
     fields["counters"] = forest.trees.counters[t].copy()
     fields["stream"] = forest.trees.stream[t].copy()

@@ -16,7 +16,7 @@ from trees.prunings import labels, learn, make_forest, unit_box
 
 from mondrian_bo.trees.aggregation import REAL
 from mondrian_bo.trees.aggregation_predict import AT_LEAF
-from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, RIGHT, ROOT, UPPER
 
 SIGNIFICANCE = 1e-4
 N_TREES = 3000
@@ -94,12 +94,23 @@ def test_valid_after_every_point(seed, n, d, grid, task, restricted):
         classes = targets[: i + 1] if task == "paused" else None
         for t in range(2):
             tree, known = one_tree(forest, t), points[: i + 1]
+            check_rows(forest.trees, t)
             if not restricted:
                 check_cells(tree, known, unit_box(d), classes)
             elif task != "paused":
                 check_tree(tree, known)
             else:
                 check_paused(tree, known, classes)
+
+
+def check_rows(trees, t):
+    """Assert that each node has a box of its own, but leaves of one point of restricted trees."""
+    n_nodes, n_boxes = trees.counters[t, [N_NODES, N_BOXES]]
+    row = trees.row[t, :n_nodes]
+    assert sorted(row[row != NONE]) == list(range(n_boxes))
+    assert n_boxes <= trees.box.shape[1]
+    is_alone = (trees.children[t, :n_nodes, LEFT] == NONE) & (trees.size[t, :n_nodes] == 1)
+    assert n_boxes == n_nodes or np.array_equal(row == NONE, is_alone)
 
 
 def check_paused(tree, points, classes):

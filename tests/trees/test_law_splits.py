@@ -8,7 +8,7 @@ of one sample rather than two, and pools all nodes of thousands of trees.
 import numpy as np
 import pytest
 from scipy import stats
-from trees.oracles import grow
+from trees.oracles import boxes_of, grow
 
 from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NONE, UPPER
 
@@ -32,7 +32,8 @@ def splits(forest, weights):
     """Return what Algorithm 2 drew at each node with points enough to split, as flat arrays."""
     trees, rows = forest.trees, np.arange(forest.n_trees)[:, None]
     used = np.arange(trees.parent.shape[1]) < trees.counters[:, N_NODES, None]
-    extents = weights * (trees.box[:, :, UPPER] - trees.box[:, :, LOWER])
+    box = boxes_of(trees)
+    extents = weights * (box[:, :, UPPER] - box[:, :, LOWER])
     rate = extents.sum(axis=2)
     may_split = used & (trees.size >= forest.min_samples_split) & (rate > 0.0)
     parent = trees.parent
@@ -43,7 +44,7 @@ def splits(forest, weights):
         "longest": (forest.lifetime - parent_time)[may_split],
         "rate": rate[may_split],
         "extents": extents[may_split],
-        "box": trees.box[may_split],
+        "box": box[may_split],
         "dimension": trees.dimension[may_split],
         "threshold": trees.threshold[may_split],
     }

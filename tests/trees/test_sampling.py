@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from trees.dense import RULES, DenseTree, moments, probes
-from trees.oracles import grow
+from trees.oracles import boxes_of, grow
 
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 from mondrian_bo.trees.tree import N_NODES, NONE, ROOT, UPPER
@@ -144,7 +144,7 @@ def test_functions_are_piecewise_constant(rule):
     shared = int(np.argmax(counts))
     assert counts[shared] > 1
     rng = np.random.default_rng(5)
-    low, high = tree.box[0, shared]
+    low, high = boxes_of(tree)[0, shared]
     inside = rng.uniform(low, high, size=(30, 2))
     for key in range(20):
         assert len(np.unique(draw(forest, 0, key, inside, rule))) == 1
@@ -163,7 +163,7 @@ def test_distance_of_the_last_branch_off():
     forest = make_forest(4)
     root = forest.trees.counters[0, ROOT]
     rate = WEIGHTS[0] * forest.trees.split_time[0, root]
-    corner = forest.trees.box[0, root, UPPER]
+    corner = boxes_of(forest.trees)[0, root, UPPER]
     distances = np.linspace(0.0, 20.0 / rate, 2001)
     ray = corner + distances[:, None] * [1.0, 0.0]
     found = []

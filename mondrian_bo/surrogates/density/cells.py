@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.trees.mondrian import add_leaf, choose_dimension, cut
+from mondrian_bo.trees.mondrian import choose_dimension, cut
+from mondrian_bo.trees.nodes import add_box, add_leaf
 from mondrian_bo.trees.random import exponential, mix
 from mondrian_bo.trees.tree import (
     GROWTH,
@@ -29,7 +30,7 @@ from mondrian_bo.trees.tree import (
     nodes_used,
     resized,
     tree_at,
-    with_node_capacity,
+    with_cell_capacity,
     with_point_capacity,
 )
 
@@ -42,6 +43,7 @@ _LEAST_CAPACITY = 64
 @njit(cache=True, nogil=True)
 def _add_cell(tree, keys, parent, box, key, lifetime):  # type: ignore[no-untyped-def]
     node = add_leaf(tree, parent, lifetime)
+    add_box(tree, node)
     for d in range(box.shape[1]):
         tree.box[node, LOWER, d] = box[LOWER, d]
         tree.box[node, UPPER, d] = box[UPPER, d]
@@ -183,9 +185,9 @@ def grow_partitions(
     capacity = max(_LEAST_CAPACITY, 2 * len(points))
     keys = np.zeros((n_trees, capacity), dtype=np.uint64)
     keys[:, 0] = streams[:, 0]
-    forest = with_node_capacity(forest, capacity)
+    forest = with_cell_capacity(forest, capacity)
     while not grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cells):
         capacity = int(GROWTH * capacity)
         keys = resized(keys, 1, capacity)
-        forest = with_node_capacity(forest, capacity)
-    return with_node_capacity(forest, nodes_used(forest))
+        forest = with_cell_capacity(forest, capacity)
+    return with_cell_capacity(forest, nodes_used(forest))

@@ -20,7 +20,6 @@ from mondrian_bo.trees.tree import (
     nodes_used,
     resized,
     with_node_capacity,
-    with_point_capacity,
 )
 
 FloatArray = NDArray[np.float64]
@@ -91,9 +90,10 @@ class PartitionForest(GrowingForest[NoValues]):
             Trees grown at a time, as joblib counts.
         """
         n_points = len(targets)
-        self._points, self._targets = points, targets
+        self._targets = targets
         self.n_points = n_points
-        trees = with_point_capacity(with_node_capacity(self._trees, 2 * n_points - 1), n_points)
+        trees = self._with_room(with_node_capacity(self._trees, 2 * n_points - 1), n_points)
+        trees = trees._replace(points=points)
         settings = (n_points, self.weights, self.min_samples_split, _NO_CLASSES, self.lifetime)
         run_on_trees(_grow_chunk, (trees,), points, settings, n_jobs)
         self._trees = trees
