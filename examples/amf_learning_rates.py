@@ -20,7 +20,9 @@ MODELS = {
     "AMF, step=1": lambda seed: AMFRegressor(step=1.0, random_state=seed),
     'AMF, step="adaptive"': lambda seed: AMFRegressor(step="adaptive", random_state=seed),
     "AMF, no aggregation": lambda seed: AMFRegressor(use_aggregation=False, random_state=seed),
-    "Mondrian forest": lambda seed: MondrianForestRegressor(random_state=seed),
+    "Mondrian forest": lambda seed: MondrianForestRegressor(
+        hyperparameters="paper", branch_off="remaining", random_state=seed
+    ),
 }
 
 

@@ -18,8 +18,10 @@ from mondrian_bo.surrogates import (
     MondrianForestRegressor,
 )
 
+PAPER = {"hyperparameters": "paper", "branch_off": "remaining"}
+
 REGRESSORS = {
-    "MondrianForestRegressor": MondrianForestRegressor,
+    "MondrianForestRegressor": lambda **options: MondrianForestRegressor(**PAPER, **options),
     "AMFRegressor": lambda **options: AMFRegressor(step="adaptive", **options),
 }
 CLASSIFIERS = {

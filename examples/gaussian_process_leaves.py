@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates import MondrianForestRegressor, leave_one_out
 
 LARGEST_PROCESS = 1000
 N_TEST = 1000
@@ -65,19 +65,19 @@ def models(n, d, block_sizes, seed):
             MondrianForestRegressor(leaf="gaussian_process", block_size=m, random_state=seed),
         )
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
-    yield "constant, bridge", MondrianForestRegressor(branch_off="bridge", random_state=seed)
-    learnt = {"branch_off": "bridge", "hyperparameters": "leave_one_out", "random_state": seed}
-    yield "constant, learnt", MondrianForestRegressor(**learnt)
+    for label, rule in (("bridge", "bridge"), ("paper", "remaining")):
+        options = {"branch_off": rule, "hyperparameters": "paper", "random_state": seed}
+        yield f"constant, {label}", MondrianForestRegressor(**options)
     if n <= LARGEST_PROCESS:
         yield "Gaussian process", full_process(d)
     yield "random forest", SpreadOfTrees(RandomForestRegressor(random_state=seed))
     yield "extra trees", SpreadOfTrees(ExtraTreesRegressor(random_state=seed))
 
 
-def data_sets(folder):
-    """Yield names, inputs and labels."""
+def data_sets(folder, n):
+    """Yield names, inputs and labels, of Friedman's function for n samples at least."""
     yield "diabetes", *load_diabetes(return_X_y=True)
-    yield "friedman1", *make_friedman1(6000, 10, noise=1.0, random_state=0)
+    yield "friedman1", *make_friedman1(max(6000, n + N_TEST), 10, noise=1.0, random_state=0)
     for path in sorted(folder.glob("*.csv.gz")) if folder else ():
         with gzip.open(path, "rt") as file:
             names = [name.strip(' "\n') for name in file.readline().split(",")]
@@ -108,12 +108,15 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--block-sizes", type=int, nargs="+", default=[200])
+    parser.add_argument("--most-labels", type=int, help="so many teach hyper-parameters")
     options = parser.parse_args()
+    if options.most_labels:
+        leave_one_out.MOST_LABELS = options.most_labels
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
     warnings.simplefilter("ignore")  # scikit-learn's lengthscales reach their bounds
     print(f"{'data':14} {'n':>6}  {'model':18} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
-    for name, X, y in data_sets(options.data):
+    for name, X, y in data_sets(options.data, max(options.sizes)):
         if options.only and name not in options.only:
             continue
         for n in options.sizes:

@@ -142,9 +142,11 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     def remaining_at_lifetime(self) -> float:
         """Return the prior variance still to come at the leaves, in units of gamma_1."""
-        # Compiling or loading this one for a scalar would take longer than all else.
-        function: Any = remaining_variance
-        return float(function.py_func(self.hyperparameters.gamma_2, self.lifetime))
+        return self._remaining_at_lifetime(self.hyperparameters.gamma_2)
+
+    def prior_variance(self, hyperparameters: Hyperparameters) -> float:
+        """Return that of a label, in units of gamma_1, under some hyper-parameters."""
+        return 0.5 - self._remaining_at_lifetime(hyperparameters.gamma_2) + hyperparameters.noise
 
     def predict(
         self,
@@ -243,6 +245,11 @@ class GaussianForest(GrowingForest[Gaussian]):
         terms = np.empty((self.n_trees, 4))
         log_likelihood_terms(self._trees, self._values, terms)
         return terms
+
+    def _remaining_at_lifetime(self, gamma_2: float) -> float:
+        # Compiling or loading this one for a scalar would take longer than all else.
+        function: Any = remaining_variance
+        return float(function.py_func(gamma_2, self.lifetime))
 
     def _refresh(self) -> None:
         if self.n_points > 0:

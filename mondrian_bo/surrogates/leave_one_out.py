@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize, minimize_scalar
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.parallel import rows_of
 from mondrian_bo.trees.gaussian import Hyperparameters
-from mondrian_bo.trees.leave_one_out import leave_one_out
+from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
 FloatArray = NDArray[np.float64]
 
@@ -19,8 +20,16 @@ _FACTOR = 100.0
 """gamma_2 lies within such a factor of the heuristic, which follows the scale of the inputs."""
 
 _NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
-_AMPLITUDE_BOUNDS = (1e-3, 1e3)
+_LARGEST_AMPLITUDE = 500.0
+"""The prior variance of a label is at most so many times the variance of the labels."""
+
 _EVALUATIONS = 40
+
+MOST_LABELS = 5000
+"""So many labels tell three numbers as well as all do, see docs/regression.md."""
+
+_FEWEST_TREES = 25
+"""So many trees are used with so many labels, and more in proportion with fewer labels."""
 
 
 class Learnt(NamedTuple):
@@ -33,7 +42,7 @@ class Learnt(NamedTuple):
     gamma_1 : float
         Scale of the variances.
     log_density : float
-        Sum of the log densities of the labels given all others.
+        Sum of the log densities of the labels used, each given all others.
     """
 
     hyperparameters: Hyperparameters
@@ -53,6 +62,9 @@ def learn_hyperparameters(
     The law of a label is the normal one with the moments of the mixture of trees: a tree alone
     would count its own error of approximation as noise.
 
+    The prior variance of a label is at least the variance of the labels. Labels amid others hardly
+    depend on it, and would often have it smaller; but it is what is predicted far from the data.
+
     Parameters
     ----------
     forest : GaussianForest
@@ -64,11 +76,18 @@ def learn_hyperparameters(
 
     Notes
     -----
+    Of more than 5000 labels only so many are used, drawn at random: the trees restricted to them
+    have the same prior. Of more trees than 125,000 over that number only so many are used, too.
     At most 40 evaluations by the method of Nelder and Mead, each of one upward and one downward
-    sweep over all trees, O(T n). For each the best gamma_1 is found by a bounded search.
+    sweep over these trees; for each the best gamma_1 is found by a bounded search. Beside that,
+    O(T n) once, to restrict the trees and to refresh the forest's messages.
     """
-    means = np.empty((forest.n_trees, forest.n_points))
-    variances = np.empty_like(means)
+    kept = _some_of(forest.n_points)
+    scale = math.sqrt(variance)
+    targets = (forest.targets[kept] - mean_prior) / scale
+    some_trees = rows_of(forest.trees, slice(0, _FEWEST_TREES * MOST_LABELS // len(kept)))
+    trees = restrict_forest(some_trees, kept, targets)
+    state, moments = np.empty((len(trees.parent), N_STATE)), np.empty((3, len(kept)))
     centre = math.log(heuristic.gamma_2)
     bounds = np.array(
         [
@@ -79,20 +98,11 @@ def learn_hyperparameters(
 
     def evaluate(logs: FloatArray) -> Learnt:
         hyperparameters = Hyperparameters(math.exp(logs[0]), math.exp(logs[1]))
-        forest.set_hyperparameters(hyperparameters)
-        leave_one_out(
-            forest.trees,
-            forest.values,
-            forest.targets,
-            mean_prior,
-            hyperparameters.noise,
-            means,
-            variances,
-        )
-        gamma_1, log_density = _best_gamma_1(
-            forest.targets - means.mean(axis=0), variances.mean(axis=0), means.var(axis=0), variance
-        )
-        return Learnt(hyperparameters, gamma_1, log_density)
+        leave_one_out(trees, targets, *hyperparameters, state, moments)
+        mean, share, spread = moments
+        least = 1.0 / forest.prior_variance(hyperparameters)
+        ratio, log_density = _best_amplitude(targets - mean, share, spread, least)
+        return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
 
     def loss(logs: FloatArray) -> float:
         return -evaluate(logs).log_density
@@ -110,19 +120,28 @@ def learn_hyperparameters(
         bounds=Bounds(bounds[:, 0], bounds[:, 1]),
         options={"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 0.05, "fatol": 1e-3},
     )
-    return evaluate(best.x)
+    learnt = evaluate(best.x)
+    forest.set_hyperparameters(learnt.hyperparameters)
+    return learnt
 
 
-def _best_gamma_1(
-    errors: FloatArray, shares: FloatArray, spread: FloatArray, variance: float
+def _some_of(n_points: int) -> NDArray[np.int64]:
+    """Return which points' labels to learn from, the same ones whenever there are so many."""
+    if n_points <= MOST_LABELS:
+        return np.arange(n_points)
+    return np.random.default_rng(0).choice(n_points, MOST_LABELS, replace=False)
+
+
+def _best_amplitude(
+    errors: FloatArray, shares: FloatArray, spread: FloatArray, least: float
 ) -> tuple[float, float]:
-    """Return gamma_1 and the density, where variances are ``gamma_1 shares + spread``."""
+    """Return the factor and the density, where variances are ``factor shares + spread``."""
 
     def loss(log_factor: float) -> float:
-        total = math.exp(log_factor) * variance * shares + spread
+        total = math.exp(log_factor) * shares + spread
         terms = np.log(2.0 * math.pi * total) + errors**2 / total
         return 0.5 * float(terms.sum())
 
-    low, high = (math.log(bound) for bound in _AMPLITUDE_BOUNDS)
+    low, high = math.log(least), math.log(_LARGEST_AMPLITUDE * least)
     found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-3})
-    return math.exp(found.x) * variance, -float(found.fun)
+    return math.exp(found.x), -float(found.fun)

@@ -83,7 +83,8 @@ class ForestModel:
         without the prior variance still to come, or that of the new node itself.
     hyperparameters : {"paper", "leave_one_out"}, default="paper"
         Whether to use the heuristic of Appendix B, or to maximise the forest's leave-one-out
-        density whenever the number of points has doubled.
+        density whenever the number of points has doubled. The heuristic stays where labels teach
+        nothing: fewer than 8, constant ones, and those whose variance overflows.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
@@ -151,8 +152,7 @@ class ForestModel:
         variance = self.forest.label_moments()[1]
         if self._learnt_ratio is not None:
             return self._learnt_ratio * variance
-        share = 0.5 - self.forest.remaining_at_lifetime() + self.forest.hyperparameters.noise
-        return variance / share
+        return variance / self.forest.prior_variance(self.forest.hyperparameters)
 
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
         """Learn more points: in a batch if they are the first, else one after the other.
@@ -188,9 +188,8 @@ class ForestModel:
             part = points[:, start:end]
             self.forest.extend(part, targets[start:end], self.scales.follow(part))
             if self.n_points == 2 * self._refreshed_at:
-                if self._learnt_ratio is None:
+                if not self._learn_hyperparameters() and self._learnt_ratio is None:
                     self.forest.set_hyperparameters(self._heuristic(self.n_points))
-                self._learn_hyperparameters()
                 self._refreshed_at = self.n_points
                 if self._other_trees is not None and self.n_points >= RELEVANCE_START:
                     self._weigh_features()
@@ -251,16 +250,18 @@ class ForestModel:
         with self.forest.extended(points, targets, self.weights[None]):
             yield
 
-    def _learn_hyperparameters(self) -> None:
-        variance = self.forest.label_moments()[1]
+    def _learn_hyperparameters(self) -> bool:
+        """Learn hyper-parameters, if that is asked for and enough labels and points differ."""
         heuristic = self._heuristic(self.n_points)
-        if not self._learns or self.n_points < _LEARNING_START:
-            return
-        if variance == 0.0 or heuristic.gamma_2 == 0.0:  # all labels, or all points, are the same
-            return
+        if not self._learns or self.n_points < _LEARNING_START or heuristic.gamma_2 == 0.0:
+            return False
+        mean, variance = self.forest.label_moments()
+        if is_constant(mean, math.sqrt(variance)) or not math.isfinite(variance):
+            return False
         first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters
-        learnt = learn_hyperparameters(self.forest, self.mean_prior, variance, heuristic, first)
+        learnt = learn_hyperparameters(self.forest, mean, variance, heuristic, first)
         self._learnt_ratio = learnt.gamma_1 / variance
+        return True
 
     def _weigh_features(self) -> None:
         trees, squares = self.forest.trees, self.forest.values.moments[:, :, SQUARES]
@@ -274,9 +275,14 @@ class ForestModel:
         return appendix_b(n_points, self.scales.total_weight)
 
 
+def is_constant(mean: float, std: float) -> bool:
+    """Whether labels of such moments may differ by rounding alone."""
+    return not std > 4.0 * np.finfo(np.float64).eps * abs(mean)
+
+
 def label_scale(mean: float, std: float) -> float:
     """Return the standard deviation of labels, or their size if they are constant."""
-    return std if std > 4.0 * np.finfo(np.float64).eps * abs(mean) else abs(mean) or 1.0
+    return abs(mean) or 1.0 if is_constant(mean, std) else std
 
 
 def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:

@@ -1,55 +1,208 @@
-"""Each label given all others, in every tree: cavity moments of the hierarchical Gaussian."""
+"""Each label given all others, in every tree: cavity moments of the hierarchical Gaussian.
+
+What is needed of the trees is copied once, in the order of the sweeps and restricted to some of the
+labels, because the moments are needed for many hyper-parameters. The restricted trees have the law
+of those labels alone: the prior is closed under marginalisation.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from mondrian_bo.trees.gaussian import MEAN, gaussian_at
-from mondrian_bo.trees.predict import condition, message_down
-from mondrian_bo.trees.tree import N_NODES, NONE, is_leaf, preorder, tree_at
+from mondrian_bo.trees.predict import condition
+from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, ROOT, is_leaf, preorder, tree_at
+
+_MEAN, _VARIANCE, _SLOPE = 0, 1, 2
+_PRECISION, _LOCATION, _REMAINING = 0, 1, 2
+
+N_STATE = 6
+"""Floats to work with that :func:`leave_one_out` needs for each node."""
+
+
+class RestrictedForest(NamedTuple):
+    """The nodes of all trees that k labels need, parents before children, tree after tree.
+
+    Attributes
+    ----------
+    sibling : int32 array of shape (nodes,)
+        The other child of the parent; ``NONE`` at roots. A left child follows its parent.
+    parent : int32 array of shape (nodes,)
+        ``NONE`` at roots.
+    split_time : float64 array of shape (nodes,)
+        tau_j.
+    size : int32 array of shape (nodes,)
+        Number of labels at leaves, 0 elsewhere.
+    centre : float64 array of shape (nodes,)
+        Mean of the labels of leaves.
+    leaf : int32 array of shape (T, k)
+        The leaf of each label in each tree.
+    """
+
+    sibling: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    split_time: NDArray[np.float64]
+    size: NDArray[np.int32]
+    centre: NDArray[np.float64]
+    leaf: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def leave_one_out(forest, values, targets, mean_prior, noise, means, variances):  # type: ignore[no-untyped-def]
-    """Write the moments of each label's law given all other labels: one downward sweep, O(T n).
-
-    The trees keep the nodes that the point has made, which by closure under marginalisation changes
-    nothing.
+def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
+    """Return the trees as the kept labels see them, O(T n).
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest : Tree
         With a leading axis of length T; not empty.
-    targets : float64 array of shape (n,)
-        Labels.
-    mean_prior, noise : float
-        mu_H and the noise in units of gamma_1.
-    means, variances : float64 arrays of shape (T, n)
-        Results, variances in units of gamma_1, noise included.
+    kept : int64 array of shape (k,)
+        Points whose labels are kept, at least one.
+    targets : float64 array of shape (k,)
+        Their labels.
+
+    Returns
+    -------
+    RestrictedForest
     """
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
+    n_trees, n_kept = len(forest.counters), len(kept)
+    rank = np.full(forest.next_point.shape[1], NONE)
+    for label in range(n_kept):
+        rank[kept[label]] = label
+    # A tree of k labels has at most k leaves, and no more nodes than the whole tree.
+    capacity = 0
+    for t in range(n_trees):
+        capacity += min(2 * n_kept - 1, forest.counters[t, N_NODES])
+    sibling = np.empty(capacity, dtype=np.int32)
+    parent = np.empty(capacity, dtype=np.int32)
+    split_time = np.empty(capacity)
+    size = np.zeros(capacity, dtype=np.int32)
+    centre = np.zeros(capacity)
+    leaf = np.empty((n_trees, n_kept), dtype=np.int32)
+    new = 0
+    for t in range(n_trees):
+        tree = tree_at(forest, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
-        down = np.empty((len(nodes), 2))
-        for node in nodes:
-            parent = tree.parent[node]
-            mean, variance = mean_prior, 0.0
-            if parent != NONE:
-                mean, variance = down[parent, 0], down[parent, 1]
-            mean, variance = message_down(tree, own, node, mean, variance)
-            down[node, 0], down[node, 1] = mean, variance
+        n_labels = np.zeros(len(nodes), dtype=np.int32)
+        for k in range(len(nodes) - 1, -1, -1):
+            node = nodes[k]
+            if is_leaf(tree, node):
+                point = tree.first_point[node]
+                while point != NONE:
+                    n_labels[node] += rank[point] != NONE
+                    point = tree.next_point[point]
+            if tree.parent[node] != NONE:
+                n_labels[tree.parent[node]] += n_labels[node]
+        # What waits is a right child and the new number of its parent.
+        waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]
+        node, above, left = np.int64(tree.counters[ROOT]), np.int64(NONE), np.int64(NONE)
+        while True:
+            while not is_leaf(tree, node):
+                one, two = tree.children[node, LEFT], tree.children[node, RIGHT]
+                if n_labels[one] > 0 and n_labels[two] > 0:
+                    break
+                node = np.int64(one if n_labels[one] > 0 else two)
+            parent[new], sibling[new], split_time[new] = above, left, tree.split_time[node]
+            if left != NONE:
+                sibling[left] = new
             if not is_leaf(tree, node):
+                waiting.append((np.int64(tree.children[node, RIGHT]), np.int64(new)))
+                node, above, left = (
+                    np.int64(tree.children[node, LEFT]),
+                    np.int64(new),
+                    np.int64(NONE),
+                )
+                new += 1
                 continue
-            others = tree.size[node] - 1
-            centre = own.moments[node, MEAN]
             point = tree.first_point[node]
             while point != NONE:
-                # The mean of the leaf's other labels; of no weight where there are none.
-                rest = centre + (centre - targets[point]) / max(others, 1)
-                means[t, point], variances[t, point] = condition(
-                    mean, variance, rest, others / noise
-                )
-                variances[t, point] += noise
+                label = rank[point]
+                if label != NONE:
+                    leaf[t, label] = new
+                    size[new] += 1
+                    centre[new] += (targets[label] - centre[new]) / size[new]
                 point = tree.next_point[point]
+            new += 1
+            if len(waiting) == 0:
+                break
+            node, above = waiting.pop()
+            left = above + 1
+    return RestrictedForest(
+        sibling[:new], parent[:new], split_time[:new], size[:new], centre[:new], leaf
+    )
+
+
+@njit(cache=True, nogil=True)
+def leave_one_out(forest, targets, gamma_2, noise, state, moments):  # type: ignore[no-untyped-def]
+    """Write the moments of each label's law given all others: an upward and a downward sweep.
+
+    Parameters
+    ----------
+    forest : RestrictedForest
+        The trees.
+    targets : float64 array of shape (k,)
+        The labels that the forest was made with, less mu_H.
+    gamma_2, noise : float
+        Hyper-parameters, the noise in units of gamma_1.
+    state : float64 array of shape (nodes, N_STATE)
+        Room to work in.
+    moments : float64 array of shape (3, k)
+        Results: the mean over trees of the means, that of the variances in units of gamma_1, noise
+        included, and the variance of the means between trees.
+    """
+    sibling, parent = forest.sibling, forest.parent
+    up, down = state[:, :3], state[:, 3:]
+    for node in range(len(parent) - 1, -1, -1):
+        time = forest.split_time[node]
+        remaining = 1.0 / (1.0 + math.exp(min(gamma_2 * time, 700.0))) if time < np.inf else 0.0
+        up[node, _REMAINING] = remaining
+        if forest.size[node] > 0:
+            up[node, _PRECISION] = forest.size[node] / noise
+            up[node, _LOCATION] = forest.centre[node]
+            continue
+        left, right = node + 1, np.int64(sibling[node + 1])
+        # Children keep their messages as they have passed through the prior, and no others.
+        for child in (left, right):
+            step = remaining - up[child, _REMAINING]
+            up[child, _PRECISION] /= 1.0 + step * up[child, _PRECISION]
+        precision = up[left, _PRECISION] + up[right, _PRECISION]
+        weight = up[right, _PRECISION] / precision
+        up[node, _PRECISION] = precision
+        up[node, _LOCATION] = up[left, _LOCATION] + weight * (
+            up[right, _LOCATION] - up[left, _LOCATION]
+        )
+    for node in range(len(parent)):
+        above, other = parent[node], sibling[node]
+        if above == NONE:
+            mean, variance = 0.0, 0.5 - up[node, _REMAINING]
+        else:
+            mean, variance = condition(
+                down[above, _MEAN],
+                down[above, _VARIANCE],
+                up[other, _LOCATION],
+                up[other, _PRECISION],
+            )
+            variance += up[above, _REMAINING] - up[node, _REMAINING]
+        if forest.size[node] > 0:
+            # A label's others have the mean centre + (centre - label) / others, of no weight where
+            # there are none.
+            others = forest.size[node] - 1
+            down[node, _SLOPE] = variance / (noise + variance * others)
+            mean, variance = condition(mean, variance, up[node, _LOCATION], others / noise)
+            variance += noise
+        down[node, _MEAN], down[node, _VARIANCE] = mean, variance
+    moments[:] = 0.0
+    for t in range(len(forest.leaf)):
+        for label in range(len(targets)):
+            leaf = forest.leaf[t, label]
+            own = down[leaf]
+            mean = own[_MEAN] + own[_SLOPE] * (up[leaf, _LOCATION] - targets[label])
+            change = mean - moments[0, label]
+            moments[0, label] += change / (t + 1)
+            moments[1, label] += (own[_VARIANCE] - moments[1, label]) / (t + 1)
+            moments[2, label] += change * (mean - moments[0, label])
+    moments[2] /= len(forest.leaf)

@@ -41,6 +41,9 @@ PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
 _QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 """Where the law of the time of a branch-off is evaluated for ``BRIDGE``, with equal weights."""
 
+_UNBOUNDED = tuple(-math.log1p(-level) for level in _QUANTILES)
+"""The same quantiles of the standard exponential law, where a block has no end."""
+
 _SMALLEST_CHUNK = 4096
 
 _NEGLIGIBLE = 1e-13
@@ -76,38 +79,10 @@ def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _branch_time(span, distance, level):  # type: ignore[no-untyped-def]
-    """Return a quantile of the time until a point branches off, which is less than `span`."""
-    separated = -math.expm1(-span * distance) if span < np.inf else 1.0
-    return min(-math.log1p(-level * separated) / distance, span)
-
-
-@njit(cache=True, nogil=True)
 def share_of_step(parent_remaining, remaining, remaining_then):  # type: ignore[no-untyped-def]
     """Return the share of the prior variance of a step down that is spent at a time within it."""
     step = parent_remaining - remaining
     return (parent_remaining - remaining_then) / step if step > 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _bridge(  # type: ignore[no-untyped-def]
-    share, step, precision, parent_mean, parent_variance, node_mean, node_variance
-):
-    """Return the posterior of the mean of a node between another and its parent.
-
-    The prior is closed under marginalisation, so that this mean, given those of both, is normal
-    around the line between them. `precision` is that of the upward message of the lower node,
-    `step` the prior variance between the two; all variances are in the same units.
-    """
-    mean = (1.0 - share) * parent_mean + share * node_mean
-    # Both means vary together by the parent's variance over (1 + step precision).
-    together = parent_variance / (1.0 + step * precision)
-    variance = (
-        (1.0 - share) ** 2 * parent_variance
-        + share**2 * node_variance
-        + share * (1.0 - share) * (2.0 * together + step)
-    )
-    return mean, variance
 
 
 @njit(cache=True, nogil=True)
@@ -190,29 +165,39 @@ def _predict_tree(  # type: ignore[no-untyped-def]
                 below_variance += gamma_1 * (values.remaining[node] - floor)
             elif rule == BRIDGE:
                 below_variance = posterior
+        finite = span < np.inf
+        # Of a bridge: how the means of the parent and of this node vary together, with a weight.
+        together, per_step = 0.0, 0.0
+        if rule == BRIDGE:
+            precision = values.messages[node, PRECISION]
+            together = 2.0 * branch_variance / (1.0 + step * precision) + step
+            per_step = 1.0 / step if step > 0.0 else 0.0
         for i in range(start, end):
             point = order[i]
             distance = extent_outside(lower, upper, weights, points, point)
             if distance > 0.0:
-                separated = unseparated[point]
-                if span < np.inf:
-                    separated *= -math.expm1(-span * distance)
+                chance = -math.expm1(-span * distance) if finite else 1.0
+                separated = unseparated[point] * chance
+                weight = separated / n_parts
                 part_mean, part_variance = branch_mean, branch_variance
+                mean_time = 1.0 / distance
                 for k in range(n_parts):
                     if rule == BRIDGE:
-                        time = parent_time + _branch_time(span, distance, _QUANTILES[k])
+                        # What the logarithm of a number near 1 lacks of precision is as little as
+                        # the chance that makes it so near.
+                        elapsed = (
+                            -math.log(1.0 - _QUANTILES[k] * chance) if finite else _UNBOUNDED[k]
+                        )
+                        time = parent_time + min(elapsed * mean_time, span)
                         then = remaining_variance(gamma_2, time)
-                        part_mean, part_variance = _bridge(
-                            share_of_step(parent_remaining, values.remaining[node], then),
-                            step,
-                            values.messages[node, PRECISION],
-                            branch_mean,
-                            branch_variance,
-                            own_mean,
-                            posterior,
+                        share = (parent_remaining - then) * per_step
+                        rest = 1.0 - share
+                        part_mean = branch_mean + share * (own_mean - branch_mean)
+                        part_variance = (
+                            rest * (rest * branch_variance + share * together)
+                            + share * share * posterior
                         )
                         part_variance = gamma_1 * (part_variance + then - floor + noise)
-                    weight = separated / n_parts
                     offset = part_mean - mean_prior
                     means[point] += weight * offset
                     variances[point] += weight * (part_variance + offset * offset)

@@ -35,30 +35,36 @@ def test_batch_is_compared_with_two():
     peer = Peer()
     rows = learning.partial_fit(60, 5, 60, peer, at_least=4.0, repeats=2)
     assert peer.seen == [((60, 5), 60, 60)] * 2
-    assert [row.peer_name for row in rows] == ["onelearn", "scikit-garden", "scikit-garden"]
+    assert [row.peer_name for row in rows[:3]] == ["onelearn", "scikit-garden", "scikit-garden"]
     assert rows[0].peer == 3.0 and rows[0].peer_wall == 4.0
     assert rows[1].peer == pytest.approx(60 / 49_000)
     # onelearn took 3 s for what took 60 / 12300 s on the machine of the published figure.
     assert rows[2].peer == pytest.approx(60 / 49_000 * 3.0 / (60 / 12_300))
-    assert {row.ours for row in rows} == {rows[0].ours}
+    assert {row.ours for row in rows[:3]} == {rows[0].ours}
+    assert rows[3].name.endswith("defaults") and rows[3].limit is None
+    assert rows[3].peer == rows[0].peer and rows[3].ours != rows[0].ours
 
 
 def test_batch_without_onelearn():
     rows = learning.partial_fit(60, 5, 60, None, at_least=4.0, repeats=1)
-    assert [row.peer for row in rows] == [None, pytest.approx(60 / 49_000)]
+    assert [row.peer for row in rows] == [None, pytest.approx(60 / 49_000), None]
     assert rows[0].reached is None
 
 
 def test_one_by_one_is_compared_with_onelearn_alone():
     peer = Peer()
-    (row,) = learning.partial_fit(12, 3, 1, peer, at_least=3.0, repeats=1)
+    row, default = learning.partial_fit(12, 3, 1, peer, at_least=3.0, repeats=1)
     assert peer.seen == [((12, 3), 12, 1)]
-    assert "12 x 3, one by one" in row.name
+    assert "12 x 3, one by one" in row.name and "hyperparameters=paper" in row.name
+    assert default.name.endswith("defaults") and default.limit is None
 
 
 def test_extra_trees():
-    fit, both, mean = learning.against_extra_trees(80, 2, repeats=1)
-    assert {fit.peer_name, both.peer_name, mean.peer_name} == {"ExtraTrees"}
+    rows = learning.against_extra_trees(80, 2, repeats=1)
+    assert {row.peer_name for row in rows} == {"ExtraTrees"}
+    fit, both, mean = rows[:3]
+    assert all("hyperparameters=paper, branch_off=remaining" in row.name for row in rows[:3])
+    assert all(row.name.endswith("defaults") and row.limit is None for row in rows[3:])
     assert both.peer == mean.peer
     assert fit.limit.value == 1.0 and both.limit.value == 0.5 and mean.limit is None
 

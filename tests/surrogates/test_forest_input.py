@@ -11,7 +11,8 @@ from mondrian_bo.trees.predict import predict_forest
 SETTINGS = [
     {},
     {"min_samples_split": 5, "lifetime": 2.0},
-    {"branch_off": "paper"},
+    {"branch_off": "paper", "hyperparameters": "paper"},
+    {"branch_off": "remaining"},
     {"posterior": "empirical"},
 ]
 

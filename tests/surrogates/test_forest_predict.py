@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import r2_score
-from trees.dense import DenseTree, probes
+from trees.dense import BridgedTree, DenseTree, probes
 from trees.oracles import chain, leaf_of, one_tree
 
 from mondrian_bo.surrogates import MondrianForestRegressor
-from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 from mondrian_bo.trees.tree import N_NODES, NONE, ROOT
 
 SETTINGS = [
     {},
-    {"branch_off": "paper"},
+    {"branch_off": "paper", "hyperparameters": "paper"},
+    {"branch_off": "remaining"},
     {"posterior": "empirical", "min_samples_split": 5},
 ]
 LEVELS = (0.001, 0.05, 0.2, 0.5, 0.8, 0.95, 0.999)
@@ -42,10 +43,10 @@ def reference_mixture(forest, x):
     if forest.posterior == "empirical":
         rule = EMPIRICAL
     else:
-        rule = {"remaining": REMAINING, "paper": PAPER}[forest.branch_off]
+        rule = {"bridge": BRIDGE, "remaining": REMAINING, "paper": PAPER}[forest.branch_off]
     rows = []
     for t in range(forest.n_estimators):
-        dense = DenseTree(model.forest, t, mean_prior=model.mean_prior, gamma_1=model.gamma_1)
+        dense = BridgedTree(model.forest, t, mean_prior=model.mean_prior, gamma_1=model.gamma_1)
         rows.append(dense.components(x, model.weights, rule))
     rows = np.concatenate(rows)
     rows[:, 0] /= forest.n_estimators

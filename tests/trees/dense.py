@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 from trees.oracles import leaf_of, one_tree, points_of
 
-from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
 
 RULES = (REMAINING, PAPER, EMPIRICAL)
+LEVELS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 
 
 class DenseTree:
@@ -114,6 +116,103 @@ class DenseTree:
                 for weight, node, stays in self.path(x, weights)
             ]
         )
+
+
+class BridgedTree(DenseTree):
+    """A tree with a new node between a node and its parent, as one dense normal law."""
+
+    def with_new_node(self, node, time):
+        """Return mean and variance of a label whose path leaves the one to `node` at `time`.
+
+        The new node's mean has the covariance with every other mean that they share up to it, by
+        definition of the prior.
+        """
+        covariance = np.empty(len(self.prior))
+        below = self.below_node(node)
+        for other in range(len(self.prior)):
+            shared = other
+            while shared not in self.above_node(node):
+                shared = self.tree.parent[shared]
+                if shared == NONE:
+                    break
+            common = 0.0 if shared == NONE else self.spent(self.tree.split_time[shared])
+            covariance[other] = self.spent(time) if other in below else min(common, np.inf)
+        cross = covariance[self.leaves]
+        gain = np.linalg.solve(self.label_covariance, cross)
+        mean = self.mean_prior + gain @ (self.targets - self.mean_prior)
+        # The new leaf goes on from the new node to the lifetime, and its label has noise.
+        return mean, self.spent(self.lifetime) - gain @ cross + self.noise
+
+    def above_node(self, node):
+        """Return the proper ancestors of a node."""
+        found = set()
+        while self.tree.parent[node] != NONE:
+            node = int(self.tree.parent[node])
+            found.add(node)
+        return found
+
+    def below_node(self, node):
+        """Return the nodes of a node's subtree, itself included."""
+        found = [node]
+        for other in found:
+            found.extend(int(c) for c in self.tree.children[other] if c != NONE)
+        return set(found)
+
+    def bridges(self, x, weights):
+        """Yield (weight, node, parent's time, span, rate) of branch-offs, and the leaf at the end.
+
+        The leaf has no rate.
+        """
+        tree, unseparated, parent_time = self.tree, 1.0, 0.0
+        node = int(tree.counters[ROOT])
+        while True:
+            span = tree.split_time[node] - parent_time
+            outside = np.maximum(x - tree.box[node, UPPER], 0.0)
+            outside = outside + np.maximum(tree.box[node, LOWER] - x, 0.0)
+            rate = float(weights @ outside)
+            if rate > 0.0:
+                separated = 1.0 - math.exp(-span * rate)
+                yield unseparated * separated, node, parent_time, span, rate
+                unseparated *= 1.0 - separated
+            if tree.children[node, LEFT] == NONE:
+                yield unseparated, node, parent_time, span, None
+                return
+            parent_time = tree.split_time[node]
+            side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
+            node = int(tree.children[node, side])
+
+    def components(self, x, weights, rule):
+        """Return the mixture at x, of three quantiles for each branch-off if there are bridges."""
+        if rule != BRIDGE:
+            return super().components(x, weights, rule)
+        rows = []
+        for weight, node, parent_time, span, rate in self.bridges(x, weights):
+            if rate is None:
+                rows.append((weight, *self.at_node(node, REMAINING)))
+                continue
+            for level in LEVELS:
+                time = parent_time - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
+                rows.append((weight / 3.0, *self.with_new_node(node, time)))
+        return np.array(rows)
+
+    def exact_moments(self, x, weights):
+        """Return the moments of the law that the three quantiles represent."""
+        first = second = 0.0
+        for weight, node, parent_time, span, rate in self.bridges(x, weights):
+            if rate is None:
+                mean, variance = self.at_node(node, REMAINING)
+                first += weight * mean
+                second += weight * (variance + mean**2)
+                continue
+
+            def at_level(level, power, node=node, start=parent_time, span=span, rate=rate):
+                time = start - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
+                mean, variance = self.with_new_node(node, time)
+                return mean if power == 1 else variance + mean**2
+
+            first += weight * quad(at_level, 0.0, 1.0, args=(1,), limit=30)[0]
+            second += weight * quad(at_level, 0.0, 1.0, args=(2,), limit=30)[0]
+        return first, second - first**2
 
 
 def moments(rows):

