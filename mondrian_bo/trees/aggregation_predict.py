@@ -18,12 +18,15 @@ from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
+    LOWER,
     N_NODES,
     NONE,
     RIGHT,
     ROOT,
+    UPPER,
     child_towards,
     distance_outside,
+    extent_outside,
     is_leaf,
     tree_at,
 )
@@ -42,22 +45,13 @@ _SMALLEST_CHUNK = 16384
 
 
 @njit(**INNER)
-def _separation(tree, node, time_above, points, point, rates):  # type: ignore[no-untyped-def]
-    """Return the probability that the point is cut off right above a node (Algorithm 6, line 2).
+def _separation(span, distance):  # type: ignore[no-untyped-def]
+    """Return the probability that a point is cut off right above a node (Algorithm 6, line 2).
 
-    `time_above` is the split time of the node's parent, 0 at the root.
+    `span` is the time between the node's split and its parent's, `distance` that from its box.
     """
-    if tree.row[node] == NONE and tree.split_time[node] == np.inf:
-        # A leaf of one point, from which any other is cut off at last.
-        member = tree.first_point[node]
-        for d in range(len(rates)):
-            if points[point, d] != tree.points[member, d] and rates[d] > 0.0:
-                return 1.0
-        return 0.0
-    distance = distance_outside(tree, node, rates, points, point)
     if not distance > 0.0:
         return 0.0
-    span = tree.split_time[node] - time_above
     return -math.expm1(-span * distance) if span < np.inf else 1.0
 
 
@@ -150,11 +144,19 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         stop = _node_share(tree, values, node, rule, step)
         if each:
             kept = start
+            span = tree.split_time[node] - time_above
+            row = tree.row[node]
+            if row == NONE:
+                lower = tree.points[tree.first_point[node]]
+                upper = lower
+            else:
+                lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
             for i in range(start, end):
                 point = order[i]
                 # A point that is cut off goes to a new cell, which repeats its parent, a copy of
                 # the node; how far labels of such cells differ, the parent of that copy knows.
-                separated = _separation(tree, node, time_above, points, point, rates)
+                distance = extent_outside(lower, upper, rates, points, point)
+                separated = _separation(span, distance)
                 cut_off = unstopped[point] * separated
                 share = (unstopped[point] - cut_off) * stop
                 unstopped[point] -= cut_off + share
@@ -309,7 +311,8 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
             mean, variance = node_moments(own, node, mean, variance)
             separated = 0.0
             if len(rates) > 0:
-                separated = _separation(tree, node, time_above, own_points, i, rates)
+                distance = distance_outside(tree, node, rates, own_points, i)
+                separated = _separation(tree.split_time[node] - time_above, distance)
             where = hashed_uniform(key, 4 * node)
             stop = separated + (1.0 - separated) * _node_share(tree, own, node, rule, step)
             if where < stop or is_leaf(tree, node):

@@ -85,7 +85,7 @@ def measurements(peer: OnelearnPeer | None) -> list[tuple[str, Callable[[], list
         ("fit and predict", partial(learning.against_extra_trees, 100_000, 8)),
         *(
             (f"ask and tell, n={n}", partial(suggestions.ask_and_tell, n, below=below))
-            for n, below in ((100, None), (1_000, 15.0), (10_000, 25.0))
+            for n, below in ((100, None), (200, 10.0), (1_000, 15.0), (10_000, 25.0))
         ),
         ("a whole study", partial(suggestions.whole_study, 1_000, below=15.0)),
         *(
