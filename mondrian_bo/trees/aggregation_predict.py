@@ -18,13 +18,11 @@ from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
 from mondrian_bo.trees.tree import (
     LEFT,
-    LOWER,
     N_NODES,
-    NONE,
     RIGHT,
     ROOT,
-    UPPER,
     child_towards,
+    corners,
     distance_outside,
     extent_outside,
     is_leaf,
@@ -145,12 +143,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         if each:
             kept = start
             span = tree.split_time[node] - time_above
-            row = tree.row[node]
-            if row == NONE:
-                lower = tree.points[tree.first_point[node]]
-                upper = lower
-            else:
-                lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+            lower, upper = corners(tree, node)
             for i in range(start, end):
                 point = order[i]
                 # A point that is cut off goes to a new cell, which repeats its parent, a copy of

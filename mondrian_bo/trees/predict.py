@@ -23,12 +23,11 @@ from mondrian_bo.trees.gaussian import (
 )
 from mondrian_bo.trees.tree import (
     LEFT,
-    LOWER,
     N_NODES,
     NONE,
     RIGHT,
     ROOT,
-    UPPER,
+    corners,
     extent_outside,
     is_leaf,
     sibling,
@@ -139,12 +138,7 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         step = parent_remaining - values.remaining[node]
         kept = start
         leaf = is_leaf(tree, node)
-        place = tree.row[node]
-        if place == NONE:
-            lower = tree.points[tree.first_point[node]]
-            upper = lower
-        else:
-            lower, upper = tree.box[place, LOWER], tree.box[place, UPPER]
+        lower, upper = corners(tree, node)
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]

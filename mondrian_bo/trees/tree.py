@@ -267,6 +267,16 @@ def extent_outside(lower, upper, weights, points, point):  # type: ignore[no-unt
     return total
 
 
+@njit(**COUNTING)
+def corners(tree, node):  # type: ignore[no-untyped-def]
+    """Return the lower and upper corner of a node's box; a leaf of one point is its own."""
+    row = tree.row[node]
+    if row == NONE:
+        member = tree.points[tree.first_point[node]]
+        return member, member
+    return tree.box[row, LOWER], tree.box[row, UPPER]
+
+
 @njit(cache=True, nogil=True)
 def distance_outside(tree, node, weights, points, point):  # type: ignore[no-untyped-def]
     """Return eta_j(x) for a node's box; a leaf of one point is its own."""
