@@ -134,9 +134,8 @@ def _rule(
         means, stds, mean_slopes, std_slopes = model.slopes(rows, calibrated)
         n_components, n_rows = means.shape
         # All moments as they are and with each moved by a step, in one call.
-        moved = np.tile([means, stds], (1, 2 * n_components + 1)).reshape(
-            2, n_components, 2 * n_components + 1, n_rows
-        )
+        moved = np.empty((2, n_components, 2 * n_components + 1, n_rows))
+        moved[0], moved[1] = means[:, None], stds[:, None]
         steps = _DIFFERENCE * stds
         for c in range(n_components):
             moved[0, c, 2 * c + 1] += steps[c]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.search_space import SearchSpace
@@ -49,32 +50,49 @@ def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray, n_steps: int) ->
     free = (space.grid_sizes == 0) & ~np.isnan(rows)
     if not free.any():
         return rows
-    current = rows
-    scores, gradient = slopes(current)
-    gradient = np.where(free, gradient, 0.0)
-    best, best_scores = current, scores
-    size = np.max(np.abs(gradient), axis=1, keepdims=True)
+    current, proposal = rows.copy(), rows.copy()
+    scores, slope = slopes(current)
+    gradient = np.where(free, slope, 0.0)
+    best, best_scores = current.copy(), scores.copy()
+    size = np.max(np.abs(gradient), axis=1)
     step = _FIRST_MOVE / np.maximum(size, np.finfo(np.float64).tiny)
     for _ in range(n_steps):
-        move = np.clip(step * gradient, -_LARGEST_MOVE, _LARGEST_MOVE)
-        proposal = np.where(free, np.clip(current + move, 0.0, 1.0), current)
-        scores, new_gradient = slopes(proposal)
-        new_gradient = np.where(free, new_gradient, 0.0)
-        moved = np.where(free, proposal - current, 0.0)
-        change = gradient - new_gradient
-        overlap = np.einsum("ij,ij->i", moved, change)[:, None]
-        square = np.einsum("ij,ij->i", moved, moved)[:, None]
-        curved = overlap > 1e-300
-        # Where the score is not concave along the move, go on faster.
-        step = np.where(curved, square / np.where(curved, overlap, 1.0), 2.0 * step)
-        step = np.minimum(step, 1e100)
+        _propose(current, gradient, step, free, proposal)
+        scores, slope = slopes(proposal)
         better = scores > best_scores
-        best = np.where(better[:, None], proposal, best)
-        best_scores = np.where(better, scores, best_scores)
-        current, gradient = proposal, new_gradient
-        if np.abs(moved).max() < _SMALLEST_MOVE:
+        best[better], best_scores[better] = proposal[better], scores[better]
+        if _move(proposal, slope, free, current, gradient, step) < _SMALLEST_MOVE:
             break
     return best
+
+
+@njit(cache=True, nogil=True)
+def _propose(current, gradient, step, free, proposal):  # type: ignore[no-untyped-def]
+    """Write where a step leads, within the cube; what is not free stays."""
+    for i in range(current.shape[0]):
+        for j in range(current.shape[1]):
+            if free[i, j]:
+                move = min(max(step[i] * gradient[i, j], -_LARGEST_MOVE), _LARGEST_MOVE)
+                proposal[i, j] = min(max(current[i, j] + move, 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _move(proposal, slope, free, current, gradient, step):  # type: ignore[no-untyped-def]
+    """Go to the proposal, whose derivatives are `slope`; return the largest move."""
+    largest = 0.0
+    for i in range(current.shape[0]):
+        overlap, square = 0.0, 0.0
+        for j in range(current.shape[1]):
+            if free[i, j]:
+                moved = proposal[i, j] - current[i, j]
+                overlap += moved * (gradient[i, j] - slope[i, j])
+                square += moved * moved
+                largest = max(largest, abs(moved))
+                current[i, j] = proposal[i, j]
+                gradient[i, j] = slope[i, j]
+        # Where the score is not concave along the move, go on faster.
+        step[i] = min(square / overlap if overlap > 1e-300 else 2.0 * step[i], 1e100)
+    return largest
 
 
 def improve(
