@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -19,9 +18,7 @@ def n_threads():
 
 before = n_threads()
 assert before
-"""
 
-LEAVES_FIRST = """
 inside, leave = threading.Event(), threading.Event()
 
 def other():
@@ -29,35 +26,29 @@ def other():
         inside.set()
         assert leave.wait(30)
         assert set(n_threads()) == {1}
+    return n_threads()
+"""
 
+LEAVES_FIRST = """
 with ThreadPoolExecutor(1) as pool:
     future = pool.submit(other)
     assert inside.wait(30)
     with one_thread(), one_thread():
         leave.set()
-        future.result()
+        assert set(future.result()) == {1}
         assert set(n_threads()) == {1}
     # The thread that came first is still alive.
     assert n_threads() == before
 """
 
 LEAVES_LAST = """
-inside, leave = threading.Event(), threading.Event()
-
-def other():
-    with one_thread():
-        inside.set()
-        assert leave.wait(30)
-        assert set(n_threads()) == {1}
-    assert n_threads() == before
-
 with ThreadPoolExecutor(1) as pool:
     with one_thread():
         future = pool.submit(other)
         assert inside.wait(30)
     assert set(n_threads()) == {1}
     leave.set()
-    future.result()
+    assert future.result() == before
     assert n_threads() == before
 """
 
@@ -66,13 +57,9 @@ with one_thread():
     assert set(n_threads()) == {1}
 assert n_threads() == before
 
-def other():
-    with one_thread():
-        assert set(n_threads()) == {1}
-    assert n_threads() == before
-
+leave.set()
 with ThreadPoolExecutor(1) as pool:
-    pool.submit(other).result()
+    assert pool.submit(other).result() == before
 assert n_threads() == before
 """
 
@@ -92,8 +79,7 @@ assert n_threads() == before
     ids=["leaves first", "leaves last", "after the main thread", "after an error"],
 )
 def test_blocks_restore_what_was(script):
-    source = textwrap.dedent(START + script)
     run = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 0, run.stderr
