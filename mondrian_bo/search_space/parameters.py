@@ -134,9 +134,13 @@ class Float:
         near_low = unit <= 0.5
         start, share = (self.low, unit) if near_low else (self.high, unit - 1.0)
         if self.log:
-            # Two factors: one alone overflows when the bounds are more than 308 decades apart.
-            factor = math.exp(0.5 * share * _log_ratio(self.high, self.low))
-            number = start * factor * factor
+            # In binary digits, the whole ones added to the exponent: the factor itself overflows
+            # when the bounds are more than 308 decades apart, and next to the subnormal numbers
+            # a product rounded on the way would keep few digits.
+            digits = share * _log_ratio(self.high, self.low) / math.log(2.0)
+            whole = round(digits)
+            mantissa, exponent = math.frexp(start)
+            number = math.ldexp(mantissa * 2.0 ** (digits - whole), exponent + whole)
         else:
             number = start + share * (self.high - self.low)
         return min(max(number, self.low), self.high)

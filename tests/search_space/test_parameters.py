@@ -3,7 +3,7 @@ import math
 import numpy as np
 import optuna
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
@@ -39,11 +39,18 @@ def test_linear_float_round_trip(low_high, unit, data):
     assert low <= parameter.from_unit(unit) <= high
 
 
-@given(bounds(st.floats(min_value=5e-324, allow_infinity=False)), units, st.data())
-def test_log_float_round_trip(low_high, unit, data):
-    low, high = low_high
+@st.composite
+def bounds_and_value(draw):
+    low, high = draw(bounds(st.floats(min_value=5e-324, allow_infinity=False)))
+    return low, high, draw(st.floats(low, high))
+
+
+@given(bounds_and_value(), units)
+@example((5e-324, 1.0, 1.1125369292536007e-308), 0.5)  # subnormal, but with all its digits
+@example((5e-324, 1.7976931348623157e308, 1e-8), 1.0)  # the widest range there is
+def test_log_float_round_trip(low_high_value, unit):
+    low, high, value = low_high_value
     parameter = Float(low, high, log=True)
-    value = data.draw(st.floats(low, high))
     # 1500 is the log of the widest range, and the exponent carries its rounding error; next to
     # the subnormal numbers the spacing rules.
     assert round_trip(parameter, value) == pytest.approx(value, rel=1e-12, abs=1e-322)
