@@ -108,8 +108,13 @@ def values(client):
 
 
 def engine_of(client) -> Engine:
+    """Return the engine behind a client's suggestions."""
+    return engine_of_strategy(client._generation_strategy)
+
+
+def engine_of_strategy(strategy) -> Engine:
     """Return the engine behind the strategy's last node."""
-    node = client._generation_strategy._nodes[-1]
+    node = strategy._nodes[-1]
     if hasattr(node, "_engine"):
         return node._engine
     return node.generator_specs[0].fitted_adapter.generator._engine

@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
+import ax.adapter.base
 from ax.adapter.cross_validation import cross_validate
+from ax.adapter.torch import TorchAdapter
 from ax.analysis.plotly.cross_validation import CrossValidationPlot
 from ax.api.client import Client
 from ax.api.configs import StorageConfig
@@ -18,7 +20,11 @@ from ax_clients import CONDITIONAL, SQUARE, bowl, conditional, make_client, run
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import LogExpectedImprovement
-from mondrian_bo.integrations.ax import MondrianGenerationNode, mondrian_generation_strategy
+from mondrian_bo.integrations.ax import (
+    MondrianGenerationNode,
+    MondrianGenerator,
+    mondrian_generation_strategy,
+)
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 SPACE = SearchSpace({name: Float(-1.0, 1.0) for name in "xy"})
@@ -92,6 +98,37 @@ def test_dependent_spaces_predict():
     client.get_next_trials(1)
     for prediction in client.predict(seen[:4]):
         assert np.isfinite(prediction["loss"]).all()
+
+
+def test_frames_of_the_data_are_made_when_somebody_asks_for_them(monkeypatch):
+    client = make_client(outcome_constraints=["cost <= 0.5"])
+    run(client, lambda p: {**bowl(p), "cost": p["x"] - p["y"]}, 6)
+    made = []
+    extract = ax.adapter.base.extract_experiment_data
+
+    def record(**arguments):
+        made.append(None)
+        return extract(**arguments)
+
+    monkeypatch.setattr(ax.adapter.base, "extract_experiment_data", record)
+    client.attach_trial({"x": 5.0, "y": 0.0})
+    client.mark_trial_failed(client.attach_trial({"x": 0.5, "y": 0.0}))
+    client.attach_data(client.attach_trial({"x": 0.6, "y": 0.0}), {"loss": 1.0}, progression=1)
+    run(client, lambda p: {**bowl(p), "cost": p["x"] - p["y"]}, 3)
+    client.get_next_trials(1)
+    client.predict([{"x": 0.0, "y": 0.0}])
+    assert not made
+    ours = adapter_of(client)
+    other = TorchAdapter(
+        experiment=client._experiment, generator=MondrianGenerator(0), fit_on_init=False
+    )
+    made.clear()
+    for inside in (True, False):
+        theirs = other.get_training_data(filter_in_design=inside)
+        assert ours.get_training_data(filter_in_design=inside) == theirs
+    assert ours.training_in_design == other.training_in_design
+    assert ours.metric_signatures == other.metric_signatures == {"loss", "cost"}
+    assert len(made) == 1
 
 
 def test_cross_validation_leaves_the_tested_out(client, no_botorch):

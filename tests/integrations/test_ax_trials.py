@@ -10,10 +10,13 @@ import pytest
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
 from ax.api.configs import RangeParameterConfig
+from ax.core.data import Data, DataRow
 from ax.core.trial_status import TrialStatus
-from ax_clients import bowl, engine_of, make_client, run
+from ax.utils.testing.core_stubs import get_branin_experiment
+from ax_clients import bowl, engine_of, engine_of_strategy, make_client, run
 
 from mondrian_bo import MondrianOptimizer
+from mondrian_bo.integrations.ax import MondrianGenerators, mondrian_generation_strategy
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 
@@ -156,36 +159,40 @@ def test_trials_from_outside_the_space_are_learnt(predictive):
     assert engine_of(client).n_observations == 10
 
 
-def test_batch_trials():
-    """Arms of batch trials, in an experiment of Ax's own tests."""
-    from ax.core.data import Data
-    from ax.utils.testing.core_stubs import get_branin_experiment
-
-    from mondrian_bo.integrations.ax import MondrianGenerators
-
+def batch_experiment():
+    """Return an experiment with a completed batch, from Ax's own tests, and the values of it."""
     experiment = get_branin_experiment(with_batch=True)
     (trial,) = experiment.trials.values()
     trial.mark_running(no_runner_required=True)
-    import pandas as pd
-
     rows = [
-        {
-            "trial_index": 0,
-            "arm_name": name,
-            "metric_name": "branin",
-            "metric_signature": "branin",
-            "mean": float(i),
-            "sem": 0.1,
-        }
+        DataRow(0, name, "branin", "branin", mean=float(i), se=0.1)
         for i, name in enumerate(trial.arms_by_name)
     ]
-    experiment.attach_data(Data(df=pd.DataFrame(rows)))
+    experiment.attach_data(Data(data_rows=rows))
     trial.mark_completed()
+    return experiment, trial, rows
+
+
+def test_batch_trials():
+    experiment, _, rows = batch_experiment()
     adapter = MondrianGenerators.MONDRIAN(
         experiment=experiment, seed=0, settings={"surrogate": "forest", "n_startup_trials": 1}
     )
     assert adapter.generator.n_observations == len(rows)
     assert len(adapter.gen(n=3).arms) == 3
+
+
+@ROUTES
+def test_abandoned_arms_of_batch_trials_are_not_learnt(predictive):
+    experiment, trial, rows = batch_experiment()
+    strategy = mondrian_generation_strategy(
+        0, initialization="none", predictive=predictive, surrogate="forest"
+    )
+    strategy.gen(experiment, n=2)
+    assert engine_of_strategy(strategy).n_observations == len(rows)
+    trial.mark_arm_abandoned(rows[0].arm_name)
+    strategy.gen(experiment, n=2)
+    assert engine_of_strategy(strategy).n_observations == len(rows) - 1
 
 
 def test_states_are_what_the_tests_above_mean():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ from ax.adapter.base import GenResults, gen_arms
 from ax.adapter.data_utils import ExperimentData
 from ax.adapter.torch import TorchAdapter
 from ax.core.arm import Arm
+from ax.core.data import Data
+from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRun, extract_arm_predictions
 from ax.core.metric import Metric
 from ax.core.observation import ObservationData, ObservationFeatures
@@ -19,10 +23,13 @@ from ax.core.types import TModelPredictArm
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.generators.types import TConfig
 from numpy.typing import NDArray
+from pandas import DataFrame
 
-from mondrian_bo.integrations.ax.generator import MondrianGenerator
+from mondrian_bo.integrations.ax.engine import Observation
+from mondrian_bo.integrations.ax.generator import MondrianGenerator, Parameters
 from mondrian_bo.integrations.ax.goal import read_goal
 from mondrian_bo.integrations.ax.observations import (
+    ArmReader,
     baseline_outcomes,
     failed_arms,
     pending_arms,
@@ -49,15 +56,62 @@ class MondrianAdapter(TorchAdapter):
     _n_generated = 0
     _baseline: dict[str, float]
     _fixed: dict[str, Any]
+    _unframed: Data | None = None
+    """The data that were learnt last, if Ax's frames of them have not been made yet."""
+
+    @cached_property
+    def _reader(self) -> ArmReader:
+        return ArmReader()
+
+    def _process_and_transform_data(
+        self, experiment: Experiment, data: Data | None = None
+    ) -> tuple[ExperimentData, SearchSpace]:
+        """Take data to be learnt; their frames can wait until somebody asks for them.
+
+        Making, copying and transforming frames of all trials would be half of what a trial costs,
+        and suggestions and predictions need none.
+        """
+        if self._search_space != experiment.search_space or experiment.status_quo is not None:
+            self._unframed = None
+            made: tuple[ExperimentData, SearchSpace] = super()._process_and_transform_data(
+                experiment, data
+            )
+            return made
+        self._unframed = experiment.lookup_data() if data is None else data
+        return ExperimentData(DataFrame(), DataFrame()), self._model_space
+
+    def _make_frames(self) -> None:
+        data, self._unframed = self._unframed, None
+        if data is not None:
+            super()._process_and_transform_data(self._experiment, data)
+
+    def get_training_data(self, filter_in_design: bool = False) -> ExperimentData:
+        """Return a copy of the data that were learnt; see the base class."""
+        self._make_frames()
+        return super().get_training_data(filter_in_design)
+
+    @property
+    def training_in_design(self) -> list[bool]:
+        """For each row of the training data, whether it lies in the search space."""
+        self._make_frames()
+        in_design: list[bool] = super().training_in_design
+        return in_design
 
     def _fit(
         self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any
     ) -> None:
-        observations, parameters = read_experiment_data(self._experiment, experiment_data)
+        observations: Mapping[Hashable, Observation]
+        parameters: Mapping[Hashable, Parameters]
+        if self._unframed is None:
+            observations, parameters = read_experiment_data(self._experiment, experiment_data)
+        else:
+            observations = self._reader.read(self._experiment, self._unframed)
+            parameters = self._reader.parameters
+        metrics = {metric for seen in observations.values() for metric in seen.outcomes}
+        if self._unframed is not None:
+            self._metric_signatures = metrics
         if self._fit_tracking_metrics:
-            self.outcomes = sorted(
-                {metric for seen in observations.values() for metric in seen.outcomes}
-            )
+            self.outcomes = sorted(metrics)
         self.parameters = list(self._search_space.parameters)
         config = self._optimization_config
         self._baseline = baseline_outcomes(self._experiment, observations)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+from ax.core.batch_trial import BatchTrial
 from ax.core.data import Data
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
@@ -42,8 +43,11 @@ class ArmReader:
         """
         found: dict[tuple[int, str], Outcomes] = {}
         last: dict[tuple[int, str, str], float] = {}
+        known = {metric.signature for metric in experiment.metrics.values()}
         # Not `data.df`: building the frame would be most of what a suggestion costs.
         for row in data._data_rows:
+            if row.metric_signature not in known:
+                continue
             key = row.trial_index, row.arm_name
             if row.step is not None:
                 curve = (*key, row.metric_signature)
@@ -52,12 +56,17 @@ class ArmReader:
                 last[curve] = row.step
             found.setdefault(key, {})[row.metric_signature] = _number(row.mean), _number(row.se)
         observations = _finished(experiment, found)
+        abandoned = _abandoned_arms(experiment)
         for trial_index, name in observations:
             if (trial_index, name) not in self.parameters:
                 arms = experiment.trials[trial_index].arms_by_name
                 if name in arms:
                     self.parameters[trial_index, name] = arms[name].parameters
-        return {key: seen for key, seen in observations.items() if key in self.parameters}
+        return {
+            key: seen
+            for key, seen in observations.items()
+            if key in self.parameters and key not in abandoned
+        }
 
 
 def read_experiment_data(
@@ -101,6 +110,16 @@ def _finished(
         key: Observation(outcomes, key[0] in stopped)
         for key, outcomes in found.items()
         if key[0] in finished
+    }
+
+
+def _abandoned_arms(experiment: Experiment) -> set[tuple[int, str]]:
+    """Return the arms that were abandoned within trials that were not."""
+    return {
+        (index, arm.name)
+        for index, trial in experiment.trials.items()
+        if isinstance(trial, BatchTrial)
+        for arm in trial.abandoned_arms
     }
 
 

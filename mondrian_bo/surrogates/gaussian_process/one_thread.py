@@ -47,7 +47,8 @@ class _Limit:
 
 _lock = threading.Lock()
 _limits: list[_Limit] = []
-"""The limit in force, once for each block inside of it."""
+"""The limit in force, once for each thread of Python inside of it."""
+_mine = threading.local()
 
 
 @contextmanager
@@ -55,16 +56,22 @@ def one_thread() -> Iterator[None]:
     """Let linear algebra run on one thread for the time of a ``with`` block.
 
     On matrices of a few hundred rows more threads cost more than they gain, and a great deal on a
-    machine that has other things to do. Blocks may overlap, on several threads of Python.
+    machine that has other things to do. Blocks may overlap, on several threads of Python; within
+    another of the same thread a block costs nothing.
     """
+    if getattr(_mine, "is_limited", False):
+        yield
+        return
     with _lock:
         limit = _limits[0] if _limits else _Limit()
         _limits.append(limit)
     try:
         # OpenMP counts for each thread of Python by itself.
         with _controllers()[1].limit(limits=1, user_api="blas"):
+            _mine.is_limited = True
             yield
     finally:
+        _mine.is_limited = False
         with _lock:
             _limits.pop()
             if not _limits:
