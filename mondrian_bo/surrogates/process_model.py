@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
-from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
+from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import SMALLEST_RELATIVE_STD, label_scale, log_evidence
 from mondrian_bo.surrogates.scales import Scales
 
 FloatArray = NDArray[np.float64]
 
-_PRIOR = Prior(precision=0.03, noise=(2.0, 1.0), mean_variance=1.0)
+_PRIOR = Prior(precision=0.03, noise=(2.0, 1.0), mean_variance=1.0, smoothness=(0.5, 2.5))
 """Regression has more noise and rougher functions than the prior of the optimizer expects."""
 
 _FIT_GROWTH = 1.25
-_FIRST_ITERATIONS = 50
 
 _FARTHEST = 1e100
 """Scaled coordinates are clipped here, where squared distances do not overflow yet."""
@@ -69,13 +68,12 @@ class ProcessModel:
         feature_weights: FloatArray | None = None,
     ) -> None:
         forest_seed, self._fit_seed = seed.spawn(2)
-        self._numeric = np.zeros(n_dimensions, dtype=np.bool_)
         self._block_size = block_size
         self._blocks = BlockForest(
             n_trees,
             n_dimensions,
             forest_seed,
-            self._numeric,
+            np.zeros(n_dimensions, dtype=np.bool_),
             block_size=block_size,
             prior=_PRIOR,
             scale_strength=scale_strength,
@@ -134,9 +132,7 @@ class ProcessModel:
             # Cuts are drawn at the rates of lengthscales, which a part of the points tells.
             rng = np.random.default_rng(self._fit_seed)
             part = rng.choice(len(targets), self._block_size, replace=False)
-            self._blocks.covariance = fit(
-                [(rows[part], labels[part])], start(self._numeric), _PRIOR, _FIRST_ITERATIONS
-            )
+            self._blocks.learn_covariance(rows[part], labels[part])
         self._blocks.learn(points, rows, labels)
         self._blocks.settle()
         self._refreshed_at = self.n_points

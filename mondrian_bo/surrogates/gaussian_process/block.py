@@ -32,17 +32,20 @@ class Covariance(NamedTuple):
         Variance of the noise.
     categorical : bool array of shape (d,)
         Which dimensions hold categories.
+    smoothness : float, default=2.5
+        Of the Matern kernel: 0.5 or 2.5.
     """
 
     precisions: FloatArray
     amplitude: float
     noise: float
     categorical: NDArray[np.bool_]
+    smoothness: float = 2.5
 
     def between(self, points: FloatArray, others: FloatArray) -> FloatArray:
         """Return the covariances between two sets of points, shape (m, n), without noise."""
         result = np.empty((len(points), len(others)))
-        cross_kernel(points, others, self.precisions, self.categorical, result)
+        cross_kernel(points, others, self.precisions, self.categorical, self.smoothness, result)
         result *= self.amplitude
         return result
 
@@ -50,7 +53,8 @@ class Covariance(NamedTuple):
         """Return the covariances of the labels of points, (n, n), the lower triangle alone."""
         n = len(points)
         result = np.zeros((n, n))
-        kernel_matrix(points, self.precisions, self.categorical, result, np.empty((0, 0)))
+        none = np.empty((0, 0))
+        kernel_matrix(points, self.precisions, self.categorical, self.smoothness, result, none)
         result *= self.amplitude
         result[np.diag_indices(n)] += self.noise
         return result
@@ -165,12 +169,13 @@ class Block:
         labels : bool, default=False
             Whether variances include the noise.
         """
-        precisions, amplitude, _, categorical = self._covariance
+        precisions, amplitude, _, categorical, smoothness = self._covariance
         predict_block(
             self._posterior,
             precisions,
             amplitude,
             categorical,
+            smoothness,
             mean,
             variance,
             self.noise if labels else 0.0,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
-from mondrian_bo.surrogates.gaussian_process.block import Block
+from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 from mondrian_bo.surrogates.gaussian_process.predict import Moments
@@ -31,6 +31,7 @@ IntArray = NDArray[np.int64]
 _FIT_POINTS = 320
 """Hyper-parameters are fitted to blocks of at most so many points in all."""
 
+_BEFORE_ITERATIONS = 50
 _FIRST_ITERATIONS = 100
 _ITERATIONS = 8
 
@@ -89,7 +90,7 @@ class BlockForest:
             n_trees, n_dimensions, tree_seed, min_samples_split=block_size + 1
         )
         self._fit_seed = fit_seed
-        self.covariance = start(categorical)
+        self._candidates = start(categorical, self._prior)
         self._rows = np.empty((0, n_dimensions))
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
@@ -102,6 +103,11 @@ class BlockForest:
         return self._trees.n_points
 
     @property
+    def covariance(self) -> Covariance:
+        """The processes: of the smoothness that explains the labels best."""
+        return self._candidates[0]
+
+    @property
     def trees(self) -> GaussianForest:
         """The trees over the blocks; all are alike as long as there is one block."""
         return self._trees
@@ -110,6 +116,18 @@ class BlockForest:
     def n_components(self) -> int:
         """Number of different predictions: one as long as there is one block."""
         return 1 if self.n_points <= self._block_size else self._trees.n_trees
+
+    def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
+        """Fit the hyper-parameters to some points, before any tree is grown by their lengthscales.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (k, d)
+            The points as the processes see them.
+        targets : float64 array of shape (k,)
+            Their labels.
+        """
+        self._candidates = fit([(rows, targets)], self._candidates, self._prior, _BEFORE_ITERATIONS)
 
     def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more points.
@@ -362,7 +380,7 @@ class BlockForest:
             n_points += len(members)
             blocks.append((self._rows[members], self._trees.targets[members]))
         iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
-        self.covariance = fit(blocks, self.covariance, self._prior, iterations)
+        self._candidates = fit(blocks, self._candidates, self._prior, iterations)
         self._n_fitted = self.n_points
         self._forget_blocks()
 

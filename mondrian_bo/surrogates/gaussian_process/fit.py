@@ -17,7 +17,8 @@ from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 FloatArray = NDArray[np.float64]
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))
-_SMALLEST_NOISE = 1e-6
+_SMALLEST_NOISE = {0.5: 1e-2, 2.5: 1e-6}
+"""By smoothness: a rough process may take any noise for its own, but where inputs are equal."""
 
 
 class Prior(NamedTuple):
@@ -35,41 +36,65 @@ class Prior(NamedTuple):
         Shape and rate of a gamma density of the variance of the noise.
     mean_variance : float
         Variance of the mean of a block of which nothing is known, around 0; positive.
+    smoothness : tuple of float
+        Of the Matern kernels to choose from: 0.5, 2.5 or both.
     """
 
     precision: float = 0.1
     amplitude: tuple[float, float] = (2.0, 1.0)
     noise: tuple[float, float] = (1.1, 30.0)
     mean_variance: float = 1e-4
+    smoothness: tuple[float, ...] = (2.5,)
 
 
-def start(categorical: NDArray[np.bool_]) -> Covariance:
-    """Return the covariance that a fit starts from: lengthscales 1, amplitude 1, little noise."""
-    return Covariance(np.ones(len(categorical)), 1.0, 1e-4, categorical)
+def start(categorical: NDArray[np.bool_], prior: Prior) -> list[Covariance]:
+    """Return what a fit starts from: lengthscales 1, amplitude 1, little noise."""
+    ones = np.ones(len(categorical))
+    return [
+        Covariance(ones, 1.0, max(1e-4, 2.0 * _SMALLEST_NOISE[one]), categorical, one)
+        for one in prior.smoothness
+    ]
 
 
 def fit(
     blocks: list[tuple[FloatArray, FloatArray]],
-    first: Covariance,
+    first: list[Covariance],
     prior: Prior,
     max_iterations: int,
-) -> Covariance:
+) -> list[Covariance]:
     """Maximise the sum of the blocks' log marginal likelihoods and the log prior.
 
     Parameters
     ----------
     blocks : list of (points, targets)
         Points of shape (n_b, d) and labels of shape (n_b,), whose processes are independent.
-    first : Covariance
-        Where to start.
+    first : list of Covariance
+        Where to start, for each smoothness.
     prior : Prior
         The prior.
     max_iterations : int
-        Of L-BFGS; each takes O(sum of n_b^3).
+        Of L-BFGS, for each smoothness; each takes O(sum of n_b^3).
+
+    Returns
+    -------
+    list of Covariance
+        The maximum for each smoothness, the largest first.
     """
+    with one_thread():
+        found = [_fit(blocks, one, prior, max_iterations) for one in first]
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _fit(
+    blocks: list[tuple[FloatArray, FloatArray]],
+    first: Covariance,
+    prior: Prior,
+    max_iterations: int,
+) -> tuple[float, Covariance]:
+    """Return the least loss, and where."""
 
     def loss(logs: FloatArray) -> tuple[float, FloatArray]:
-        covariance = _from_logs(logs, first.categorical)
+        covariance = _from_logs(logs, first)
         value, gradient = _log_prior(covariance, prior)
         for points, targets in blocks:
             try:
@@ -82,26 +107,25 @@ def fit(
             gradient += own_gradient
         return -value, -gradient
 
-    logs = np.log([*first.precisions, first.amplitude, first.noise - _SMALLEST_NOISE + 1e-12])
+    smallest_noise = _SMALLEST_NOISE[first.smoothness]
+    logs = np.log([*first.precisions, first.amplitude, first.noise - smallest_noise + 1e-12])
     bounds = [_LOG_BOUNDS] * (len(logs) - 1) + [(math.log(1e-9), math.log(1e2))]
     logs = np.clip(logs, [low for low, _ in bounds], [high for _, high in bounds])
-    with one_thread():
-        result = minimize(
-            loss,
-            logs,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": max_iterations},
-        )
-    return _from_logs(result.x, first.categorical)
-
-
-def _from_logs(logs: FloatArray, categorical: NDArray[np.bool_]) -> Covariance:
-    values = np.exp(logs)
-    return Covariance(
-        values[:-2], float(values[-2]), float(values[-1]) + _SMALLEST_NOISE, categorical
+    result = minimize(
+        loss,
+        logs,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_iterations},
     )
+    return float(result.fun), _from_logs(result.x, first)
+
+
+def _from_logs(logs: FloatArray, like: Covariance) -> Covariance:
+    values = np.exp(logs)
+    noise = float(values[-1]) + _SMALLEST_NOISE[like.smoothness]
+    return like._replace(precisions=values[:-2], amplitude=float(values[-2]), noise=noise)
 
 
 def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]:
@@ -117,7 +141,7 @@ def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]
         value += (shape - 1.0) * math.log(number) - rate * number
         gradient[place] = shape - 1.0 - rate * number
     # The smallest noise is no part of what is varied.
-    gradient[-1] *= 1.0 - _SMALLEST_NOISE / covariance.noise
+    gradient[-1] *= 1.0 - _SMALLEST_NOISE[covariance.smoothness] / covariance.noise
     return value, gradient
 
 
@@ -127,7 +151,14 @@ def _log_likelihood(
     """Return a block's log marginal likelihood and its gradient with respect to the logs."""
     n = len(points)
     kernel, slope = np.zeros((n, n)), np.empty((n, n))
-    kernel_matrix(points, covariance.precisions, covariance.categorical, kernel, slope)
+    kernel_matrix(
+        points,
+        covariance.precisions,
+        covariance.categorical,
+        covariance.smoothness,
+        kernel,
+        slope,
+    )
     matrix = covariance.amplitude * kernel
     matrix[np.diag_indices(n)] += covariance.noise
     matrix += mean_variance
@@ -150,5 +181,5 @@ def _log_likelihood(
     gradient[:-2] *= covariance.amplitude
     trace = float(diagonal.sum())
     gradient[-2] = covariance.amplitude * (2.0 * float(np.vdot(lower, kernel)) + trace)
-    gradient[-1] = (covariance.noise - _SMALLEST_NOISE) * trace
+    gradient[-1] = (covariance.noise - _SMALLEST_NOISE[covariance.smoothness]) * trace
     return value, gradient

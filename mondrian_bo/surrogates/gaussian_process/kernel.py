@@ -1,8 +1,9 @@
-"""The Matern-5/2 kernel with a lengthscale for each dimension, over numbers and categories.
+"""Matern kernels with a lengthscale for each dimension, over numbers and categories.
 
 Points are rows of floats. The squared distance of two is the sum over dimensions of
 ``precision_j * difference_j ** 2``, with ``precision_j = lengthscale_j ** -2``; the difference of
-two categories is 0 if they are the same and 1 otherwise. The kernel here has amplitude 1.
+two categories is 0 if they are the same and 1 otherwise. The kernel here has amplitude 1 and
+smoothness 5/2, or 1/2: the exponential kernel of rough functions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,20 @@ import numpy as np
 from numba import njit
 
 _ROOT_5 = math.sqrt(5.0)
+_SMALLEST_DISTANCE = 1e-150
+"""The exponential kernel has no derivative at 0; what it is multiplied by is 0 there."""
+
+
+@njit(cache=True, nogil=True)
+def _matern(square, smoothness):  # type: ignore[no-untyped-def]
+    """Return the kernel at a squared distance, and the factor s of its derivatives."""
+    distance = math.sqrt(square)
+    if smoothness == 2.5:
+        root = _ROOT_5 * distance
+        decay = math.exp(-root)
+        return (1.0 + root + root * root / 3.0) * decay, -5.0 / 3.0 * (1.0 + root) * decay
+    decay = math.exp(-distance)
+    return decay, -decay / max(distance, _SMALLEST_DISTANCE)
 
 
 @njit(cache=True, nogil=True)
@@ -39,7 +54,7 @@ def _squared_distances(points, others, precisions, categorical, result):  # type
 
 
 @njit(cache=True, nogil=True)
-def cross_kernel(points, others, precisions, categorical, result):  # type: ignore[no-untyped-def]
+def cross_kernel(points, others, precisions, categorical, smoothness, result):  # type: ignore[no-untyped-def]
     """Write the kernel between two sets of points.
 
     Parameters
@@ -50,18 +65,21 @@ def cross_kernel(points, others, precisions, categorical, result):  # type: igno
         Inverse squared lengthscales.
     categorical : bool array of shape (d,)
         Which dimensions hold categories.
+    smoothness : float
+        0.5 or 2.5.
     result : float64 array of shape (m, n)
         Result.
     """
     _squared_distances(points, others, precisions, categorical, result)
     for i in range(result.shape[0]):
         for k in range(result.shape[1]):
-            root = _ROOT_5 * math.sqrt(result[i, k])
-            result[i, k] = (1.0 + root + root * root / 3.0) * math.exp(-root)
+            result[i, k] = _matern(result[i, k], smoothness)[0]
 
 
 @njit(cache=True, nogil=True)
-def kernel_and_slope(points, others, precisions, categorical, result, slope):  # type: ignore[no-untyped-def]
+def kernel_and_slope(  # type: ignore[no-untyped-def]
+    points, others, precisions, categorical, smoothness, result, slope
+):
     """Write the kernel, and the factor s of its derivatives by the points.
 
     The derivative by coordinate j of a point is ``s * precision_j * difference_j``, 0 for
@@ -69,7 +87,7 @@ def kernel_and_slope(points, others, precisions, categorical, result, slope):  #
 
     Parameters
     ----------
-    points, others, precisions, categorical
+    points, others, precisions, categorical, smoothness
         As in :func:`cross_kernel`.
     result, slope : float64 arrays of shape (m, n)
         Results.
@@ -77,21 +95,18 @@ def kernel_and_slope(points, others, precisions, categorical, result, slope):  #
     _squared_distances(points, others, precisions, categorical, result)
     for i in range(result.shape[0]):
         for k in range(result.shape[1]):
-            root = _ROOT_5 * math.sqrt(result[i, k])
-            decay = math.exp(-root)
-            result[i, k] = (1.0 + root + root * root / 3.0) * decay
-            slope[i, k] = -5.0 / 3.0 * (1.0 + root) * decay
+            result[i, k], slope[i, k] = _matern(result[i, k], smoothness)
 
 
 @njit(cache=True, nogil=True)
-def kernel_matrix(points, precisions, categorical, result, slope):  # type: ignore[no-untyped-def]
+def kernel_matrix(points, precisions, categorical, smoothness, result, slope):  # type: ignore[no-untyped-def]
     """Write the lower triangle of the kernel among points, and of the factors of its derivatives.
 
     Parameters
     ----------
     points : float64 array of shape (n, d)
         Points.
-    precisions, categorical
+    precisions, categorical, smoothness
         As in :func:`cross_kernel`.
     result : float64 array of shape (n, n)
         The kernel, on and below the diagonal; the rest is left as it is.
@@ -109,11 +124,9 @@ def kernel_matrix(points, precisions, categorical, result, slope):  # type: igno
     with_slopes = len(slope) > 0
     for i in range(n):
         for k in range(i + 1):
-            root = _ROOT_5 * math.sqrt(result[i, k])
-            decay = math.exp(-root)
-            result[i, k] = (1.0 + root + root * root / 3.0) * decay
+            result[i, k], factor = _matern(result[i, k], smoothness)
             if with_slopes:
-                slope[i, k] = -5.0 / 3.0 * (1.0 + root) * decay
+                slope[i, k] = factor
 
 
 @njit(cache=True, nogil=True)

@@ -59,6 +59,7 @@ def predict_block(  # type: ignore[no-untyped-def]
     precisions,
     amplitude,
     categorical,
+    smoothness,
     mean,
     variance,
     noise,
@@ -72,7 +73,7 @@ def predict_block(  # type: ignore[no-untyped-def]
     ----------
     posterior : Posterior
         The block.
-    precisions, amplitude, categorical
+    precisions, amplitude, categorical, smoothness
         As in :class:`mondrian_bo.surrogates.gaussian_process.block.Covariance`.
     mean, variance : float
         Posterior of the block's mean given all labels.
@@ -94,10 +95,12 @@ def predict_block(  # type: ignore[no-untyped-def]
     cross = np.empty((m, n))
     slope = np.empty((m if with_slopes else 0, n))
     if with_slopes:
-        kernel_and_slope(points, posterior.points, precisions, categorical, cross, slope)
+        kernel_and_slope(
+            points, posterior.points, precisions, categorical, smoothness, cross, slope
+        )
         slope *= amplitude
     else:
-        cross_kernel(points, posterior.points, precisions, categorical, cross)
+        cross_kernel(points, posterior.points, precisions, categorical, smoothness, cross)
     cross *= amplitude
     weights = posterior.targets - mean * posterior.ones
     means = np.dot(cross, weights)

@@ -18,10 +18,10 @@ _N_FEATURES = 512
 def draw_from_prior(
     covariance: Covariance, n_choices: NDArray[np.int64], rng: np.random.Generator
 ) -> Callable[[FloatArray], FloatArray]:
-    """Draw a function from a process of amplitude 1 with the Matern-5/2 kernel.
+    """Draw a function from a process of amplitude 1 with a Matern kernel.
 
-    Frequencies have a multivariate t distribution with five degrees of freedom; k categories are k
-    points at a distance of 1 from each other.
+    Frequencies have a multivariate t distribution with twice the smoothness as degrees of freedom;
+    k categories are k points at a distance of 1 from each other.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ def draw_from_prior(
     A. Rahimi, B. Recht: Random features for large-scale kernel machines, NIPS 2007.
     """
     numeric = ~covariance.categorical
-    tails = np.sqrt(5.0 / rng.chisquare(5.0, _N_FEATURES))
+    freedom = 2.0 * covariance.smoothness
+    tails = np.sqrt(freedom / rng.chisquare(freedom, _N_FEATURES))
     scales = np.sqrt(covariance.precisions)
     frequencies = rng.standard_normal((int(numeric.sum()), _N_FEATURES))
     frequencies *= scales[numeric][:, None] * tails

@@ -137,11 +137,12 @@ def test_draws_have_the_moments_of_the_posterior():
     assert np.allclose(draws.var(axis=0), variance, rtol=0.2)
 
 
-def test_draws_from_the_prior_have_the_kernel_as_covariance():
+@pytest.mark.parametrize("smoothness", [0.5, 2.5])
+def test_draws_from_the_prior_have_the_kernel_as_covariance(smoothness):
     from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 
     categorical = np.array([False, True, False])
-    covariance = COVARIANCE._replace(categorical=categorical, amplitude=1.0)
+    covariance = COVARIANCE._replace(categorical=categorical, amplitude=1.0, smoothness=smoothness)
     rng = np.random.default_rng(2)
     probes = np.where(categorical, rng.integers(-1, 3, (8, 3)), rng.random((8, 3)))
     choices = np.array([0, 3, 0])

@@ -17,6 +17,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
 )
 
 CATEGORICAL = np.array([True, False, False])
+START = start(CATEGORICAL, Prior())
 
 
 def labelled(n, seed, noise=0.05):
@@ -27,15 +28,17 @@ def labelled(n, seed, noise=0.05):
     return points, (targets - targets.mean()) / targets.std()
 
 
+@pytest.mark.parametrize("smoothness", [0.5, 2.5])
 @pytest.mark.parametrize("mean_variance", [1e-4, 2.0])
-def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(mean_variance):
+def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(mean_variance, smoothness):
     points, targets = labelled(30, 0)
     rng = np.random.default_rng(1)
     logs = 0.5 * rng.standard_normal(5) - [0, 0, 0, 0, 3]
-    prior = Prior(mean_variance=mean_variance)
+    prior = Prior(mean_variance=mean_variance, smoothness=(smoothness,))
+    (like,) = start(CATEGORICAL, prior)
 
     def both(logs):
-        covariance = _from_logs(logs, CATEGORICAL)
+        covariance = _from_logs(logs, like)
         one = _log_likelihood(points, targets, covariance, mean_variance)
         two = _log_prior(covariance, prior)
         return one[0] + two[0], one[1] + two[1], one[0], covariance
@@ -52,7 +55,7 @@ def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(mean_var
 def test_finds_what_matters_and_how_noisy_it_is():
     for noise in (0.02, 0.5):
         blocks = [labelled(60, seed, noise) for seed in range(3)]
-        found = fit(blocks, start(CATEGORICAL), Prior(), 100)
+        (found,) = fit(blocks, START, Prior(), 100)
         irrelevant, relevant = found.precisions[2], found.precisions[1]
         assert relevant > 10.0 * irrelevant
         # Labels were scaled to variance 1.
@@ -62,14 +65,32 @@ def test_finds_what_matters_and_how_noisy_it_is():
 
 def test_goes_on_from_where_it_was():
     blocks = [labelled(60, 5)]
-    found = fit(blocks, start(CATEGORICAL), Prior(), 200)
-    again = fit(blocks, found, Prior(), 3)
+    (found,) = fit(blocks, START, Prior(), 200)
+    (again,) = fit(blocks, [found], Prior(), 3)
     assert np.allclose(again.precisions, found.precisions, rtol=0.05)
 
 
 def test_the_prior_alone_is_met_without_information():
     """One point says nothing of lengthscales: they stay where the prior's density is largest."""
-    found = fit([(np.full((1, 3), 0.5), np.zeros(1))], start(CATEGORICAL), Prior(), 100)
+    (found,) = fit([(np.full((1, 3), 0.5), np.zeros(1))], START, Prior(), 100)
     assert np.allclose(found.precisions, 1.0, atol=1e-3)
     assert isinstance(found, Covariance)
     Block(np.full((1, 3), 0.5), np.zeros(1), found)
+
+
+@pytest.mark.parametrize("smoothness", [0.5, 2.5])
+def test_the_smoothness_of_the_labels_is_found(smoothness):
+    prior = Prior(smoothness=(0.5, 2.5))
+    rng = np.random.default_rng(3)
+    truth = Covariance(np.array([9.0, 4.0]), 1.0, 1e-3, np.zeros(2, dtype=bool), smoothness)
+    blocks = []
+    for _ in range(2):
+        points = rng.random((120, 2))
+        factor = np.linalg.cholesky(truth.between(points, points) + 1e-3 * np.eye(120))
+        blocks.append((points, factor @ rng.standard_normal(120)))
+    best, other = fit(blocks, start(truth.categorical, prior), prior, 100)
+    assert (best.smoothness, other.smoothness) == (smoothness, 3.0 - smoothness)
+    for found in best, other:
+        # The best of its own kind, not a copy of the other with a new name.
+        (again,) = fit(blocks, [found], prior, 50)
+        assert np.allclose(again.precisions, found.precisions, rtol=0.1)

@@ -17,22 +17,27 @@ NUMERIC = np.zeros(4, dtype=bool)
 MIXED = np.array([False, True, False, True])
 
 
+SMOOTHNESS = pytest.mark.parametrize("smoothness", [0.5, 2.5])
+
+
 def points(n, seed, categorical=NUMERIC):
     rng = np.random.default_rng(seed)
     return np.where(categorical, rng.integers(0, 3, (n, 4)), rng.random((n, 4)))
 
 
-def kernel(some, others, precisions, categorical):
+def kernel(some, others, precisions, categorical, smoothness=2.5):
     result = np.empty((len(some), len(others)))
-    cross_kernel(some, others, precisions, categorical, result)
+    cross_kernel(some, others, precisions, categorical, smoothness, result)
     return result
 
 
-def test_is_scikit_learns_matern():
+@SMOOTHNESS
+def test_is_scikit_learns_matern(smoothness):
     some, others = points(7, 0), points(5, 1)
     precisions = np.array([0.5, 4.0, 30.0, 0.01])
-    expected = Matern(length_scale=precisions**-0.5, nu=2.5)(some, others)
-    assert np.allclose(kernel(some, others, precisions, NUMERIC), expected, atol=1e-12)
+    expected = Matern(length_scale=precisions**-0.5, nu=smoothness)(some, others)
+    found = kernel(some, others, precisions, NUMERIC, smoothness)
+    assert np.allclose(found, expected, atol=1e-12)
 
 
 def test_categories_differ_by_one():
@@ -51,32 +56,35 @@ def test_categories_differ_by_one():
     assert np.allclose(kernel(some, others, precisions, MIXED), expected, atol=1e-12)
 
 
+@SMOOTHNESS
 @pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
-def test_gradients_are_those_of_differences(categorical):
+def test_gradients_are_those_of_differences(categorical, smoothness):
     rng = np.random.default_rng(4)
     some, others = points(6, 5, categorical), points(7, 6, categorical)
     precisions = rng.gamma(2.0, 1.0, 4)
     weights = rng.normal(size=(6, 6))
     weights = weights + weights.T
     gradient = np.empty(4)
+
+    def kernel_of(some, others, precisions):
+        return kernel(some, others, precisions, categorical, smoothness)
+
     value, slope = np.full((6, 6), np.nan), np.full((6, 6), np.nan)
-    kernel_matrix(some, precisions, categorical, value, slope)
+    kernel_matrix(some, precisions, categorical, smoothness, value, slope)
     lower = np.tril_indices(6)
-    assert np.allclose(value[lower], kernel(some, some, precisions, categorical)[lower], rtol=1e-13)
+    assert np.allclose(value[lower], kernel_of(some, some, precisions)[lower], rtol=1e-13)
     precision_gradient(some, precisions, categorical, np.tril(weights), slope, gradient)
     for j, direction in enumerate(np.eye(4)):
         up, down = (
-            np.sum(weights * kernel(some, some, precisions * np.exp(h * direction), categorical))
+            np.sum(weights * kernel_of(some, some, precisions * np.exp(h * direction)))
             for h in (1e-5, -1e-5)
         )
         assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-7)
     value, slope = np.empty((6, 7)), np.empty((6, 7))
-    kernel_and_slope(some, others, precisions, categorical, value, slope)
-    assert np.allclose(value, kernel(some, others, precisions, categorical), rtol=1e-14)
+    kernel_and_slope(some, others, precisions, categorical, smoothness, value, slope)
+    assert np.allclose(value, kernel_of(some, others, precisions), rtol=1e-14)
     for j, direction in enumerate(np.eye(4)):
         if not categorical[j]:
             own = slope * precisions[j] * (some[:, [j]] - others[:, j])
-            up, down = (
-                kernel(some + h * direction, others, precisions, categorical) for h in (1e-5, -1e-5)
-            )
+            up, down = (kernel_of(some + h * direction, others, precisions) for h in (1e-5, -1e-5))
             assert np.allclose(own, (up - down) / 2e-5, atol=1e-7)
