@@ -107,7 +107,10 @@ def main():
     parser.add_argument("--models", nargs="+", default=[""], help="first letters of their names")
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--block-sizes", type=int, nargs="+", default=[200])
+    parser.add_argument("--block-sizes", type=int, nargs="+", default=[500])
+    parser.add_argument(
+        "--new-inputs", action="store_true", help="hold out inputs that training has not seen"
+    )
     parser.add_argument("--most-labels", type=int, help="so many teach hyper-parameters")
     options = parser.parse_args()
     if options.most_labels:
@@ -126,6 +129,9 @@ def main():
             for split in range(options.splits):
                 order = np.random.default_rng(split).permutation(len(y))
                 train, test = order[:n], order[n : n + N_TEST]
+                if options.new_inputs:
+                    known = set(map(tuple, X[train].tolist()))
+                    test = [i for i in order[n:] if tuple(X[i].tolist()) not in known][:N_TEST]
                 for label, model in models(n, X.shape[1], options.block_sizes, split):
                     if not label.startswith(tuple(options.models)):
                         continue

@@ -55,7 +55,7 @@ class MondrianForestRegressor(
         Gaussian process around it. Then features are scaled by their ranges, lengthscales are
         learnt, cuts are drawn at one per lengthscale, and up to `block_size` samples the forest is
         one Gaussian process.
-    block_size : int, default=200
+    block_size : int, default=500
         Largest number of samples of a leaf with a Gaussian process.
     lifetime : float, default=inf
         Blocks are not split later than this, in the time of data scaled to the unit cube, where a
@@ -167,7 +167,7 @@ class MondrianForestRegressor(
         *,
         min_samples_split: int = 2,
         leaf: Literal["constant", "gaussian_process"] = "constant",
-        block_size: int = 200,
+        block_size: int = 500,
         lifetime: float = math.inf,
         posterior: Literal["exact", "empirical"] = "exact",
         branch_off: Literal["bridge", "remaining", "paper"] = "bridge",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import SMALLEST_RELATIVE_STD, label_scale, log_evidence
 from mondrian_bo.surrogates.scales import Scales
+from mondrian_bo.surrogates.spread import Spread
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +27,7 @@ _PRIOR = Prior(precision=0.03, noise=(2.0, 1.0), mean_variance=1.0, smoothness=(
 """Regression has more noise and rougher functions than the prior of the optimizer expects."""
 
 _FIT_GROWTH = 1.25
+_FIT_POINTS = 1200
 
 _FARTHEST = 1e100
 """Scaled coordinates are clipped here, where squared distances do not overflow yet."""
@@ -37,6 +40,9 @@ class ProcessModel:
     hyper-parameters are refreshed whenever the number of points has grown by a quarter, whatever
     batches they come in.
 
+    Variances are corrected by what leave-one-out residuals say of them, see :class:`Spread`; that
+    is refreshed with the rest.
+
     Parameters
     ----------
     n_trees : int
@@ -45,7 +51,7 @@ class ProcessModel:
         Dimension d of the points.
     seed : numpy.random.SeedSequence
         Source of all randomness.
-    block_size : int, default=200
+    block_size : int, default=500
         Largest number of points of a block, m.
     scale_strength : float, default=10
         How strongly the variances of the blocks' processes are shrunk towards the common one, see
@@ -62,12 +68,12 @@ class ProcessModel:
         n_dimensions: int,
         seed: np.random.SeedSequence,
         *,
-        block_size: int = 200,
+        block_size: int = 500,
         scale_strength: float = 10.0,
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
     ) -> None:
-        forest_seed, self._fit_seed = seed.spawn(2)
+        forest_seed, self._fit_seed, spread_seed = seed.spawn(3)
         self._block_size = block_size
         self._blocks = BlockForest(
             n_trees,
@@ -78,6 +84,10 @@ class ProcessModel:
             prior=_PRIOR,
             scale_strength=scale_strength,
             fit_growth=_FIT_GROWTH,
+            fit_points=_FIT_POINTS,
+        )
+        self._new_spread = partial(
+            Spread, n_trees, n_dimensions, spread_seed, bounds, feature_weights
         )
         self.scales = Scales(n_dimensions, bounds, feature_weights)
         self._labels = np.empty(0)
@@ -134,21 +144,32 @@ class ProcessModel:
             part = rng.choice(len(targets), self._block_size, replace=False)
             self._blocks.learn_covariance(rows[part], labels[part])
         self._blocks.learn(points, rows, labels)
-        self._blocks.settle()
+        self._learn_spread()
         self._refreshed_at = self.n_points
 
     def _refresh(self) -> None:
         self._set_scales()
         rows = self._rows(self.forest.points)
         self._blocks.rescale(rows, self._units, self._standardised(self._labels))
-        self._blocks.settle()
+        self._learn_spread()
         self._refreshed_at = self.n_points
+
+    def _learn_spread(self) -> None:
+        self._spread = self._new_spread()
+        self._spread.learn(self.forest.points, *self._blocks.leave_one_out())
 
     def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of labels by each tree, both of shape (C, m).
 
-        As long as all points fit into one block the trees are alike, and C is 1.
+        As long as all points fit into one block the trees are alike, and C is 1. The means are
+        drawn together, or apart, as the variances are.
         """
+        means, variances = self.laws(points)
+        spread, centre = self._spread.at(points), means.mean(axis=0)
+        return centre + np.sqrt(spread) * (means - centre), spread * variances
+
+    def laws(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what each tree's joint normal law of all labels says, before any correction."""
         prediction = self._blocks.predict(lambda: points, self._rows(points), labels=True)
         return (
             self._label_mean + self._label_std * prediction.means,
@@ -175,12 +196,14 @@ class ProcessModel:
 
         def labels(points: FloatArray) -> FloatArray:
             values = function(lambda: points, self._rows(points))
-            return self._label_mean + self._label_std * values
+            values = self._label_mean + self._label_std * values
+            centre = self.laws(points)[0].mean(axis=0)
+            return np.asarray(centre + np.sqrt(self._spread.at(points)) * (values - centre))
 
         return labels
 
     def log_marginal_likelihood(self) -> FloatArray:
-        """Return the log marginal likelihood of the labels under each tree, shape (C,)."""
+        """Return the log marginal likelihood of the labels under each tree's law, shape (C,)."""
         self._blocks.settle()
         terms = self.forest.log_likelihood_terms()[: self._blocks.n_components]
         gamma_1 = 2.0 * _PRIOR.mean_variance

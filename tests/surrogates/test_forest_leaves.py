@@ -96,6 +96,13 @@ class DenseLaw:
         means = self.mean + gain @ (self.labels - self.mean)
         return means, variances + self.std**2 * np.array(self.noise(probes))
 
+    def leave_one_out(self):
+        """Return residuals and variances in standard units, from the precision matrix."""
+        inverse = np.linalg.inv(self.own)
+        variances = 1.0 / inverse.diagonal()
+        residuals = variances * (inverse @ (self.labels - self.mean))
+        return residuals / self.std, variances / self.std**2
+
     def log_likelihood(self):
         shift = np.full(len(self.labels), self.mean)
         return multivariate_normal(shift, self.own).logpdf(self.labels)
@@ -108,7 +115,7 @@ def test_one_normal_law_in_each_tree(block_size, first):
     forest = make_forest(block_size).fit(X[:first], y[:first])
     forest.partial_fit(X[first:], y[first:]) if first < 60 else None
     probes = np.concatenate([make_data(8, seed=1)[0], X[:3], [3.0 * UNITS, -5.0 * UNITS]])
-    means, variances = forest.model_.predict(probes[None])
+    means, variances = forest.model_.laws(probes[None])
     n_trees = 3 if block_size == 20 else 1
     laws = [DenseLaw(forest.model_, t) for t in range(n_trees)]
     assert len(means) == n_trees
@@ -116,10 +123,20 @@ def test_one_normal_law_in_each_tree(block_size, first):
         expected = law.predict(probes)
         assert np.allclose(means[t], expected[0], rtol=1e-7)
         assert np.allclose(variances[t], expected[1], rtol=1e-6)
+    residuals, left_out = forest.model_._blocks.leave_one_out()
+    for t, law in enumerate(laws):
+        expected = law.leave_one_out()
+        assert np.allclose(residuals[t], expected[0], rtol=1e-6, atol=1e-9)
+        assert np.allclose(left_out[t], expected[1], rtol=1e-6)
     likelihoods = np.array([law.log_likelihood() for law in laws])
     mean_likelihood = np.log(np.mean(np.exp(likelihoods - likelihoods.max()))) + likelihoods.max()
     assert forest.log_marginal_likelihood() == pytest.approx(mean_likelihood, rel=1e-7)
-    # The trees' laws, mixed: moments, densities and quantiles.
+    # The trees' laws, mixed and corrected: moments, densities and quantiles.
+    centre, spread = means.mean(axis=0), forest.model_._spread.at(probes[None])
+    corrected = centre + np.sqrt(spread) * (means - centre), spread * variances
+    means, variances = forest.model_.predict(probes[None])
+    assert np.allclose((means, variances), corrected, rtol=1e-12)
+    assert not np.allclose(spread, 1.0)
     mean, std = forest.predict(probes, return_std=True)
     assert np.allclose(mean, means.mean(axis=0))
     assert np.allclose(std**2, variances.mean(axis=0) + means.var(axis=0))

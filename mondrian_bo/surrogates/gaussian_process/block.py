@@ -184,6 +184,24 @@ class Block:
             moments,
         )
 
+    def leave_one_out(self, mean: float, variance: float) -> tuple[FloatArray, FloatArray]:
+        """Compare each label with what all others say of it.
+
+        Parameters
+        ----------
+        mean, variance : float
+            Posterior of the block's mean given all labels.
+
+        Returns
+        -------
+        residuals, variances : float64 arrays of shape (n,)
+            Labels minus their means given all others, and their variances given these.
+        """
+        _, whitening, ones, targets, scale = self._posterior
+        # With the uncertain mean as part of the covariance, a term of rank one.
+        precisions = (whitening * whitening).sum(axis=1) - variance / scale * ones * ones
+        return (targets - mean * ones) / precisions, scale / precisions
+
     def draw(
         self, mean: float, features: Callable[[FloatArray], FloatArray], rng: np.random.Generator
     ) -> Callable[[FloatArray], FloatArray]:

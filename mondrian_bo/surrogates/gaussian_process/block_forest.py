@@ -28,9 +28,6 @@ from mondrian_bo.trees.tree import N_NODES, ROOT
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_FIT_POINTS = 320
-"""Hyper-parameters are fitted to blocks of at most so many points in all."""
-
 _BEFORE_ITERATIONS = 50
 _FIRST_ITERATIONS = 100
 _ITERATIONS = 8
@@ -61,6 +58,8 @@ class BlockForest:
         one as if so many points had confirmed that; infinity keeps the common one.
     fit_growth : float, default=1.05
         Hyper-parameters are refitted whenever the number of points has grown by this factor.
+    fit_points : int, default=320
+        They are fitted to blocks of so many points in all, or to one block that has more.
 
     Notes
     -----
@@ -80,10 +79,12 @@ class BlockForest:
         prior: Prior | None = None,
         scale_strength: float = math.inf,
         fit_growth: float = 1.05,
+        fit_points: int = 320,
     ) -> None:
         self._prior = Prior() if prior is None else prior
         self._scale_strength = scale_strength
         self._fit_growth = fit_growth
+        self._fit_points = fit_points
         self._block_size = block_size
         tree_seed, fit_seed = seed.spawn(2)
         self._trees = GaussianForest(
@@ -217,6 +218,27 @@ class BlockForest:
                     self._blocks[t][leaf].predict(rows, inside, mean, variance, own, labels)
         return prediction
 
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Compare each label with what all others say of it; the hyper-parameters stay as they are.
+
+        Returns
+        -------
+        residuals, variances : float64 arrays of shape (C, n)
+            Labels minus their means given all others in each tree, and their variances given these.
+        """
+        self.settle()
+        residuals = np.empty((self.n_components, self.n_points))
+        variances = np.empty_like(residuals)
+        for t in range(self.n_components):
+            leaves = self._leaves(t)
+            laws = self._leaf_means(t, leaves).tolist()
+            for leaf, law in zip(leaves.tolist(), laws, strict=True):
+                members = self._members(t, leaf)
+                residuals[t, members], variances[t, members] = self._blocks[t][leaf].leave_one_out(
+                    *law
+                )
+        return residuals, variances
+
     def draw(
         self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False
     ) -> Callable[[Callable[[], FloatArray], FloatArray], FloatArray]:
@@ -286,15 +308,17 @@ class BlockForest:
             n_new = new_leaves(self._trees.trees, t, int(first[t]), new)
             self._stale[t].update(new[:n_new].tolist())
 
+    def _leaves(self, tree: int) -> IntArray:
+        leaves = np.empty(int(self._trees.trees.counters[tree, N_NODES]), dtype=np.int64)
+        return leaves[: new_leaves(self._trees.trees, tree, 0, leaves)]
+
     def _n_nodes(self) -> IntArray:
         return self._trees.trees.counters[:, N_NODES].copy()
 
     def _forget_blocks(self) -> None:
         for t in range(self._trees.n_trees):
             self._blocks[t].clear()
-            leaves = np.empty(int(self._trees.trees.counters[t, N_NODES]), dtype=np.int64)
-            n_leaves = new_leaves(self._trees.trees, t, 0, leaves)
-            self._stale[t] = set(leaves[:n_leaves].tolist())
+            self._stale[t] = set(self._leaves(t).tolist())
 
     def settle(self) -> None:
         """Refit the hyper-parameters if it is time, and bring blocks and messages up to date."""
@@ -375,7 +399,7 @@ class BlockForest:
             candidates = [candidates[k] for k in rng.permutation(len(candidates))]
         for t, leaf in candidates:
             members = self._members(t, leaf)
-            if n_points and n_points + len(members) > _FIT_POINTS:
+            if n_points and n_points + len(members) > self._fit_points:
                 continue
             n_points += len(members)
             blocks.append((self._rows[members], self._trees.targets[members]))
