@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, save
+from _common import arguments, save, strategies
 
 from mondrian_bo.surrogates import Greedy, MondrianGridRegressor, search_lifetimes
 
@@ -68,6 +68,23 @@ def main():
             f"{search.relevant_features(1.0)}"
         )
     save(figure, options.output)
+    compare(options.trees, n_points, n_cuts, options.seed)
+
+
+def compare(n_trees, n_points, n_cuts, seed):
+    """Print what all strategies find on both problems."""
+    for relevant in (True, False):
+        data = toy(relevant, n_points, seed)
+        for name, strategy in strategies(2, 100.0, seed).items():
+            model = MondrianGridRegressor(n_trees, random_state=seed).grid_model(*data)
+            # Steps of the last two are as long as they like; so they take fewer.
+            few = name in ("SPSA", "Bayesian")
+            search = search_lifetimes(model, strategy, n_cuts if few else 3 * n_cuts // 2)
+            print(
+                f"{'both relevant' if relevant else 'second irrelevant'}, {name}: "
+                f"{search.best_score:.3f} after {search.n_evaluations} evaluations, at "
+                f"lifetimes {search.best_lifetimes.round(2)}"
+            )
 
 
 if __name__ == "__main__":

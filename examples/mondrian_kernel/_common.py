@@ -26,7 +26,7 @@ def table(folder, name, target, stand_in, quick):
         print("Synthetic stand-in; --data DIR has the real data")
     else:
         path = folder / f"{name}.csv.gz"
-        names = np.genfromtxt(path, delimiter=",", max_rows=1, dtype=str)
+        names = np.char.strip(np.genfromtxt(path, delimiter=",", max_rows=1, dtype=str), '" ')
         rows = np.genfromtxt(path, delimiter=",", skip_header=1)
         column = int(np.flatnonzero(names == target)[0])
         X, y = np.delete(rows, column, axis=1), rows[:, column]

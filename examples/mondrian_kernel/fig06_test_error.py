@@ -1,9 +1,9 @@
-"""Figure 6 of paper 000 and 3.1 of paper 001: test error on the CPU data against features."""
+"""Figure 6 of paper 000, 3.1 of paper 001: test errors on CPU and California against features."""
 
 from __future__ import annotations
 
 import numpy as np
-from _common import RIDGE, arguments, cpu, relative_error, save
+from _common import RIDGE, arguments, cpu, relative_error, save, table
 from scipy.linalg import cho_factor, cho_solve
 
 from mondrian_bo.surrogates import (
@@ -33,6 +33,20 @@ def ridge_predictions(Z, y, Z_test, ridge):
     gram = gram if isinstance(gram, np.ndarray) else gram.toarray()
     solved = solve(gram, y if dual else Z.T @ y, ridge)
     return Z_test @ (Z.T @ solved if dual else solved)
+
+
+def houses(rng, n=4000):
+    """Make up eight inputs and log prices, to look like the California data."""
+    X = rng.random((n, 8))
+    centres = rng.random((12, 2))
+    near = np.abs(X[:, None, :2] - centres).sum(axis=2).min(axis=1)
+    return X, np.exp(12.0 - 2.0 * near + X[:, 7] + 0.2 * rng.normal(size=n))
+
+
+def scaled(train, test):
+    """Return the data with the training inputs in the unit cube."""
+    low, extent = train[0].min(axis=0), np.maximum(np.ptp(train[0], axis=0), 1e-12)
+    return [((X - low) / extent, y) for X, y in (train, test)]
 
 
 def draw(axis, train, test, lifetime, ridge, sizes, repeats, against_columns):
@@ -77,12 +91,17 @@ def main():
     (X, y), _, (X_test, y_test) = cpu(options)
     X, y = X[: options.training], y[: options.training]
     sizes = [2, 10] if options.quick else [2, 5, 10, 20, 50, 100, 200, 500]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
-    draw(left, (X, y), (X_test, y_test), 1e-6, RIDGE, sizes, options.repeats, False)
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained")
+    settings = sizes, options.repeats
+    draw(left, (X, y), (X_test, y_test), 1e-6, RIDGE, *settings, False)
     # Paper 001 does not tell its setting: here inputs in the unit cube, and more regularisation.
-    low, extent = X.min(axis=0), np.maximum(np.ptp(X, axis=0), 1e-12)
-    scaled = [((inputs - low) / extent, labels) for inputs, labels in ((X, y), (X_test, y_test))]
-    draw(right, *scaled, 0.3, 0.01, sizes, options.repeats, True)
+    draw(middle, *scaled((X, y), (X_test, y_test)), 0.3, 0.01, *settings, True)
+    X, y = table(options.data, "california", "target", houses, options.quick)
+    y = np.log(y) - np.log(y).mean()  # so that errors are in per cent of the deviation
+    ends = min(options.training, len(y) // 2), options.training + 2000
+    train, test = (X[: ends[0]], y[: ends[0]]), (X[ends[0] : ends[1]], y[ends[0] : ends[1]])
+    draw(right, *scaled(train, test), 1.0, 0.1, *settings, True)
+    right.set(title=f"California, {right.get_title()}", ylim=(30.0, 100.0))
     left.set_ylabel("test error, %")
     left.legend()
     save(figure, options.output)

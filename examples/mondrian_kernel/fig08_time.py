@@ -16,13 +16,18 @@ from mondrian_bo.surrogates import (
 
 EPOCHS = 20
 RATE = 0.2
+LEVELS = (8, 7, 6)  # errors in per cent
 
 
-def path_curve(train, validation, n_estimators, maximum):
-    """Return times and best errors so far; the path's work is spread as its cuts are."""
+def path_curve(train, validation, n_estimators, maximum, seed, n_evaluations=50):
+    """Return times and errors along one path, whose work is spread as its cuts are.
+
+    Cuts could be sampled one after the other, but are not: sampling is spread with the rest. So see
+    `doubled_paths` too.
+    """
     (X, y), (X_val, y_val) = train, validation
     scale = np.sqrt(np.mean(y_val**2)) / 100.0
-    start = time.perf_counter()
+    start = time.process_time()
     path = sgd_lifetime_path(
         X,
         y,
@@ -32,14 +37,27 @@ def path_curve(train, validation, n_estimators, maximum):
         alpha=RIDGE / len(y),
         n_estimators=n_estimators,
         max_lifetime=maximum,
-        steps_per_cut=20,
+        steps_per_cut=5,
+        n_evaluations=n_evaluations,
         learning_rate=RATE,
-        random_state=0,
+        random_state=seed,
     )
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     times = seconds * np.linspace(0.0, 1.0, len(path) + 1)[1:]
-    print(f"Mondrian path: {len(path)} lifetimes evaluated, {path.n_cells[-1]} features at the end")
-    return times, np.minimum.accumulate(path.validation_error / scale), path.best_lifetime()
+    return times, path.validation_error / scale
+
+
+def doubled_paths(train, validation, n_estimators, n_paths, seed):
+    """Return times and errors of whole paths, each anew and twice as far; errors when they end.
+
+    The first one ends where a partition of all inputs has one cut on average.
+    """
+    first = 1.0 / np.ptp(np.concatenate([train[0], validation[0]]), axis=0).sum()
+    curves = [
+        path_curve(train, validation, n_estimators, first * 2.0**k, seed, n_evaluations=15)
+        for k in range(n_paths)
+    ]
+    return np.cumsum([times[-1] for times, _ in curves]), np.array([e.min() for _, e in curves])
 
 
 def search(error, n_halvings, n_bisections):
@@ -69,62 +87,83 @@ def descent(n_points):
     )
 
 
-def refit_curve(make, model, train, validation, n_estimators, steps):
-    """Return times and best errors so far of features made and fitted for each lifetime."""
+def refit_curve(make, model, train, validation, n_estimators, steps, seed):
+    """Return times and errors of features made and fitted for each lifetime."""
     (X, y), (X_val, y_val) = train, validation
-    times, errors, lifetimes = [], [], []
-    start = time.perf_counter()
+    times, errors = [], []
+    start = time.process_time()
 
     def error(lifetime):
-        features = make(n_estimators, lifetime, random_state=0)
+        features = make(n_estimators, lifetime, random_state=seed)
         Z = features.fit_transform(np.concatenate([X, X_val]))
         model.fit(Z[: len(y)], y - y.mean())
         errors.append(relative_error(model.predict(Z[len(y) :]) + y.mean(), y_val))
-        times.append(time.perf_counter() - start)
-        lifetimes.append(lifetime)
+        times.append(time.process_time() - start)
         return errors[-1]
 
     search(error, *steps)
-    best = int(np.argmin(errors))
-    return np.array(times), np.minimum.accumulate(errors), lifetimes[best]
+    return np.array(times), np.array(errors)
 
 
 def main():
     options = arguments(
-        __file__, __doc__, data=None, trees=350, maximum=8e-6, halvings=26, bisections=6
+        __file__,
+        __doc__,
+        data=None,
+        trees=350,
+        maximum=8e-6,
+        doublings=6,
+        halvings=26,
+        bisections=6,
+        seeds=5,
     )
     import matplotlib.pyplot as plt
 
     train, validation, _ = cpu(options)
-    n_estimators = 10 if options.quick else options.trees
+    n_seeds, n_estimators = (2, 10) if options.quick else (options.seeds, options.trees)
     steps = (3, 1) if options.quick else (options.halvings, options.bisections)
+    data = train, validation, n_estimators
     small = train[0][:30], train[1][:30]
-    path_curve(small, small, 3, 1e-7)  # compile
-    curves = {
-        "Mondrian kernel, one SGD path": path_curve(
-            train, validation, n_estimators, options.maximum
-        )
-    }
+    path_curve(small, small, 3, 1e-7, 0)  # compile
     refits = {
         "random binning, SGD": (RandomBinningFeatures, descent(len(train[1]))),
         "Fourier features, SGD": (LaplaceFourierFeatures, descent(len(train[1]))),
         # The best that can be done with few dense features: the normal equations.
         "Fourier features, exact": (LaplaceFourierFeatures, Ridge(RIDGE, fit_intercept=False)),
     }
+    schemes = {
+        "Mondrian kernel, one SGD path": lambda seed: path_curve(*data, options.maximum, seed),
+        "Mondrian kernel, SGD paths doubled": lambda seed: doubled_paths(
+            *data, options.doublings, seed
+        ),
+    }
     for name, (make, model) in refits.items():
-        curves[name] = refit_curve(make, model, train, validation, n_estimators, steps)
+        schemes[name] = lambda seed, make=make, model=model: refit_curve(
+            make, model, *data, steps, seed
+        )
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for name, (times, errors, lifetime) in curves.items():
-        axis.step(times, errors, where="post", label=name)
+    for number, (name, scheme) in enumerate(schemes.items()):
+        ends, bests, reached = [], [], {level: [] for level in LEVELS}
+        for seed in range(n_seeds):
+            times, errors = scheme(seed)
+            so_far = np.minimum.accumulate(errors)
+            label = None if seed else name
+            axis.step(times, so_far, f"C{number}", where="post", alpha=0.6, label=label)
+            ends.append(times[-1])
+            bests.append(so_far[-1])
+            for level, seconds in reached.items():
+                seconds.append(times[so_far <= level][0] if so_far[-1] <= level else np.inf)
         print(
-            f"{name}: {errors[-1]:.2f} % at lifetime {lifetime:.2g} after {times[-1]:.1f} s; "
+            f"{name}: best {np.median(bests):.2f} % ({min(bests):.2f} to {max(bests):.2f}), "
+            f"{np.median(ends):.1f} s in all; "
             + ", ".join(
-                f"{level} % after {times[errors <= level][0]:.2f} s"
-                for level in (10, 8, 7, 6)
-                if errors[-1] <= level
+                f"{level} % after {np.median(seconds):.2f} s ({min(seconds):.2f} to "
+                f"{max(seconds):.2f})"
+                for level, seconds in reached.items()
             )
         )
-    axis.set(xscale="log", xlabel="seconds", ylabel="best validation error so far, %", ylim=(0, 25))
+    axis.set(xscale="log", xlabel="seconds of CPU time", ylabel="best validation error so far, %")
+    axis.set_ylim(0, 25)
     axis.legend()
     save(figure, options.output)
 

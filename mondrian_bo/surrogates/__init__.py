@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         search_lifetimes,
     )
     from mondrian_bo.surrogates.mondrian_grid.regressor import MondrianGridRegressor
+    from mondrian_bo.surrogates.mondrian_kernel.classifier import MondrianKernelClassifier
     from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
     from mondrian_bo.surrogates.mondrian_kernel.fourier import LaplaceFourierFeatures
     from mondrian_bo.surrogates.mondrian_kernel.laplace import LaplaceKernel
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.mondrian_kernel.random_binning import RandomBinningFeatures
     from mondrian_bo.surrogates.mondrian_kernel.regressor import MondrianKernelRegressor
     from mondrian_bo.surrogates.mondrian_kernel.sgd_path import sgd_lifetime_path
+    from mondrian_bo.surrogates.mondrian_kernel.support_vector_regressor import MondrianKernelSVR
     from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
     from mondrian_bo.surrogates.partition_kernels.gaussian_process import (
         PartitionGaussianProcessRegressor,
@@ -61,8 +63,10 @@ __all__ = [
     "MondrianForestDensity",
     "MondrianForestRegressor",
     "MondrianGridRegressor",
+    "MondrianKernelClassifier",
     "MondrianKernelMixtureRegressor",
     "MondrianKernelRegressor",
+    "MondrianKernelSVR",
     "OnlineDummyClassifier",
     "OnlineDummyRegressor",
     "PartitionGaussianProcessRegressor",
@@ -91,8 +95,10 @@ _HOMES = {
     "MondrianForestDensity": "density.estimator",
     "MondrianForestRegressor": "forest",
     "MondrianGridRegressor": "mondrian_grid.regressor",
+    "MondrianKernelClassifier": "mondrian_kernel.classifier",
     "MondrianKernelMixtureRegressor": "mondrian_kernel.mixture_regressor",
     "MondrianKernelRegressor": "mondrian_kernel.regressor",
+    "MondrianKernelSVR": "mondrian_kernel.support_vector_regressor",
     "OnlineDummyClassifier": "dummy",
     "OnlineDummyRegressor": "dummy",
     "PartitionGaussianProcessRegressor": "partition_kernels.gaussian_process",

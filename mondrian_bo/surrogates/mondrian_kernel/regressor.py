@@ -283,6 +283,32 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
             keep_weights=keep_weights,
         )
 
+    def forest_lifetime_path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> LifetimePath:
+        """Return the path of the forest of `predict_forest` alone (001, section 4.1).
+
+        Parameters
+        ----------
+        X, y, X_val, y_val : array-likes
+            Data, as in `lifetime_path`.
+
+        Returns
+        -------
+        LifetimePath
+            Exact at every lifetime where anything changes, at about the cost of the trees.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described.
+        """
+        return self._forest_path(self._path_data(X, y, X_val, y_val))
+
     def lifetime_paths(
         self,
         X: ArrayLike,
@@ -307,13 +333,17 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
             The path of `lifetime_path`, and that of `predict_forest`.
         """
         data = self._path_data(X, y, X_val, y_val)
-        variances = data.variances(float(self.noise_variance), float(self.prior_variance))
         kernel = self._kernel_path(data, n_evaluations=n_evaluations)
-        return LifetimePaths(kernel, forest_path(data, *variances))
+        return LifetimePaths(kernel, self._forest_path(data))
 
     def _kernel_path(self, data: PathData, **options: Any) -> LifetimePath:
-        variances = data.variances(float(self.noise_variance), float(self.prior_variance))
-        return kernel_path(data, *variances, **options)
+        return kernel_path(data, *self._variances(data), **options)
+
+    def _forest_path(self, data: PathData) -> LifetimePath:
+        return forest_path(data, *self._variances(data))
+
+    def _variances(self, data: PathData) -> tuple[float, float]:
+        return data.variances(float(self.noise_variance), float(self.prior_variance))
 
     def _path_data(
         self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None, y_val: ArrayLike | None

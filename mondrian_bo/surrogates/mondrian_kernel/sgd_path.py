@@ -9,7 +9,9 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 
+from mondrian_bo.surrogates.classes import decided_classes, one_versus_rest
 from mondrian_bo.surrogates.mondrian_kernel.cuts import EMPTY, CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import (
     LifetimePath,
@@ -17,7 +19,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import (
     evaluated_positions,
     root_mean_square,
 )
-from mondrian_bo.surrogates.mondrian_kernel.path_data import PathData, sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.path_solvers import predict
 
 FloatArray = NDArray[np.float64]
@@ -52,13 +54,14 @@ def sgd_lifetime_path(
     The model minimises ``mean(loss) + alpha / 2 * ||w||^2``. When a cell splits, both parts start
     with its weight, so that predictions stay, and stochastic gradient descent goes on: support
     vector machines (hinge), logistic regression (log_loss) and support vector regression
-    (epsilon_insensitive) at all lifetimes, at about the cost of one. For one lifetime, put
-    :class:`MondrianFeatures` into a pipeline with any of scikit-learn's linear models.
+    (epsilon_insensitive) at all lifetimes, at about the cost of one. Several classes are one
+    against the rest. For one lifetime there are :class:`MondrianKernelClassifier` and
+    :class:`MondrianKernelSVR`.
 
     Parameters
     ----------
     X, y : array-likes of shapes (n_samples, n_features) and (n_samples,)
-        Training data; labels of two classes for "hinge" and "log_loss", numbers otherwise.
+        Training data; classes for "hinge" and "log_loss", two at least, numbers otherwise.
     X_val, y_val : array-likes or None, default=None
         Validation data.
     loss : {"hinge", "log_loss", "squared_error", "epsilon_insensitive"}
@@ -95,16 +98,19 @@ def sgd_lifetime_path(
 
     Notes
     -----
-    A step costs O(M), a cut as much as there are points in its cell.
+    A step costs O(M) for each machine, a cut as much as there are points in its cell.
     """
     _check_settings(loss, alpha, epsilon, learning_rate, first_steps, steps_per_cut)
     rng = check_random_state(random_state)
     classifies = loss in _CLASSIFIES
+    n_classes = 0
+    if classifies:
+        y, y_val, n_classes = _class_numbers(y, y_val)
     data = sample_path_data(
         X,
-        _signs(y, y) if classifies else y,
+        y,
         X_val,
-        _signs(y, y_val) if classifies and y_val is not None else y_val,
+        y_val,
         n_estimators=n_estimators,
         max_lifetime=max_lifetime,
         normalize_y=not classifies,
@@ -120,7 +126,8 @@ def sgd_lifetime_path(
         steps_per_cut = max(1, 20 * n_training // max(len(cuts), 1))
     steps_rng = np.random.default_rng(rng.randint(2**31, size=4))
     settings = _LOSSES[loss], alpha, epsilon, learning_rate
-    descent = _Descent(data, cuts, settings, steps_rng)
+    targets = one_versus_rest(data.targets, n_classes) if classifies else data.targets[None]
+    descent = _Descent(targets, cuts, settings, steps_rng)
     evaluated = evaluated_positions(len(cuts) + 1, n_evaluations)
     recorder = PathRecorder(data, np.append(0.0, cuts.times))
     error = _share_of_wrong if classifies else _regression_error
@@ -140,40 +147,52 @@ def sgd_lifetime_path(
 
 
 class _Descent:
-    """Weights of cells under stochastic gradient descent, w = scale * v."""
+    """Weights of cells under stochastic gradient descent, w = scale * v, for several machines.
+
+    Parameters
+    ----------
+    targets : float64 array of shape (n_machines, n)
+        What each machine learns at the training points.
+    cuts : CutSequence
+        The cuts to come.
+    settings : tuple
+        Number of the loss, alpha, epsilon and length of the first step.
+    rng : numpy.random.Generator
+        Chooses the point of each step.
+    """
 
     def __init__(
         self,
-        data: PathData,
+        targets: FloatArray,
         cuts: CutSequence,
         settings: tuple[int, float, float, float],
         rng: np.random.Generator,
     ) -> None:
         self._cuts = cuts.arrays
         self._done = 0
-        self._targets = data.targets
+        self._targets = targets
         self._settings = settings
         self._rng = rng
         self._labels: LabelArray = cuts.first_labels()
-        self._vector = np.zeros(cuts.n_labels)
-        # Scale of the weights, and number of steps so far.
-        self._state = np.array([1.0, 0.0])
-        self.n_cells = data.partitions.n_trees
+        self._vectors = np.zeros((len(targets), cuts.n_labels))
+        # Scale of the weights of each machine, and number of its steps so far.
+        self._states = np.tile([1.0, 0.0], (len(targets), 1))
+        self.n_cells = self._labels.shape[1]
 
     def start(self, n_steps: int) -> None:
         """Take steps before the first cut."""
-        points = self._rng.integers(len(self._targets), size=n_steps)
-        _descend(self._vector, self._state, self._labels, self._targets, points, *self._settings)
+        points = self._rng.integers(self._targets.shape[1], size=n_steps)
+        _descend(self._vectors, self._states, self._labels, self._targets, points, *self._settings)
 
     def advance(self, n_cuts: int, n_steps: int) -> None:
         """Make the next cuts, and take steps at random training points after each."""
-        points = self._rng.integers(len(self._targets), size=n_cuts * n_steps)
+        points = self._rng.integers(self._targets.shape[1], size=n_cuts * n_steps)
         self.n_cells += _advance(
             self._cuts,
             self._done,
             self._done + n_cuts,
-            self._vector,
-            self._state,
+            self._vectors,
+            self._states,
             self._labels,
             self._targets,
             points,
@@ -182,26 +201,36 @@ class _Descent:
         )
         self._done += n_cuts
 
+    def weights(self) -> FloatArray:
+        """Return the weights of all cells, shape (n_machines, n_labels)."""
+        return np.asarray(self._states[:, :1] * self._vectors)
+
     def predictions(self) -> FloatArray:
-        """Return predictions at all points."""
-        return float(self._state[0]) * predict(self._vector, self._labels)
+        """Return predictions at all points, shape (n, n_machines)."""
+        values = [predict(vector, self._labels) for vector in self._vectors]
+        return np.asarray(self._states[:, 0] * np.stack(values, axis=1))
 
 
-def _signs(y: ArrayLike, values: ArrayLike) -> FloatArray:
-    """Return -1 and 1 for the two classes of y."""
+def _class_numbers(
+    y: ArrayLike, y_val: ArrayLike | None
+) -> tuple[LabelArray, LabelArray | None, int]:
+    """Return the numbers of the classes of y, in their order, and how many there are."""
+    check_classification_targets(y)
     encoder = LabelEncoder().fit(np.asarray(y))
-    if len(encoder.classes_) != 2:
-        raise ValueError(f"y must have two classes, got {len(encoder.classes_)}")
-    return np.asarray(2.0 * encoder.transform(np.asarray(values)) - 1.0, dtype=np.float64)
+    n_classes = len(encoder.classes_)
+    if n_classes < 2:
+        raise ValueError(f"y must have two classes at least, got {n_classes}")
+    held_out = None if y_val is None else encoder.transform(np.asarray(y_val))
+    return encoder.transform(np.asarray(y)), held_out, n_classes
 
 
 def _share_of_wrong(predictions: FloatArray, targets: FloatArray) -> float:
-    """Return how many signs are wrong, or NaN of none."""
-    return float(np.mean((predictions > 0.0) != (targets > 0.0))) if len(targets) else np.nan
+    """Return how many classes are wrong, or NaN of none."""
+    return float(np.mean(decided_classes(predictions) != targets)) if len(targets) else np.nan
 
 
 def _regression_error(predictions: FloatArray, targets: FloatArray) -> float:
-    return root_mean_square(predictions - targets)
+    return root_mean_square(predictions[:, 0] - targets)
 
 
 def _check_settings(
@@ -240,7 +269,7 @@ def _slope(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _descend(vector, state, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
+def _descend_one(vector, state, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
     """Take a step at each point."""
     n_trees = labels.shape[1]
     root = np.sqrt(n_trees)
@@ -264,8 +293,15 @@ def _descend(vector, state, labels, targets, points, loss, alpha, epsilon, first
 
 
 @njit(cache=True, nogil=True)
+def _descend(vectors, states, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
+    """Take a step at each point, with each machine."""
+    for k in range(len(vectors)):
+        _descend_one(vectors[k], states[k], labels, targets[k], points, loss, alpha, epsilon, first)
+
+
+@njit(cache=True, nogil=True)
 def _advance(  # type: ignore[no-untyped-def]
-    cuts, start, end, vector, state, labels, targets, points, n_steps, loss, alpha, epsilon, first
+    cuts, start, end, vectors, states, labels, targets, points, n_steps, loss, alpha, epsilon, first
 ):
     """Make cuts: both parts of a cell start with its weight. Return how many cells are new."""
     n_new = 0
@@ -275,11 +311,12 @@ def _advance(  # type: ignore[no-untyped-def]
         for k in range(cuts.start[c], cuts.end[c]):
             labels[cuts.order[tree, k], tree] = one if k < cuts.middle[c] else other
         if one != EMPTY and other != EMPTY:
-            weight = vector[parent]
-            vector[parent] = 0.0
-            vector[one] = weight
-            vector[other] = weight
+            for vector in vectors:
+                weight = vector[parent]
+                vector[parent] = 0.0
+                vector[one] = weight
+                vector[other] = weight
             n_new += 1
         here = points[(c - start) * n_steps : (c - start + 1) * n_steps]
-        _descend(vector, state, labels, targets, here, loss, alpha, epsilon, first)
+        _descend(vectors, states, labels, targets, here, loss, alpha, epsilon, first)
     return n_new

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.surrogates.classes import decided_classes, one_versus_rest
 from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
 from mondrian_bo.surrogates.partition_kernels.gaussian_process import DENSE_LIMIT
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
@@ -155,8 +156,7 @@ class PartitionSVC(ClassifierMixin, BaseEstimator):
             self.kernel_ = kernel.fit(data, labels)
         self.classes_ = classes
         self._gram = self.kernel_.gram(data)
-        positive = [1] if len(classes) == 2 else range(len(classes))
-        machines = [self._machine(np.where(numbers == k, 1.0, -1.0)) for k in positive]
+        machines = [self._machine(signs) for signs in one_versus_rest(numbers, len(classes))]
         self.dual_coef_ = np.stack([machine.weights for machine in machines], axis=1)
         self.intercept_ = np.array([machine.intercept for machine in machines])
         self.n_iter_ = max(machine.n_steps for machine in machines)
@@ -165,18 +165,21 @@ class PartitionSVC(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the decision values, shape (n_samples,) for two classes, else (.., n_classes)."""
-        check_is_fitted(self, "dual_coef_")
-        data = validate_data(self, X, dtype=np.float64, reset=False)
-        labels = self.kernel_.assign(data)
-        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
-        values: FloatArray = np.asarray(cross.matmat(self.dual_coef_)) + self.intercept_
+        values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class of each input, shape (n_samples,)."""
-        values = self.decision_function(X)
-        numbers = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        numbers = decided_classes(self._values(X))
         return np.asarray(self.classes_[numbers])
+
+    def _values(self, X: ArrayLike) -> FloatArray:
+        """Return the decision values of all machines, shape (n_samples, n_machines)."""
+        check_is_fitted(self, "dual_coef_")
+        data = validate_data(self, X, dtype=np.float64, reset=False)
+        labels = self.kernel_.assign(data)
+        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
+        return np.asarray(cross.matmat(self.dual_coef_) + self.intercept_)
 
     def _machine(self, signs: FloatArray) -> _Machine:
         dense = self.solver == "dense" or (self.solver == "auto" and len(signs) <= DENSE_LIMIT)

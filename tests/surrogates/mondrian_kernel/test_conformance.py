@@ -14,8 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mondrian_bo.surrogates import (
     LaplaceFourierFeatures,
     MondrianFeatures,
+    MondrianKernelClassifier,
     MondrianKernelMixtureRegressor,
     MondrianKernelRegressor,
+    MondrianKernelSVR,
     RandomBinningFeatures,
 )
 
@@ -28,6 +30,9 @@ from mondrian_bo.surrogates import (
         MondrianKernelRegressor(n_estimators=5, random_state=0),
         MondrianKernelMixtureRegressor(n_estimators=2, max_models=5, random_state=0),
         MondrianKernelRegressor(n_estimators=5, lifetime=20.0, normalize_y=False),
+        MondrianKernelClassifier(n_estimators=5, random_state=0),
+        MondrianKernelClassifier("log_loss", n_estimators=5, lifetime=5.0, random_state=0),
+        MondrianKernelSVR(n_estimators=5, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -172,6 +172,9 @@ def test_estimator_paths():
     assert np.array_equal(kernel.validation_error, alone.validation_error)
     assert kernel.partitions is forest.partitions
     assert np.array_equal(kernel.lifetimes, forest.lifetimes)
+    forest_alone = model.forest_lifetime_path(X, y, X_val, y_val)
+    assert np.array_equal(forest.training_error, forest_alone.training_error)
+    assert np.array_equal(forest.validation_error, forest_alone.validation_error)
     assert not hasattr(model, "model_")
     # A model of the same partitions: fitted on all inputs, with the labels of some.
     data = sample_path_data(X, y, X_val, y_val, n_estimators=4, max_lifetime=6.0, random_state=0)

@@ -69,7 +69,7 @@ def descent_of(loss, n_estimators=10):
     data = sample_path_data(X, labels, None, None, normalize_y=False, **settings)
     cuts = CutSequence(data.partitions, len(X))
     settings = _LOSSES[loss], ALPHA, 0.1, 0.1
-    descent = _Descent(data, cuts, settings, np.random.default_rng(0))
+    descent = _Descent(data.targets[None], cuts, settings, np.random.default_rng(0))
     return descent, cuts, data
 
 
@@ -95,8 +95,9 @@ def test_comes_near_the_optimum(loss):
     descent.advance(1, 100_000)
     features = indicators(*labels_at(data.partitions, 3.0))
     best = optimum(loss, features, data.targets)
-    weights = descent._state[0] * descent._vector
-    own = value_of(loss, descent.predictions(), data.targets) + 0.5 * ALPHA * weights @ weights
+    weights = descent.weights()[0]
+    predictions = descent.predictions()[:, 0]
+    own = value_of(loss, predictions, data.targets) + 0.5 * ALPHA * weights @ weights
     start = value_of(loss, np.zeros(len(data.targets)), data.targets)
     assert best - 1e-6 < own < best + 0.02 * (start - best)
 
@@ -126,6 +127,30 @@ def test_path_of_a_regression(loss):
     assert np.array_equal(path.validation_error, again.validation_error)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+def test_several_classes_are_one_against_the_rest(loss):
+    X, y = make_data()
+    classes = np.digitize(y, [-0.3, 0.4])
+    data = sample_path_data(X, classes, None, None, normalize_y=False, **SETTINGS)
+    cuts = CutSequence(data.partitions, len(X))
+    settings = _LOSSES[loss], ALPHA, 0.1, 0.1
+
+    def result(targets):
+        descent = _Descent(targets, cuts, settings, np.random.default_rng(3))
+        descent.start(200)
+        descent.advance(len(cuts), 5)
+        return descent.predictions()
+
+    signs = [np.where(classes == k, 1.0, -1.0) for k in range(3)]
+    together = result(np.stack(signs))
+    for k in range(3):
+        assert np.array_equal(together[:, k], result(signs[k][None])[:, 0])
+    names = np.array(["low", "middle", "high"])[classes]
+    path = sgd_lifetime_path(X, names, X, names, loss=loss, alpha=1e-3, **SETTINGS)
+    assert np.array_equal(path.training_error, path.validation_error)
+    assert path.training_error[-1] < 0.2 < 0.5 < path.training_error[0]
+
+
 def test_all_lifetimes_and_no_steps():
     X, y = make_data(40)
     path = sgd_lifetime_path(
@@ -143,9 +168,15 @@ def test_all_lifetimes_and_no_steps():
         ({"loss": "hinge", "learning_rate": np.inf}, "learning_rate must be positive"),
         ({"loss": "hinge", "epsilon": -1.0}, "epsilon must not be negative"),
         ({"loss": "hinge", "first_steps": -1}, "first_steps must not be negative"),
-        ({"loss": "hinge"}, "y must have two classes, got 150"),
+        ({"loss": "hinge"}, "Unknown label type: continuous"),
     ],
 )
 def test_wrong_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         sgd_lifetime_path(*make_data(), **options)
+
+
+def test_one_class_is_too_few():
+    X, _ = make_data()
+    with pytest.raises(ValueError, match="y must have two classes at least, got 1"):
+        sgd_lifetime_path(X, np.ones(len(X)), loss="hinge")
