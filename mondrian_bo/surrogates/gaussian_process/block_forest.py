@@ -13,10 +13,13 @@ from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
+from mondrian_bo.surrogates.gaussian_process.posterior_draw import (
+    Function,
+    draw_from_posterior,
+    with_noise,
+)
 from mondrian_bo.surrogates.gaussian_process.predict import Moments
-from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.trees.blocks import (
-    draw_leaf_mean,
     leaf_means,
     members_of,
     new_leaves,
@@ -239,9 +242,7 @@ class BlockForest:
                 )
         return residuals, variances
 
-    def draw(
-        self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False
-    ) -> Callable[[Callable[[], FloatArray], FloatArray], FloatArray]:
+    def draw(self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False) -> Function:
         """Draw a function from the posterior of a random tree.
 
         The result maps points and rows, as in `predict`, to values of shape (m,); all calls
@@ -250,32 +251,11 @@ class BlockForest:
         self.settle()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
-        functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
-
-        def of_leaf(leaf: int) -> Callable[[FloatArray], FloatArray]:
-            if leaf not in functions:
-                own = np.random.default_rng([key, leaf])
-                forest, values = self._trees.trees, self._trees.values
-                mean = draw_leaf_mean(
-                    forest, values, tree, leaf, 0.0, self._gamma_1, np.uint64(key)
-                )
-                prior = draw_from_prior(self.covariance, n_choices, own)
-                functions[leaf] = self._blocks[tree][leaf].draw(mean, prior, own)
-            return functions[leaf]
-
-        def function(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
-            leaves = self._trees.leaves(points())[:, tree]
-            result = np.empty(len(rows))
-            for leaf in np.unique(leaves):
-                inside = leaves == leaf
-                with one_thread():
-                    result[inside] = of_leaf(int(leaf))(rows[inside])
-                if labels:
-                    noise = rng.standard_normal(int(inside.sum()))
-                    result[inside] += math.sqrt(self._blocks[tree][int(leaf)].noise) * noise
-            return result
-
-        return function
+        blocks, covariance = self._blocks[tree], self.covariance
+        function = draw_from_posterior(
+            self._trees, tree, blocks, covariance, self._gamma_1, n_choices, key
+        )
+        return with_noise(function, self._trees, tree, blocks, rng) if labels else function
 
     @contextmanager
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:

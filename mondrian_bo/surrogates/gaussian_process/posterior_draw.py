@@ -1,0 +1,92 @@
+"""Functions drawn from the posterior of one tree over blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
+from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
+from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+from mondrian_bo.trees.blocks import draw_leaf_mean
+
+FloatArray = NDArray[np.float64]
+Function = Callable[[Callable[[], FloatArray], FloatArray], FloatArray]
+"""Maps points as the trees see them and as the processes see them to values."""
+
+
+def draw_from_posterior(
+    trees: GaussianForest,
+    tree: int,
+    blocks: dict[int, Block],
+    covariance: Covariance,
+    gamma_1: float,
+    n_choices: NDArray[np.int64],
+    key: int,
+) -> Function:
+    """Draw a function from the joint posterior of a tree's means and processes.
+
+    Parameters
+    ----------
+    trees : GaussianForest
+        The trees.
+    tree : int
+        Which of them.
+    blocks : dict
+        Its blocks by leaf; they must be up to date.
+    covariance : Covariance
+        The process.
+    gamma_1 : float
+        Prior variance scale of the means.
+    n_choices : int64 array of shape (d,)
+        Numbers of choices of categorical columns.
+    key : int
+        Names the draw: the same key draws the same function.
+    """
+    functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
+
+    def of_leaf(leaf: int) -> Callable[[FloatArray], FloatArray]:
+        if leaf not in functions:
+            own = np.random.default_rng([key, leaf])
+            mean = draw_leaf_mean(
+                trees.trees, trees.values, tree, leaf, 0.0, gamma_1, np.uint64(key)
+            )
+            prior = draw_from_prior(covariance, n_choices, own)
+            functions[leaf] = blocks[leaf].draw(mean, prior, own)
+        return functions[leaf]
+
+    def function(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
+        leaves = trees.leaves(points())[:, tree]
+        result = np.empty(len(rows))
+        for leaf in np.unique(leaves):
+            inside = leaves == leaf
+            with one_thread():
+                result[inside] = of_leaf(int(leaf))(rows[inside])
+        return result
+
+    return function
+
+
+def with_noise(
+    function: Function,
+    trees: GaussianForest,
+    tree: int,
+    blocks: dict[int, Block],
+    rng: np.random.Generator,
+) -> Function:
+    """Return a drawn function with the noise of its blocks' labels, new at every call."""
+
+    def labels(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
+        result = function(points, rows)
+        leaves = trees.leaves(points())[:, tree]
+        for leaf in np.unique(leaves):
+            inside = leaves == leaf
+            noise = rng.standard_normal(int(inside.sum()))
+            result[inside] += math.sqrt(blocks[int(leaf)].noise) * noise
+        return result
+
+    return labels
