@@ -51,6 +51,23 @@ class SpreadOfTrees:
         return np.mean(trees, axis=0), np.std(trees, axis=0)
 
 
+class Uncorrected:
+    """The processes in the leaves as they are, without what their residuals say of variances."""
+
+    def __init__(self, forest):
+        self.forest = forest
+
+    def fit(self, X, y):
+        """Learn."""
+        self.forest.fit(X, y)
+        return self
+
+    def predict(self, X, return_std):
+        """Return mean and standard deviation; `return_std` is true."""
+        means, variances = self.forest.model_.laws(X[None])
+        return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+
+
 def full_process(d):
     kernel = ConstantKernel() * Matern(np.ones(d), (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
@@ -60,10 +77,9 @@ def full_process(d):
 def models(n, d, block_sizes, seed):
     """Yield names and models for n samples of d features."""
     for m in block_sizes:
-        yield (
-            f"GP leaves, m={m}",
-            MondrianForestRegressor(leaf="gaussian_process", block_size=m, random_state=seed),
-        )
+        options = {"leaf": "gaussian_process", "block_size": m, "random_state": seed}
+        yield f"GP leaves, m={m}", MondrianForestRegressor(**options)
+        yield f"uncorrected, m={m}", Uncorrected(MondrianForestRegressor(**options))
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
     for label, rule in (("bridge", "bridge"), ("paper", "remaining")):
         options = {"branch_off": rule, "hyperparameters": "paper", "random_state": seed}
