@@ -93,6 +93,11 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         type=Path,
         help="interpreter of an environment with onelearn 0.3.0, for the suites speed and streams",
     )
+    run.add_argument(
+        "--river-python",
+        type=Path,
+        help="interpreter of an environment with river, for the suite streams",
+    )
     run.add_argument("--out", type=Path, required=True, help="directory of the results")
     run.set_defaults(command=_bench_run)
 

@@ -157,7 +157,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
             self._grow(first, last, rates, one_by_one, n_jobs)
         self.n_points = end
         if not one_by_one:
-            self._relearn(n_jobs)
+            # Numbers must last while few points are known for a time only (`extended`).
+            self._relearn(n_jobs, renumber=end - start > _FEW_POINTS)
 
     def _grow(
         self, start: int, end: int, rates: FloatArray, learn: bool, n_jobs: int | None
@@ -307,12 +308,12 @@ class AggregatedForest(GrowingForest[Aggregation]):
         )
         return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
 
-    def _relearn(self, n_jobs: int | None) -> None:
+    def _relearn(self, n_jobs: int | None, renumber: bool = False) -> None:
         run_on_trees(
             relearn_chunk,
             (self._trees, self._values, Recorded(self._best)),
             self._points,
-            (self.targets, self.importance, self.n_classes, self.dirichlet, self.step),
+            (self.targets, self.importance, self.n_classes, self.dirichlet, self.step, renumber),
             n_jobs,
         )
 

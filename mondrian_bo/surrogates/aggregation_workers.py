@@ -14,6 +14,7 @@ from mondrian_bo.trees.aggregation import (
     relearn_forest,
 )
 from mondrian_bo.trees.aggregation_predict import APART, DEPTH, predict_aggregation
+from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -91,8 +92,11 @@ def relearn_chunk(
     n_classes: int,
     dirichlet: float,
     step: float,
+    renumber: bool,
 ) -> tuple[Tree, Aggregation, Recorded]:
-    """Learn all labels anew with some of the trees."""
+    """Learn all labels anew with some of the trees, whose nodes may get new numbers for it."""
+    if renumber:
+        number_in_preorder(forest)
     relearn_forest(
         forest, values, recorded.best, points, targets, importance, n_classes, dirichlet, step
     )

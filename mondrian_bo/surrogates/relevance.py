@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, Tree
+from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, Tree, preorder, view_of
 
 FloatArray = NDArray[np.float64]
 
@@ -46,9 +46,11 @@ def gains_of_cuts(
     n_dimensions = trees.box.shape[3]
     gains, divided = np.zeros(n_dimensions), np.zeros(n_dimensions)
     for t in range(len(trees.counters)):
-        n_nodes = int(trees.counters[t, N_NODES])
-        children = trees.children[t, :n_nodes]
-        cut = np.flatnonzero(children[:, LEFT] != NONE)
+        # In an order that does not depend on how nodes are numbered, nor do the sums then.
+        nodes = np.empty(int(trees.counters[t, N_NODES]), dtype=np.int32)
+        preorder(view_of(trees, t), nodes)
+        children = trees.children[t]
+        cut = nodes[children[nodes, LEFT] != NONE]
         left, right = children[cut, LEFT], children[cut, RIGHT]
         gain = loss[t, cut] - loss[t, left] - loss[t, right]
         if chance is not None:

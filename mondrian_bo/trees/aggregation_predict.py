@@ -15,7 +15,7 @@ from numba import njit
 
 from mondrian_bo.trees.aggregation import LABEL, MASS, REAL, aggregation_at, stop_share
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
-from mondrian_bo.trees.random import hashed_normal, hashed_uniform
+from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
 from mondrian_bo.trees.tree import (
     LEFT,
     N_NODES,
@@ -291,7 +291,8 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
     """Write the values at `points` of a random pruning of one tree with random labels.
 
     The pruning and its labels are fixed functions of `key`, so that further calls continue the same
-    function: a draw from the mixture of predictions, without noise, for Thompson sampling.
+    function: a draw from the mixture of predictions, without noise, for Thompson sampling. Each
+    node has a key made of its parent's, whatever its number.
     """
     tree, own = tree_at(forest, index), aggregation_at(values, index)
     own_points = points[index if len(points) > 1 else 0]
@@ -299,6 +300,7 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
         node = tree.counters[ROOT]
         mean, variance = first_moments(tree, own)
         time_above = 0.0
+        node_key = key
         while True:
             variance_above = variance
             mean, variance = node_moments(own, node, mean, variance)
@@ -306,12 +308,14 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
             if len(rates) > 0:
                 distance = distance_outside(tree, node, rates, own_points, i)
                 separated = _separation(tree.split_time[node] - time_above, distance)
-            where = hashed_uniform(key, 4 * node)
+            where = hashed_uniform(node_key, 0)
             stop = separated + (1.0 - separated) * _node_share(tree, own, node, rule, step)
             if where < stop or is_leaf(tree, node):
                 spread = variance_above if where < separated else variance
                 std = math.sqrt(spread / (own.statistics[node, MASS] + 1.0))
-                result[i] = mean + std * hashed_normal(key, 2 * node + 1)
+                result[i] = mean + std * hashed_normal(node_key, 1)
                 break
             time_above = tree.split_time[node]
-            node = child_towards(tree, node, own_points[i])
+            child = child_towards(tree, node, own_points[i])
+            node_key = hashed_word(node_key, 4 if child == tree.children[node, LEFT] else 5)
+            node = child

@@ -7,6 +7,10 @@ count (`COUNTING`), and say so: callees inherit the option from the first functi
 and a view returned uncounted to a caller that counts would be freed once too often. So functions
 that borrow call none that return arrays.
 
+A call passes every array of a tree word by word, a hundred words in all, which takes longer than
+most of these functions: what is called for each point or node is compiled into its callers
+(`INLINED`).
+
 What Python never calls needs no code that unpacks Python objects (`INNER`), which is half of the
 compile time; to call it from Python would crash.
 """
@@ -17,5 +21,6 @@ from typing import Any
 
 COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": True}
 BORROWING = COUNTING | {"_nrt": False}
-INNER = BORROWING | {"no_cpython_wrapper": True}
+INLINED = BORROWING | {"forceinline": True}
+INNER = INLINED | {"no_cpython_wrapper": True}
 INNER_COUNTING = COUNTING | {"no_cpython_wrapper": True}

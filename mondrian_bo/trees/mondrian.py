@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.compiling import BORROWING, COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.compiling import BORROWING, COUNTING, INLINED, INNER, INNER_COUNTING
 from mondrian_bo.trees.nodes import add_box, add_leaf, widen
 from mondrian_bo.trees.random import exponential, exponential_below, uniform
 from mondrian_bo.trees.tree import (
@@ -268,7 +268,7 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
     return inner
 
 
-@njit(**BORROWING)
+@njit(**INLINED)
 def extend_tree(  # type: ignore[no-untyped-def]
     tree, points, point, weights, min_samples_split, classes, lifetime
 ):

@@ -45,6 +45,10 @@ _UNBOUNDED = tuple(-math.log1p(-level) for level in _QUANTILES)
 
 _SMALLEST_CHUNK = 4096
 
+_REACHING, _FIRST, _SECOND = 0, 1, 2
+"""What is known of each point on the way: its probability of not having branched off yet, and the
+first two moments of its prediction about the prior mean, so far."""
+
 _NEGLIGIBLE = 1e-13
 """A point whose probability of not having branched off yet is below this goes no deeper."""
 
@@ -106,10 +110,13 @@ def _predict_tree(  # type: ignore[no-untyped-def]
     as point, weight, mean, variance, as far as there is room. Returns the number of components.
     """
     n_points = points.shape[0]
-    order = np.arange(n_points)
-    unseparated = np.ones(n_points)
-    means[:] = 0.0
-    variances[:] = 0.0
+    order = np.empty(n_points, dtype=np.int32)
+    right_ones = np.empty(n_points, dtype=np.int32)
+    # Side by side, for points are met in no order of theirs.
+    state = np.empty((n_points, 3))
+    for i in range(n_points):
+        order[i] = i
+        state[i, _REACHING], state[i, _FIRST], state[i, _SECOND] = 1.0, 0.0, 0.0
     n_components = 0
     # The larger part of a split waits on the stack: log2(m) frames suffice.
     stack_node = np.empty(64, dtype=np.int64)
@@ -136,8 +143,10 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             parent_time, parent_remaining = tree.split_time[parent], values.remaining[parent]
         span = tree.split_time[node] - parent_time
         step = parent_remaining - values.remaining[node]
-        kept = start
         leaf = is_leaf(tree, node)
+        dimension = 0 if leaf else tree.dimension[node]
+        threshold = np.inf if leaf else tree.threshold[node]
+        middle, n_right = start, 0
         lower, upper = corners(tree, node)
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
         if rule == EMPIRICAL:
@@ -170,8 +179,9 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             point = order[i]
             distance = extent_outside(lower, upper, weights, points, point)
             if distance > 0.0:
+                own = state[point]
                 chance = -math.expm1(-span * distance) if finite else 1.0
-                separated = unseparated[point] * chance
+                separated = own[_REACHING] * chance
                 weight = separated / n_parts
                 part_mean, part_variance = branch_mean, branch_variance
                 mean_time = 1.0 / distance
@@ -193,29 +203,36 @@ def _predict_tree(  # type: ignore[no-untyped-def]
                         )
                         part_variance = gamma_1 * (part_variance + then - floor + noise)
                     offset = part_mean - mean_prior
-                    means[point] += weight * offset
-                    variances[point] += weight * (part_variance + offset * offset)
+                    own[_FIRST] += weight * offset
+                    own[_SECOND] += weight * (part_variance + offset * offset)
                     if n_components < len(sink):
                         row = sink[n_components]
                         row[0], row[1] = point, weight
                         row[2], row[3] = part_mean, part_variance
                     n_components += 1
-                unseparated[point] -= separated
-                if unseparated[point] < _NEGLIGIBLE:
+                own[_REACHING] -= separated
+                if own[_REACHING] < _NEGLIGIBLE:
                     continue
-            order[i], order[kept] = order[kept], point
-            kept += 1
-        end = kept
+            # Written to both, without a branch, which would be mispredicted half of the time.
+            order[middle] = point
+            right_ones[n_right] = point
+            is_left = points[point, dimension] <= threshold
+            middle += is_left
+            n_right += not is_left
+        for i in range(n_right):
+            order[middle + i] = right_ones[i]
+        end = middle + n_right
         if leaf:
             offset = own_mean - mean_prior
             second = own_variance + offset * offset
             for i in range(start, end):
                 point = order[i]
-                means[point] += unseparated[point] * offset
-                variances[point] += unseparated[point] * second
+                own = state[point]
+                own[_FIRST] += own[_REACHING] * offset
+                own[_SECOND] += own[_REACHING] * second
                 if n_components < len(sink):
                     row = sink[n_components]
-                    row[0], row[1] = point, unseparated[point]
+                    row[0], row[1] = point, own[_REACHING]
                     row[2], row[3] = own_mean, own_variance
                 n_components += 1
         if leaf or start == end:
@@ -227,13 +244,6 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             down_mean, down_variance, branch_mean, branch_variance = stack_state[pending]
             continue
         branch_mean, branch_variance = own_mean, below_variance
-        dimension, threshold = tree.dimension[node], tree.threshold[node]
-        middle = start
-        for i in range(start, end):
-            point = order[i]
-            # Without a branch, which would be mispredicted half of the time.
-            order[i], order[middle] = order[middle], point
-            middle += points[point, dimension] <= threshold
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
         if start < middle < end:
             left_smaller = middle - start <= end - middle
@@ -251,8 +261,9 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         else:
             node = left if middle == end else right
     for i in range(n_points):
-        variances[i] = max(variances[i] - means[i] * means[i], 0.0)
-        means[i] += mean_prior
+        mean = state[i, _FIRST]
+        variances[i] = max(state[i, _SECOND] - mean * mean, 0.0)
+        means[i] = mean + mean_prior
     return n_components
 
 

@@ -75,14 +75,19 @@ def exponential_below(stream, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(**BORROWING)
+def hashed_word(key, item):  # type: ignore[no-untyped-def]
+    """Return 64 random bits that are a fixed function of a key and an item, a key of their own."""
+    return mix(key + (np.uint64(item) + np.uint64(1)) * _INCREMENT)
+
+
+@njit(**BORROWING)
 def hashed_uniform(key, item):  # type: ignore[no-untyped-def]
     """Return a number in (0, 1) that is a fixed function of a key and an item.
 
     Random functions over a tree are drawn lazily with it: whatever order the nodes are met in, node
     ``item`` of the draw ``key`` has the same number.
     """
-    word = mix(key + (np.uint64(item) + np.uint64(1)) * _INCREMENT)
-    return ((word >> _SHIFT_TO_53_BITS) + 0.5) * _UNIT
+    return ((hashed_word(key, item) >> _SHIFT_TO_53_BITS) + 0.5) * _UNIT
 
 
 @njit(**BORROWING)

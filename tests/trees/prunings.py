@@ -10,7 +10,7 @@ from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.aggregated_forest import AggregatedForest
 from mondrian_bo.trees.aggregation import REAL
-from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import LEFT, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT
 
 NO_RATES = np.empty(0)
 """Predictions follow the cuts that are there."""
@@ -46,7 +46,10 @@ def labels(rng, n, n_classes):
 
 
 def arrays(forest):
-    """Return a copy of all that a forest holds, without unused room, as a flat dictionary."""
+    """Return a copy of all that a forest holds, without unused room, as a flat dictionary.
+
+    Nodes are in preorder: how they are numbered depends on how a stream is divided into calls.
+    """
     content = {
         "points": forest.points.copy(),
         "targets": forest.targets.copy(),
@@ -55,9 +58,16 @@ def arrays(forest):
     }
     for t in range(forest.n_trees):
         tree = one_tree(forest, t)
-        content |= {f"{t}.{name}": field for name, field in tree._asdict().items()}
+        nodes = preorder_of(tree)
+        fields = tree._asdict()
+        fields |= {name: fields[name][nodes] for name in (*NODE_FIELDS, "box")}
+        number = np.empty(len(nodes) + 1, dtype=np.int32)
+        number[nodes], number[NONE] = np.arange(len(nodes)), NONE
+        fields |= {name: number[fields[name]] for name in ("parent", "children", "row")}
+        fields["counters"] = np.delete(tree.counters, ROOT)
+        content |= {f"{t}.{name}": field for name, field in fields.items()}
         for name, field in forest.values._asdict().items():
-            content[f"{t}.{name}"] = field[t, : len(tree.parent)].copy()
+            content[f"{t}.{name}"] = field[t, nodes]
     return content
 
 

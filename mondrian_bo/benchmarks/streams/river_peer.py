@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.benchmarks.speed.clock import Cost, timed
+from mondrian_bo.benchmarks.speed.clock import Cost
+from mondrian_bo.benchmarks.speed.threads import one_thread_environment
+from mondrian_bo.benchmarks.streams import river_worker
 
-__all__ = ["PUBLISHED", "is_installed", "learn"]
+__all__ = ["PUBLISHED", "PYTHON_VARIABLE", "find_river", "learn"]
 
 PUBLISHED = {5: 820.0, 20: 450.0}
 """Samples per second that it learns one by one, by d."""
 
-
-def is_installed() -> bool:
-    """Tell whether river can be imported."""
-    return find_spec("river") is not None
+PYTHON_VARIABLE = "MONDRIAN_BO_RIVER_PYTHON"
+"""Environment variable that names river's interpreter where no option does."""
 
 
-def learn(X: NDArray[Any], y: NDArray[Any]) -> Cost:
-    """Measure how a new forest of 10 trees learns samples one by one, from dictionaries.
+def find_river(named: Path | None) -> Path | None:
+    """Return the interpreter that has river, or None.
 
     Parameters
     ----------
+    named : Path or None
+        One that is said to have it. If None, the environment variable `PYTHON_VARIABLE` counts, and
+        then this interpreter if river is installed beside us.
+    """
+    if named is None and (variable := os.environ.get(PYTHON_VARIABLE)):
+        named = Path(variable)
+    if named is None and find_spec("river") is not None:
+        named = Path(sys.executable)
+    return named
+
+
+def learn(python: Path, X: NDArray[Any], y: NDArray[Any]) -> Cost:
+    """Measure how a new forest of 10 trees learns samples one by one, in a process of its own.
+
+    Parameters
+    ----------
+    python : Path
+        An interpreter that can import river.
     X : array of shape (n, d)
         Inputs.
     y : array of shape (n,)
         Labels.
+
+    Raises
+    ------
+    ValueError
+        If it cannot.
     """
-    from river.forest import AMFRegressor  # type: ignore[import-not-found,unused-ignore]
-
-    rows = [dict(enumerate(row)) for row in X.tolist()]
-    labels = y.tolist()
-    forest = AMFRegressor(n_estimators=10, seed=0)
-
-    def learn_all() -> None:
-        for row, label in zip(rows, labels, strict=True):
-            forest.learn_one(row, label)
-
-    return timed(learn_all)
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "samples.npz"
+        np.savez(path, X=X, y=y)
+        try:
+            answer = subprocess.run(
+                [str(python), river_worker.__file__, str(path)],
+                env=one_thread_environment(),
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        except (OSError, subprocess.CalledProcessError) as error:
+            reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
+            raise ValueError(f"{python} cannot run river's AMFRegressor: {reason}") from error
+    return Cost(**json.loads(answer.stdout))

