@@ -53,8 +53,9 @@ class MondrianForestRegressor(
     leaf : {"constant", "gaussian_process"}, default="constant"
         What a leaf says of its labels: that they have one mean, as in the paper, or that they are a
         Gaussian process around it. Then features are scaled by their ranges, lengthscales are
-        learnt, cuts are drawn at one per lengthscale, and up to `block_size` samples the forest is
-        one Gaussian process.
+        learnt, processes are smooth or rough as the labels are, cuts are drawn at one per
+        lengthscale, and up to `block_size` samples the forest is one Gaussian process. Variances
+        are corrected by leave-one-out residuals, see :mod:`mondrian_bo.surrogates.spread`.
     block_size : int, default=500
         Largest number of samples of a leaf with a Gaussian process.
     lifetime : float, default=inf

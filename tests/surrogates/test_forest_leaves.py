@@ -339,6 +339,7 @@ def test_the_example_runs():
     models = [line[22:40].strip() for line in done.stdout.splitlines()[1:]]
     assert models == [
         "GP leaves, m=40",
+        "uncorrected, m=40",
         "constant leaves",
         "constant, bridge",
         "constant, paper",
