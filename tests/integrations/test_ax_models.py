@@ -18,6 +18,7 @@ from ax.api.configs import StorageConfig
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax_clients import CONDITIONAL, SQUARE, bowl, conditional, make_client, run
 
+import mondrian_bo.integrations.ax.adapter
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import LogExpectedImprovement
 from mondrian_bo.integrations.ax import (
@@ -110,7 +111,8 @@ def test_frames_of_the_data_are_made_when_somebody_asks_for_them(monkeypatch):
         made.append(None)
         return extract(**arguments)
 
-    monkeypatch.setattr(ax.adapter.base, "extract_experiment_data", record)
+    for module in (ax.adapter.base, mondrian_bo.integrations.ax.adapter):
+        monkeypatch.setattr(module, "extract_experiment_data", record)
     client.attach_trial({"x": 5.0, "y": 0.0})
     client.mark_trial_failed(client.attach_trial({"x": 0.5, "y": 0.0}))
     client.attach_data(client.attach_trial({"x": 0.6, "y": 0.0}), {"loss": 1.0}, progression=1)
@@ -129,6 +131,20 @@ def test_frames_of_the_data_are_made_when_somebody_asks_for_them(monkeypatch):
     assert ours.training_in_design == other.training_in_design
     assert ours.metric_signatures == other.metric_signatures == {"loss", "cost"}
     assert len(made) == 1
+
+
+def test_frames_are_those_of_the_data_that_were_learnt():
+    client = make_client()
+    run(client, bowl, 6)
+    client.get_next_trials(1)
+    adapter = adapter_of(client)
+    run(client, bowl, 1)
+    client._experiment.search_space.parameters["x"].update_range(lower=-1.0, upper=5.0)
+    assert len(adapter.get_training_data().arm_data) == 6
+    assert adapter.model_space.parameters["x"].upper == 1.0
+    client.get_next_trials(1)
+    assert len(adapter.get_training_data().arm_data) == 7
+    assert adapter.model_space.parameters["x"].upper == 5.0
 
 
 def test_cross_validation_leaves_the_tested_out(client, no_botorch):

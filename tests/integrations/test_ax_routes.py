@@ -9,6 +9,7 @@ pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
 import optuna
 from ax.api.configs import ChoiceParameterConfig, DerivedParameterConfig, RangeParameterConfig
+from ax.api.protocols import IMetric
 from ax.exceptions.core import UnsupportedError, UserInputError
 from ax_clients import (
     CONDITIONAL,
@@ -138,6 +139,18 @@ def test_fixed_and_derived_parameters(predictive):
         assert seen["sum"] == pytest.approx(seen["x"] + 2 * seen["y"] + 1)
 
 
+def test_disabled_parameters():
+    """Parameters can be taken out in mid-experiment; both routes notice."""
+    both = []
+    for predictive in (True, False):
+        client = make_client(MIXED, predictive=predictive)
+        run(client, mixed, 6)
+        client._experiment.disable_parameters_in_search_space({"kind": "b", "n": 13})
+        both.append(run(client, mixed, 3))
+    assert both[0] == both[1]
+    assert all((seen["kind"], seen["n"]) == ("b", 13) for seen in both[0])
+
+
 @ROUTES
 def test_dependent_parameters(predictive):
     client = make_client(CONDITIONAL, predictive=predictive)
@@ -262,6 +275,51 @@ def test_constraints_relative_to_the_status_quo(predictive):
     (bound,) = engine_of(client)._goal.bounds
     assert (bound.expression, bound.sign, bound.bound) == ((("cost", 1.0),), 1.0, 2.0)
     assert max(p["y"] for p in seen[4:]) >= 0.5
+
+
+def outside_baseline(predictive):
+    """Return a client whose late baseline is no point of the space, and its last trials."""
+    client = make_client(predictive=predictive)
+    client.configure_metrics([IMetric("cost")])
+
+    def outcomes(p):
+        return {**bowl(p), "cost": 3.0 - 2.0 * p["y"]}
+
+    run(client, outcomes, 6)
+    index = client.attach_baseline({"x": 1.5, "y": 0.0})
+    client.complete_trial(index, raw_data={**outcomes({"x": 1.5, "y": 0.0}), "cost": 4.0})
+    client.configure_optimization(objective="-loss", outcome_constraints=["cost <= 0.5*baseline"])
+    return client, run(client, outcomes, 3)
+
+
+def test_baselines_may_be_late_and_outside():
+    (mine, seen), (other, others) = (outside_baseline(p) for p in (True, False))
+    assert seen == others
+    for client in (mine, other):
+        (bound,) = engine_of(client)._goal.bounds
+        assert bound.bound == 2.0
+        # The last trial is read with the next suggestion.
+        assert engine_of(client).n_observations == 9
+
+
+def test_the_goal_may_change():
+    """Suggestions after the change are those that the new goal asks for on either route."""
+
+    def outcomes(p):
+        return {**bowl(p), "gain": p["x"] + p["y"]}
+
+    both = []
+    for predictive in (True, False):
+        client = make_client(predictive=predictive)
+        client.configure_metrics([IMetric("gain")])
+        run(client, outcomes, 6)
+        client.configure_optimization(objective="gain", outcome_constraints=["loss <= 5"])
+        both.append(run(client, outcomes, 6))
+        goal = engine_of(client)._goal
+        assert goal.objectives == (((("gain", 1.0),), 1.0),)
+        assert [bound.expression for bound in goal.bounds] == [(("loss", 1.0),)]
+    assert both[0] == both[1]
+    assert max(p["x"] + p["y"] for p in both[0]) > 1.5
 
 
 @ROUTES

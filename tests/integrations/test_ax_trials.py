@@ -126,6 +126,43 @@ def test_nan_outcomes_are_ignored(predictive):
     assert engine_of(client)._model((("loss", 1.0),)).optimizer.n_trials >= n_numbers
 
 
+@pytest.mark.parametrize("missing", ["absent", "nan"])
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_metrics_that_some_trials_lack(missing, has_baseline):
+    """Each metric is learnt where it is known, at once and in the same way on both routes."""
+    bound = "cost <= 0.9*baseline" if has_baseline else "cost <= 3"
+    both = []
+    for predictive in (True, False):
+        client = make_client(outcome_constraints=[bound], predictive=predictive)
+        if has_baseline:
+            index = client.attach_baseline({"x": 1.0, "y": 0.0})
+            client.complete_trial(index, raw_data={**bowl({"x": 1.0, "y": 0.0}), "cost": 4.0})
+        both.append([])
+        for number in range(9):
+            ((index, p),) = client.get_next_trials(1).items()
+            outcomes = {**bowl(p), "cost": 3.0 - 2.0 * p["y"]}
+            if number % 3 == 2:
+                outcomes = bowl(p) if missing == "absent" else {**outcomes, "cost": math.nan}
+            client.attach_data(index, raw_data=outcomes)
+            client.complete_trial(index)
+            both[-1].append(p)
+        client.get_next_trials(1)
+        sizes = {
+            metric: engine_of(client)._model(((metric, 1.0),)).optimizer.n_trials
+            for metric in ("loss", "cost")
+        }
+        assert sizes == {"loss": 9 + has_baseline, "cost": 6 + has_baseline}
+    assert both[0] == both[1]
+
+
+def test_a_metric_without_any_numbers_leaves_the_others_alone():
+    client = make_client(outcome_constraints=["cost <= 3"])
+    run(client, lambda p: {**bowl(p), "cost": math.nan}, 5)
+    client.get_next_trials(1)
+    (prediction,) = client.predict([{"x": 0.0, "y": 0.0}])
+    assert set(prediction) == {"loss"}
+
+
 @ROUTES
 def test_no_data_yet(predictive):
     client = make_client(predictive=predictive, initialization="none")

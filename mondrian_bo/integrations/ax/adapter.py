@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from ax.adapter.base import GenResults, gen_arms
-from ax.adapter.data_utils import ExperimentData
+from ax.adapter.data_utils import ExperimentData, extract_experiment_data
 from ax.adapter.torch import TorchAdapter
 from ax.core.arm import Arm
 from ax.core.data import Data
@@ -56,8 +56,13 @@ class MondrianAdapter(TorchAdapter):
     _n_generated = 0
     _baseline: dict[str, float]
     _fixed: dict[str, Any]
-    _unframed: Data | None = None
-    """The data that were learnt last, if Ax's frames of them have not been made yet."""
+    _learnt: Data | None = None
+    """The data that were learnt last, if they were not those that the adapter was made with."""
+    _has_frames = True
+    """Whether Ax's frames of the data that were learnt last have been made."""
+    _optimization_config: OptimizationConfig | None
+    _experiment_config: OptimizationConfig | None = None
+    """What the experiment wanted when its data were learnt last."""
 
     @cached_property
     def _reader(self) -> ArmReader:
@@ -69,21 +74,31 @@ class MondrianAdapter(TorchAdapter):
         """Take data to be learnt; their frames can wait until somebody asks for them.
 
         Making, copying and transforming frames of all trials would be half of what a trial costs,
-        and suggestions and predictions need none.
+        and suggestions and predictions need none. What is wanted may have changed as well.
         """
-        if self._search_space != experiment.search_space or experiment.status_quo is not None:
-            self._unframed = None
+        if self._optimization_config is self._experiment_config:
+            self._optimization_config = experiment.optimization_config
+        self._learnt = experiment.lookup_data() if data is None else data
+        self._has_frames = (
+            self._search_space != experiment.search_space or experiment.status_quo is not None
+        )
+        if self._has_frames:
             made: tuple[ExperimentData, SearchSpace] = super()._process_and_transform_data(
                 experiment, data
             )
             return made
-        self._unframed = experiment.lookup_data() if data is None else data
         return ExperimentData(DataFrame(), DataFrame()), self._model_space
 
     def _make_frames(self) -> None:
-        data, self._unframed = self._unframed, None
-        if data is not None:
-            super()._process_and_transform_data(self._experiment, data)
+        if self._has_frames:
+            return
+        self._has_frames = True
+        frames = extract_experiment_data(
+            experiment=self._experiment,
+            data_loader_config=self._data_loader_config,
+            data=self._learnt,
+        )
+        self._set_and_filter_training_data(frames, self._model_space)
 
     def get_training_data(self, filter_in_design: bool = False) -> ExperimentData:
         """Return a copy of the data that were learnt; see the base class."""
@@ -102,18 +117,19 @@ class MondrianAdapter(TorchAdapter):
     ) -> None:
         observations: Mapping[Hashable, Observation]
         parameters: Mapping[Hashable, Parameters]
-        if self._unframed is None:
+        if self._learnt is None:
             observations, parameters = read_experiment_data(self._experiment, experiment_data)
         else:
-            observations = self._reader.read(self._experiment, self._unframed)
+            observations = self._reader.read(self._experiment, self._learnt)
             parameters = self._reader.parameters
         metrics = {metric for seen in observations.values() for metric in seen.outcomes}
-        if self._unframed is not None:
+        if not self._has_frames:
             self._metric_signatures = metrics
         if self._fit_tracking_metrics:
             self.outcomes = sorted(metrics)
         self.parameters = list(self._search_space.parameters)
         config = self._optimization_config
+        self._experiment_config = self._experiment.optimization_config
         self._baseline = baseline_outcomes(self._experiment, observations)
         self.generator.fit(
             TranslatedSpace(self._search_space),

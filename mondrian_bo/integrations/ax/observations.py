@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from ax.core.batch_trial import BatchTrial
 from ax.core.data import Data
@@ -54,7 +54,7 @@ class ArmReader:
                 if row.step < last.get(curve, -math.inf):
                     continue
                 last[curve] = row.step
-            found.setdefault(key, {})[row.metric_signature] = _number(row.mean), _number(row.se)
+            _note(found.setdefault(key, {}), row.metric_signature, row.mean, row.se)
         observations = _finished(experiment, found)
         abandoned = _abandoned_arms(experiment)
         for trial_index, name in observations:
@@ -88,8 +88,7 @@ def read_experiment_data(
             errors = frame["sem", metric].tolist()
             for key, mean, error in zip(keys, means, errors, strict=True):
                 # With steps there is a row for each metric's last one, and the others are NaN.
-                if mean == mean or metric not in found.get(key, ()):
-                    found.setdefault(key, {})[metric] = _number(mean), _number(error)
+                _note(found.setdefault(key, {}), metric, mean, error)
     names = [str(name) for name in data.arm_data.columns if name != "metadata"]
     values = zip(*(data.arm_data[name].tolist() for name in names), strict=True)
     arms = dict(zip(data.arm_data.index.tolist(), values, strict=True))
@@ -163,6 +162,12 @@ def baseline_outcomes(
     return outcomes
 
 
-def _number(value: float | None) -> float:
-    """Return a float whose NaN is always the same object, so that equal observations are equal."""
-    return math.nan if value is None or value != value else float(value)
+def _note(outcomes: Outcomes, metric: str, mean: float | None, error: float | None) -> None:
+    """Note an outcome; NaN is as good as none."""
+    # An unknown error is always the same object, so that equal observations are equal.
+    if _is_number(mean):
+        outcomes[metric] = float(mean), float(error) if _is_number(error) else math.nan
+
+
+def _is_number(value: float | None) -> TypeGuard[float]:
+    return value is not None and value == value

@@ -68,7 +68,9 @@ class TranslatedSpace:
     """
 
     def __init__(self, search_space: AxSearchSpace) -> None:
-        parameters: dict[str, Parameter] = dict(search_space.parameters)
+        parameters: dict[str, Parameter] = {
+            name: parameter.clone() for name, parameter in search_space.parameters.items()
+        }
         self._ax_parameters = parameters
         activations = _activations(parameters)
         columns: dict[str, _Column] = {}
