@@ -54,6 +54,6 @@ def get_acquisition(acquisition: str | Acquisition) -> Acquisition:
     elif isinstance(acquisition, Acquisition) and not isinstance(acquisition, type):
         return acquisition
     raise ValueError(
-        f'`acquisition` must be one of {list(_BY_NAME)} or an Acquisition, or for a search "auto" or '
-        f"a Portfolio; got {acquisition!r}."
+        f"`acquisition` must be one of {list(_BY_NAME)} or an Acquisition, or, of a search, "
+        f"'auto' or a Portfolio; got {acquisition!r}."
     )
