@@ -11,6 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,44 @@ def _one(
     return Portfolio((Arm(tuple(acquisitions), power, chosen),), restarts)
 
 
+class Learnt(tuple[Acquisition, ...]):
+    """Acquisitions of which the next is chosen by how often each has improved on the incumbent.
+
+    Thompson sampling: the probability that an acquisition's next trial is the best so far has a
+    Beta law, uniform before its first trial. In place of a tuple it looks like one acquisition.
+    """
+
+    def __new__(cls, acquisitions: Iterable[Acquisition], seed: int) -> Learnt:
+        """Begin with no trials."""
+        choice = super().__new__(cls, tuple(acquisitions))
+        choice._rng = np.random.default_rng(seed)
+        choice._counts = np.ones((tuple.__len__(choice), 2))
+        choice._latest = None
+        return choice
+
+    _rng: np.random.Generator
+    _counts: np.ndarray[Any, np.dtype[np.float64]]
+    _latest: int | None
+
+    def __len__(self) -> int:
+        """Return 1."""
+        return 1
+
+    def __getitem__(self, index: Any) -> Any:
+        """Draw the acquisition of the next trial."""
+        self._latest = int(self._rng.beta(*self._counts.T).argmax())
+        return tuple.__getitem__(self, self._latest)
+
+    def note(self, is_best: bool) -> None:
+        """Note whether the trial is the best so far, if an acquisition has suggested it."""
+        if self._latest is not None:
+            self._counts[self._latest, 0 if is_best else 1] += 1.0
+            self._latest = None
+
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "learnt from success": {},
     "no restarts": {"acquisition": _one(restarts=False)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
@@ -91,7 +128,11 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
     """
     problem = get_problem(name)
     function = problem.instance(seed)
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **VARIANTS[variant])
+    settings = VARIANTS[variant]
+    learnt = Learnt(_WIDE, seed) if variant == "learnt from success" else None
+    if learnt is not None:
+        settings = {"acquisition": Portfolio((replace(_ARM, acquisitions=learnt),), restarts=True)}
+    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **settings)
     lowest, exact, regrets, seconds = np.inf, np.inf, [], 0.0
     for number in range(n_trials):
         start = time.process_time()
@@ -100,6 +141,8 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
         value = function(params)
         observed = problem.observe(value, seed, number)
         optimizer.tell(params, observed)
+        if learnt is not None:
+            learnt.note(observed < lowest)
         if observed < lowest:
             lowest, exact = observed, value
         regrets.append(exact - (problem.optimum or 0.0))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
-from mondrian_bo.benchmarks.ablation import VARIANTS, main, run, table
+from mondrian_bo.acquisitions import LogExpectedImprovement, UpperConfidenceBound
+from mondrian_bo.benchmarks.ablation import VARIANTS, Learnt, main, run, table
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -49,3 +51,17 @@ def test_resumes(tmp_path, capsys):
     assert out.read_text().startswith(before)
     assert [json.loads(line)["run"][2] for line in out.read_text().splitlines()] == [0, 1]
     assert "| branin, 4 | default | 2 |" in capsys.readouterr().out
+
+
+def test_acquisitions_that_improve_on_the_incumbent_are_chosen_more_often():
+    few, many = UpperConfidenceBound(), LogExpectedImprovement()
+    choice = Learnt((few, many), 0)
+    assert len(choice) == 1
+    chosen = []
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        chosen.append(choice[0])
+        choice.note(bool(rng.random() < (0.6 if chosen[-1] is many else 0.2)))
+        choice.note(True)  # a trial that no acquisition has suggested
+    assert {*map(id, chosen[:50])} == {id(few), id(many)}
+    assert sum(one is many for one in chosen[200:]) > 170
