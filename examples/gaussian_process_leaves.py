@@ -34,28 +34,11 @@ N_TEST = 1000
 SMALLEST_STD = 1e-3
 
 
-class SpreadOfTrees:
-    """A forest of scikit-learn whose standard deviation is that between its trees."""
+class Judged:
+    """A forest that is judged by other moments than those it predicts."""
 
-    def __init__(self, forest):
-        self.forest = forest
-
-    def fit(self, X, y):
-        """Learn."""
-        self.forest.fit(X, y)
-        return self
-
-    def predict(self, X, return_std):
-        """Return mean and standard deviation; `return_std` is true."""
-        trees = [tree.predict(X) for tree in self.forest.estimators_]
-        return np.mean(trees, axis=0), np.std(trees, axis=0)
-
-
-class Uncorrected:
-    """The processes in the leaves as they are, without what their residuals say of variances."""
-
-    def __init__(self, forest):
-        self.forest = forest
+    def __init__(self, forest, moments):
+        self.forest, self.moments = forest, moments
 
     def fit(self, X, y):
         """Learn."""
@@ -64,8 +47,18 @@ class Uncorrected:
 
     def predict(self, X, return_std):
         """Return mean and standard deviation; `return_std` is true."""
-        means, variances = self.forest.model_.laws(X[None])
-        return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        return self.moments(self.forest, X)
+
+
+def spread_of_trees(forest, X):
+    trees = [tree.predict(X) for tree in forest.estimators_]
+    return np.mean(trees, axis=0), np.std(trees, axis=0)
+
+
+def uncorrected(forest, X):
+    """Return what the processes in the leaves say, whatever their residuals say of variances."""
+    means, variances = forest.model_.laws(X[None])
+    return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
 
 
 def full_process(d):
@@ -79,15 +72,15 @@ def models(n, d, block_sizes, seed):
     for m in block_sizes:
         options = {"leaf": "gaussian_process", "block_size": m, "random_state": seed}
         yield f"GP leaves, m={m}", MondrianForestRegressor(**options)
-        yield f"uncorrected, m={m}", Uncorrected(MondrianForestRegressor(**options))
+        yield f"uncorrected, m={m}", Judged(MondrianForestRegressor(**options), uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
     for label, rule in (("bridge", "bridge"), ("paper", "remaining")):
         options = {"branch_off": rule, "hyperparameters": "paper", "random_state": seed}
         yield f"constant, {label}", MondrianForestRegressor(**options)
     if n <= LARGEST_PROCESS:
         yield "Gaussian process", full_process(d)
-    yield "random forest", SpreadOfTrees(RandomForestRegressor(random_state=seed))
-    yield "extra trees", SpreadOfTrees(ExtraTreesRegressor(random_state=seed))
+    yield "random forest", Judged(RandomForestRegressor(random_state=seed), spread_of_trees)
+    yield "extra trees", Judged(ExtraTreesRegressor(random_state=seed), spread_of_trees)
 
 
 def data_sets(folder, n):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ class Arm:
 
     Attributes
     ----------
-    acquisitions : tuple of Acquisition
+    acquisitions : sequence of Acquisition
         One of them is drawn for each trial.
     power : bool, default=True
         Whether values are transformed to be as Gaussian as they can.
@@ -29,7 +29,7 @@ class Arm:
         Arguments of the surrogate.
     """
 
-    acquisitions: tuple[Acquisition, ...]
+    acquisitions: Sequence[Acquisition]
     power: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
 

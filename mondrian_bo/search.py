@@ -39,7 +39,7 @@ class Search:
     ----------
     trials : Trials
         The trials, which may grow.
-    arms : sequence of (ObjectiveModel, tuple of Acquisition)
+    arms : sequence of (ObjectiveModel, sequence of Acquisition)
         One model, and one of its acquisitions, is drawn for each trial.
     n_startup_trials : int
         So many first trials are quasi-random.
@@ -52,7 +52,7 @@ class Search:
     def __init__(
         self,
         trials: Trials,
-        arms: Sequence[tuple[ObjectiveModel, tuple[Acquisition, ...]]],
+        arms: Sequence[tuple[ObjectiveModel, Sequence[Acquisition]]],
         n_startup_trials: int,
         n_candidates: int,
         shift: FloatArray,

@@ -46,24 +46,18 @@ def _one(
     return Portfolio((Arm(tuple(acquisitions), power, chosen),), restarts)
 
 
-class Learnt(tuple[Acquisition, ...]):
+class Learnt(Sequence[Acquisition]):
     """Acquisitions of which the next is chosen by how often each has improved on the incumbent.
 
     Thompson sampling: the probability that an acquisition's next trial is the best so far has a
-    Beta law, uniform before its first trial. In place of a tuple it looks like one acquisition.
+    Beta law, uniform before its first trial. A search, which draws by index, sees one acquisition.
     """
 
-    def __new__(cls, acquisitions: Iterable[Acquisition], seed: int) -> Learnt:
-        """Begin with no trials."""
-        choice = super().__new__(cls, tuple(acquisitions))
-        choice._rng = np.random.default_rng(seed)
-        choice._counts = np.ones((tuple.__len__(choice), 2))
-        choice._latest = None
-        return choice
-
-    _rng: np.random.Generator
-    _counts: np.ndarray[Any, np.dtype[np.float64]]
-    _latest: int | None
+    def __init__(self, acquisitions: Sequence[Acquisition], seed: int) -> None:
+        self._acquisitions = acquisitions
+        self._rng = np.random.default_rng(seed)
+        self._counts = np.ones((len(acquisitions), 2))
+        self._latest: int | None = None
 
     def __len__(self) -> int:
         """Return 1."""
@@ -71,8 +65,8 @@ class Learnt(tuple[Acquisition, ...]):
 
     def __getitem__(self, index: Any) -> Any:
         """Draw the acquisition of the next trial."""
-        self._latest = int(self._rng.beta(*self._counts.T).argmax())
-        return tuple.__getitem__(self, self._latest)
+        self._latest = int(np.argmax(self._rng.beta(*self._counts.T)))
+        return self._acquisitions[self._latest]
 
     def note(self, is_best: bool) -> None:
         """Note whether the trial is the best so far, if an acquisition has suggested it."""

@@ -1,4 +1,4 @@
-"""Class labels: which there are, their numbers, and classifiers of two for several."""
+"""Class labels of online classifiers: which there are, and their numbers."""
 
 from __future__ import annotations
 
@@ -57,38 +57,6 @@ def class_numbers(y: ArrayLike, classes: NDArray[Any]) -> NDArray[np.int32]:
             "partial_fit."
         )
     return numbers.astype(np.int32)
-
-
-def one_versus_rest(numbers: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Return the targets, -1 and 1, of classifiers that tell one class from the rest.
-
-    Parameters
-    ----------
-    numbers : array of shape (n,)
-        Numbers of the classes.
-    n_classes : int
-        How many classes there are, two at least.
-
-    Returns
-    -------
-    float64 array of shape (n_machines, n)
-        One row for each class; of two classes, one row for the second.
-    """
-    positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
-    return np.where(numbers == positive[:, None], 1.0, -1.0)
-
-
-def decided_classes(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the numbers of the classes that decision values stand for.
-
-    Parameters
-    ----------
-    values : float64 array of shape (n, n_machines)
-        Values of the classifiers of `one_versus_rest`.
-    """
-    if values.shape[1] == 1:
-        return (values[:, 0] > 0.0).astype(np.int64)
-    return np.asarray(values.argmax(axis=1))
 
 
 def check_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:

@@ -13,11 +13,7 @@ from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
 from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
-from mondrian_bo.surrogates.gaussian_process.posterior_draw import (
-    Function,
-    draw_from_posterior,
-    with_noise,
-)
+from mondrian_bo.surrogates.gaussian_process.posterior_draw import Function, draw_from_posterior
 from mondrian_bo.surrogates.gaussian_process.predict import Moments
 from mondrian_bo.trees.blocks import (
     leaf_means,
@@ -251,11 +247,16 @@ class BlockForest:
         self.settle()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
-        blocks, covariance = self._blocks[tree], self.covariance
-        function = draw_from_posterior(
-            self._trees, tree, blocks, covariance, self._gamma_1, n_choices, key
+        return draw_from_posterior(
+            self._trees,
+            tree,
+            self._blocks[tree],
+            self.covariance,
+            self._gamma_1,
+            n_choices,
+            key,
+            rng if labels else None,
         )
-        return with_noise(function, self._trees, tree, blocks, rng) if labels else function
 
     @contextmanager
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:

@@ -27,6 +27,7 @@ def draw_from_posterior(
     gamma_1: float,
     n_choices: NDArray[np.int64],
     key: int,
+    noise: np.random.Generator | None,
 ) -> Function:
     """Draw a function from the joint posterior of a tree's means and processes.
 
@@ -46,6 +47,8 @@ def draw_from_posterior(
         Numbers of choices of categorical columns.
     key : int
         Names the draw: the same key draws the same function.
+    noise : numpy.random.Generator or None
+        Source of the noise of labels, new at every call; None draws none.
     """
     functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
 
@@ -66,27 +69,9 @@ def draw_from_posterior(
             inside = leaves == leaf
             with one_thread():
                 result[inside] = of_leaf(int(leaf))(rows[inside])
+            if noise is not None:
+                scale = math.sqrt(blocks[int(leaf)].noise)
+                result[inside] += scale * noise.standard_normal(int(inside.sum()))
         return result
 
     return function
-
-
-def with_noise(
-    function: Function,
-    trees: GaussianForest,
-    tree: int,
-    blocks: dict[int, Block],
-    rng: np.random.Generator,
-) -> Function:
-    """Return a drawn function with the noise of its blocks' labels, new at every call."""
-
-    def labels(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
-        result = function(points, rows)
-        leaves = trees.leaves(points())[:, tree]
-        for leaf in np.unique(leaves):
-            inside = leaves == leaf
-            noise = rng.standard_normal(int(inside.sum()))
-            result[inside] += math.sqrt(blocks[int(leaf)].noise) * noise
-        return result
-
-    return labels

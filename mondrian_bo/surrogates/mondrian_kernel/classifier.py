@@ -12,13 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.surrogates.classes import decided_classes, one_versus_rest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
 from mondrian_bo.surrogates.mondrian_kernel.sgd_path import sgd_lifetime_path
+from mondrian_bo.surrogates.one_versus_rest import (
+    OneVersusRestMixin,
+    one_versus_rest,
+    several_classes,
+)
 from mondrian_bo.surrogates.validation import unchanged_by_failure
 
 FloatArray = NDArray[np.float64]
@@ -32,7 +35,7 @@ def _has_probabilities(classifier: MondrianKernelClassifier) -> bool:
     return True
 
 
-class MondrianKernelClassifier(ClassifierMixin, LinearMachine):
+class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachine):
     """Classification with the Mondrian kernel: a support vector machine or logistic regression.
 
     Minimises ``prior_variance * sum(loss(y f(x))) + |w|^2 / 2`` over the weights w of the cells of
@@ -106,8 +109,6 @@ class MondrianKernelClassifier(ClassifierMixin, LinearMachine):
         "loss": [StrOptions({"hinge", "log_loss"})],
     }
 
-    classes_: NDArray[Any]
-
     def __init__(
         self,
         loss: Literal["hinge", "log_loss"] = "hinge",
@@ -153,25 +154,12 @@ class MondrianKernelClassifier(ClassifierMixin, LinearMachine):
         self._validate_params()
         with unchanged_by_failure(self):
             data, labels = validate_data(self, X, y, dtype=np.float64)
-            check_classification_targets(labels)
-            classes, numbers = np.unique(labels, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(f"y must have two classes at least; got 1 class, {classes[0]}")
+            classes, numbers = several_classes(labels)
             rows = self._learn_features(data)
             targets = one_versus_rest(numbers, len(classes))
             self._keep([self._solver().fit(rows, signs) for signs in targets])
         self.classes_ = classes
         return self
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return the decision values, shape (n_samples,) for two classes, else (.., n_classes)."""
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each input, shape (n_samples,)."""
-        numbers = decided_classes(self._values(X))
-        return np.asarray(self.classes_[numbers])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -9,9 +9,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
-from mondrian_bo.surrogates.classes import decided_classes, one_versus_rest
 from mondrian_bo.surrogates.mondrian_kernel.cuts import EMPTY, CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import (
     LifetimePath,
@@ -21,6 +19,11 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.path_solvers import predict
+from mondrian_bo.surrogates.one_versus_rest import (
+    decided_classes,
+    one_versus_rest,
+    several_classes,
+)
 
 FloatArray = NDArray[np.float64]
 LabelArray = NDArray[np.int64]
@@ -105,7 +108,10 @@ def sgd_lifetime_path(
     classifies = loss in _CLASSIFIES
     n_classes = 0
     if classifies:
-        y, y_val, n_classes = _class_numbers(y, y_val)
+        classes, y = several_classes(y)
+        n_classes = len(classes)
+        if y_val is not None:
+            y_val = LabelEncoder().fit(classes).transform(np.asarray(y_val))
     data = sample_path_data(
         X,
         y,
@@ -209,19 +215,6 @@ class _Descent:
         """Return predictions at all points, shape (n, n_machines)."""
         values = [predict(vector, self._labels) for vector in self._vectors]
         return np.asarray(self._states[:, 0] * np.stack(values, axis=1))
-
-
-def _class_numbers(
-    y: ArrayLike, y_val: ArrayLike | None
-) -> tuple[LabelArray, LabelArray | None, int]:
-    """Return the numbers of the classes of y, in their order, and how many there are."""
-    check_classification_targets(y)
-    encoder = LabelEncoder().fit(np.asarray(y))
-    n_classes = len(encoder.classes_)
-    if n_classes < 2:
-        raise ValueError(f"y must have two classes at least, got {n_classes}")
-    held_out = None if y_val is None else encoder.transform(np.asarray(y_val))
-    return encoder.transform(np.asarray(y)), held_out, n_classes
 
 
 def _share_of_wrong(predictions: FloatArray, targets: FloatArray) -> float:

@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.classes import decided_classes, one_versus_rest
+from mondrian_bo.surrogates.one_versus_rest import (
+    OneVersusRestMixin,
+    one_versus_rest,
+    several_classes,
+)
 from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
 from mondrian_bo.surrogates.partition_kernels.gaussian_process import DENSE_LIMIT
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
@@ -27,7 +30,7 @@ _ROUNDING = 1e-14
 _SHORTEST = 1e-10
 
 
-class PartitionSVC(ClassifierMixin, BaseEstimator):
+class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     """Support vector classification, matrix-free, with a random partition kernel.
 
     Minimises ``1/2 |w|^2 + C sum(max(0, 1 - y f(x))^2)`` with an intercept that is not penalised,
@@ -102,7 +105,6 @@ class PartitionSVC(ClassifierMixin, BaseEstimator):
         "max_newton": [Interval(Integral, 1, None, closed="left")],
     }
 
-    classes_: NDArray[Any]
     kernel_: Any
     dual_coef_: FloatArray
     n_features_in_: int
@@ -148,10 +150,7 @@ class PartitionSVC(ClassifierMixin, BaseEstimator):
         self._validate_params()
         with unchanged_by_failure(self):
             data, labels = validate_data(self, X, y, dtype=np.float64)
-            check_classification_targets(labels)
-            classes, numbers = np.unique(labels, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(f"y must have two classes at least; got 1 class, {classes[0]}")
+            classes, numbers = several_classes(labels)
             kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
             self.kernel_ = kernel.fit(data, labels)
         self.classes_ = classes
@@ -162,16 +161,6 @@ class PartitionSVC(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(machine.n_steps for machine in machines)
         self.n_cg_iterations_ = sum(machine.n_cg_iterations for machine in machines)
         return self
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return the decision values, shape (n_samples,) for two classes, else (.., n_classes)."""
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each input, shape (n_samples,)."""
-        numbers = decided_classes(self._values(X))
-        return np.asarray(self.classes_[numbers])
 
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the decision values of all machines, shape (n_samples, n_machines)."""
