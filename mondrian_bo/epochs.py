@@ -17,11 +17,11 @@ _NEAR = 0.02
 """Rows that differ by no more than this in any number are near each other."""
 
 _LEAST_GAIN = 1e-3
-"""A trial is better if it gains this share of the interquartile range of all values."""
+"""Values that differ by no more than this share of the interquartile range of all are equal."""
 
 _COLLAPSED = 6
-"""A search has collapsed at this pressure: near trials that do not improve count two, others that
-do not improve take one off."""
+"""A search has collapsed at this pressure: trials near the incumbent that equal it count two,
+others that do not improve take one off."""
 
 _BACKOFF = 2.0
 """After an epoch that was no better than what was known, the next takes so much more pressure."""
@@ -35,6 +35,9 @@ class Epochs:
 
     A search that polishes its incumbent in vain leaves the rest of the space alone, because its
     model is sure of it. A fresh epoch has another model, and finds another basin or the same one.
+    Polishing is in vain where the objective is flat: around the best point of a smooth basin values
+    differ by the square of the distance, and soon not at all. Where they are still worse near the
+    incumbent (a cusp, a ripple, a bent valley) there is something left to gain.
     What happens follows from the trials told, and from nothing else.
 
     Parameters
@@ -84,8 +87,9 @@ class Epochs:
             self.trials.tell(row, value, feasible)
             return
         best_row, best_value = self.trials.best()
-        improved = value - best_value > self._least_gain()
-        in_vain = not improved and self._is_near(row, best_row)
+        gain, least = value - best_value, self._least_gain()
+        improved, is_near = gain > least, self._is_near(row, best_row)
+        in_vain = is_near and abs(gain) <= least
         self.trials.tell(row, value, feasible)
         if self._fresh is None:
             if improved:
@@ -102,14 +106,14 @@ class Epochs:
         own_best = own.best()[1] if len(own) else -math.inf
         own.tell(row, value, feasible)
         self._n_in_vain = 0 if value > own_best else self._n_in_vain + 1
-        is_over = in_vain or self._n_in_vain >= _PATIENCE
+        is_over = (is_near and not improved) or self._n_in_vain >= _PATIENCE
         if len(own) > self._n_startup_trials and is_over:
             self._fresh = None
             self._pressure = 0
             self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
 
     def _least_gain(self) -> float:
-        """Return what a trial must gain to count as better."""
+        """Return what a trial must gain to count as better, and may lose to count as equal."""
         n_trials = len(self.trials)
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > 1.1 * self._n_at_gain:

@@ -65,10 +65,21 @@ def test_trials_elsewhere_take_pressure_off():
     spread_out(epochs)
     rng = np.random.default_rng(1)
     for _ in range(20):
-        polish(epochs, 1, gain=-1.0)
+        polish(epochs, 1)
         epochs.tell(rng.uniform(0.5, 1.0, 2), -10.0)
         epochs.tell(rng.uniform(0.5, 1.0, 2), -10.0)
     assert not is_fresh(epochs)
+
+
+@pytest.mark.parametrize(("power", "collapses"), [(1.0, False), (2.0, True)])
+def test_a_cusp_is_polished_on_and_a_smooth_basin_left(power, collapses):
+    epochs = epochs_of()
+    spread_out(epochs)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        gap = rng.uniform(0.01, 0.02, 2)
+        epochs.tell(0.1 + gap, -float(np.linalg.norm(gap) ** power))
+    assert is_fresh(epochs) == collapses
 
 
 def test_another_category_or_another_parameter_is_not_near():
@@ -76,12 +87,12 @@ def test_another_category_or_another_parameter_is_not_near():
         epochs = epochs_of(categorical=(True, False))
         epochs.tell(np.array([0.0, 0.1]), 0.0)
         for _ in range(20):
-            epochs.tell(np.array(row), -1.0)
+            epochs.tell(np.array(row), 0.0)
         assert not is_fresh(epochs)
     epochs = epochs_of(categorical=(True, False))
     epochs.tell(np.array([0.0, np.nan]), 0.0)
     for _ in range(3):
-        epochs.tell(np.array([0.0, np.nan]), -1.0)
+        epochs.tell(np.array([0.0, np.nan]), 0.0)
     assert is_fresh(epochs)
 
 
@@ -122,10 +133,10 @@ def test_after_an_epoch_in_vain_the_next_takes_longer():
     for gain, n_polished in ((-1000.0, 6), (50.0, 3)):
         while is_fresh(epochs):
             epochs.tell(np.array([0.8, 0.9]), gain)
-        row = epochs.trials.best()[0]
+        row, value = epochs.trials.best()
         for k in range(n_polished):
             assert not is_fresh(epochs)
-            epochs.tell(row + 0.001 * (k + 1), -500.0)
+            epochs.tell(row + 0.001 * (k + 1), value)
         assert is_fresh(epochs)
 
 
