@@ -7,6 +7,8 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.growing_array import GrowingArray
+
 FloatArray = NDArray[np.float64]
 
 _N_INCUMBENTS = 10
@@ -22,25 +24,24 @@ class Trials:
     """
 
     def __init__(self, n_dimensions: int) -> None:
-        self._rows = np.empty((0, n_dimensions))
-        self._values = np.empty(0)
-        self._n_trials = 0
+        self._rows = GrowingArray(n_dimensions)
+        self._values = GrowingArray()
         self._best: list[tuple[bool, float, int]] = []
         # Rows by which of their entries are NaN.
         self._known: dict[bytes, tuple[NDArray[np.bool_], set[bytes]]] = {}
 
     def __len__(self) -> int:
-        return self._n_trials
+        return len(self._rows)
 
     @property
     def rows(self) -> FloatArray:
         """The points, shape (n, d); NaN at inactive parameters."""
-        return self._rows[: self._n_trials]
+        return self._rows.rows
 
     @property
     def values(self) -> FloatArray:
         """Their values, shape (n,); may be infinite, not NaN."""
-        return self._values[: self._n_trials]
+        return self._values.rows
 
     def tell(self, row: FloatArray, value: float, feasible: bool = True) -> None:
         """Add a trial, O(1).
@@ -54,20 +55,15 @@ class Trials:
         feasible : bool, default=True
             Whether it satisfies what else is asked for: such trials rank before all others.
         """
-        if self._n_trials == len(self._values):
-            capacity = max(64, len(self._values) + len(self._values) // 2)
-            self._rows = np.resize(self._rows, (capacity, self._rows.shape[1]))
-            self._values = np.resize(self._values, capacity)
-        self._rows[self._n_trials] = row
-        self._values[self._n_trials] = value
         # Of equal values the earlier trial ranks higher.
-        entry = (feasible, value, -self._n_trials)
+        entry = (feasible, value, -len(self))
+        self._rows.extend(row[None])
+        self._values.extend(np.array([value]))
         if len(self._best) < _N_INCUMBENTS:
             heapq.heappush(self._best, entry)
         else:
             heapq.heappushpop(self._best, entry)
         self.avoid(row)
-        self._n_trials += 1
 
     def is_known(self, row: FloatArray) -> bool:
         """Whether this trial has been told, or refused with `avoid`.
@@ -85,14 +81,14 @@ class Trials:
 
     def incumbents(self) -> FloatArray:
         """Return the rows of the ten best trials, best first, shape (k, d)."""
-        return self._rows[[-index for _, _, index in sorted(self._best, reverse=True)]]
+        return self.rows[[-index for _, _, index in sorted(self._best, reverse=True)]]
 
     def feasible_incumbents(self) -> FloatArray:
         """Return the rows of those of `incumbents` that are feasible."""
         best = sorted(self._best, reverse=True)
-        return self._rows[[-index for feasible, _, index in best if feasible]]
+        return self.rows[[-index for feasible, _, index in best if feasible]]
 
     def best(self) -> tuple[FloatArray, float]:
         """Return row and value of the best trial."""
         _, value, index = max(self._best)
-        return self._rows[-index], value
+        return self.rows[-index], value

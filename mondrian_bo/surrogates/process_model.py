@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
@@ -90,7 +91,7 @@ class ProcessModel:
             Spread, n_trees, n_dimensions, spread_seed, bounds, feature_weights
         )
         self.scales = Scales(n_dimensions, bounds, feature_weights)
-        self._labels = np.empty(0)
+        self._labels = GrowingArray()
         self._label_mean, self._label_std = 0.0, 1.0
         self._units = self.scales.rates
         self._refreshed_at = 0
@@ -126,7 +127,7 @@ class ProcessModel:
             end = min(len(targets), start + due - self.n_points)
             part, labels = points[:, start:end], targets[start:end]
             self.scales.follow(part)
-            self._labels = np.append(self._labels, labels)
+            self._labels.extend(labels)
             self._blocks.learn(part, self._rows(part), self._standardised(labels))
             if self.n_points == due:
                 self._refresh()
@@ -134,7 +135,7 @@ class ProcessModel:
 
     def _learn_first(self, points: FloatArray, targets: FloatArray) -> None:
         self.scales.follow(points)
-        self._labels = targets.copy()
+        self._labels.extend(targets)
         self._set_scales()
         rows, labels = self._rows(points), self._standardised(targets)
         self._blocks.rescale(np.empty((0, rows.shape[1])), self._units, np.empty(0))
@@ -150,7 +151,7 @@ class ProcessModel:
     def _refresh(self) -> None:
         self._set_scales()
         rows = self._rows(self.forest.points)
-        self._blocks.rescale(rows, self._units, self._standardised(self._labels))
+        self._blocks.rescale(rows, self._units, self._standardised(self._labels.rows))
         self._learn_spread()
         self._refreshed_at = self.n_points
 
@@ -213,8 +214,9 @@ class ProcessModel:
 
     def _set_scales(self) -> None:
         self._units = self.scales.rates
-        self._label_mean = float(self._labels.mean())
-        self._label_std = label_scale(self._label_mean, float(self._labels.std()))
+        labels = self._labels.rows
+        self._label_mean = float(labels.mean())
+        self._label_std = label_scale(self._label_mean, float(labels.std()))
 
     def _rows(self, points: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):

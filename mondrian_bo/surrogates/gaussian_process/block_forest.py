@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
@@ -91,7 +92,7 @@ class BlockForest:
         )
         self._fit_seed = fit_seed
         self._candidates = start(categorical, self._prior)
-        self._rows = np.empty((0, n_dimensions))
+        self._rows = GrowingArray(n_dimensions)
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
         self._blocks: list[dict[int, Block]] = [{} for _ in range(n_trees)]
@@ -141,7 +142,7 @@ class BlockForest:
         targets : float64 array of shape (k,)
             Their labels.
         """
-        self._rows = np.concatenate([self._rows, rows])
+        self._rows.extend(rows)
         if self.n_points == 0:
             self._trees.build(
                 points, targets, self._rates(), Hyperparameters(self._gamma_2(len(targets)), 1.0)
@@ -167,7 +168,8 @@ class BlockForest:
         targets : float64 array of shape (n,)
             All labels.
         """
-        self._rows, self._units = rows, units
+        self._rows.replace(rows)
+        self._units = units
         if self.n_points > 0:
             self.set_targets(targets)
 
@@ -262,8 +264,8 @@ class BlockForest:
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Know further points for the time of a ``with`` block, under the same hyper-parameters."""
         self.settle()
-        saved = self._rows, self._blocks, self._n_fitted
-        self._rows = np.concatenate([self._rows, rows])
+        n_rows, saved = len(self._rows), (self._blocks, self._n_fitted)
+        self._rows.extend(rows)
         self._blocks = [blocks.copy() for blocks in self._blocks]
         self._n_fitted = 2**62
         first = self._n_nodes()
@@ -272,7 +274,8 @@ class BlockForest:
                 self._mark(points, first)
                 yield
         finally:
-            self._rows, self._blocks, self._n_fitted = saved
+            self._rows.shorten(n_rows)
+            self._blocks, self._n_fitted = saved
             for stale in self._stale:
                 stale.clear()
 
@@ -344,12 +347,8 @@ class BlockForest:
 
     def _block(self, tree: int, leaf: int) -> Block:
         members = self._members(tree, leaf)
-        return Block(
-            self._rows[members],
-            self._trees.targets[members],
-            self.covariance,
-            self._scale_strength,
-        )
+        rows, targets = self._rows.rows[members], self._trees.targets[members]
+        return Block(rows, targets, self.covariance, self._scale_strength)
 
     def _leaf_means(self, tree: int, leaves: IntArray) -> FloatArray:
         result = np.empty((len(leaves), 2))
@@ -383,7 +382,7 @@ class BlockForest:
             if n_points and n_points + len(members) > self._fit_points:
                 continue
             n_points += len(members)
-            blocks.append((self._rows[members], self._trees.targets[members]))
+            blocks.append((self._rows.rows[members], self._trees.targets[members]))
         iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
         self._candidates = fit(blocks, self._candidates, self._prior, iterations)
         self._n_fitted = self.n_points
