@@ -69,6 +69,12 @@ def test_extra_trees():
     assert fit.limit.value == 1.0 and both.limit.value == 0.5 and mean.limit is None
 
 
+def test_process_updates():
+    (row,) = learning.process_updates(60, 3, 20, updates=3)
+    assert "60 x 3 learnt" in row.name and row.name.endswith("block_size=20")
+    assert row.unit == "ms" and row.ours > 0.0 and row.limit is None
+
+
 def test_ask_and_tell():
     tpe, random = suggestions.ask_and_tell(14, n_parameters=2, n_timed=3, below=1e9)
     assert (tpe.peer_name, random.peer_name) == ("TPE", "Random")

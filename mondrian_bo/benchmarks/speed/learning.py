@@ -17,7 +17,7 @@ from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.surrogates import MondrianForestRegressor
 
-__all__ = ["against_extra_trees", "partial_fit", "warm_up"]
+__all__ = ["against_extra_trees", "partial_fit", "process_updates", "warm_up"]
 
 FloatArray = NDArray[np.float64]
 
@@ -44,6 +44,7 @@ def warm_up() -> None:
         for min_samples_split in (2, 10):
             forest = _forest(options, min_samples_split)
             forest.fit(X, y).partial_fit(X, y).predict(X, return_std=True)
+    process_updates(40, 3, 20, updates=2)
     _extra_trees().fit(X, y).predict(X)
 
 
@@ -141,6 +142,31 @@ def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
         rows.append(_best_row(name, both, "ExtraTrees", peer, half))
         rows.append(_best_row(f"predict {size}, mean, {label}", mean, "ExtraTrees", peer, None))
     return rows
+
+
+def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[Row]:
+    """Measure what Gaussian processes in the leaves need to learn one sample and to predict one.
+
+    Parameters
+    ----------
+    n, d : int
+        Number of samples learnt before, and of features.
+    block_size : int
+        Largest number of samples of a block.
+    updates : int, default=50
+        Samples learnt in a row, the median of which counts.
+    """
+    X, y = regression_data(n + updates, d)
+    options = {"leaf": "gaussian_process", "block_size": block_size}
+    forest = _forest(options).fit(X[:n], y[:n])
+    forest.predict(X[:1])
+
+    def update(i: int) -> None:
+        forest.partial_fit(X[i : i + 1], y[i : i + 1]).predict(X[i : i + 1], return_std=True)
+
+    costs = [timed(partial(update, i)).in_milliseconds() for i in range(n, n + updates)]
+    name = f"partial_fit + predict of one sample, {n:,} x {d} learnt, leaf=gaussian_process"
+    return [time_row(f"{name}, block_size={block_size}", typical(costs), unit="ms")]
 
 
 def _best_row(

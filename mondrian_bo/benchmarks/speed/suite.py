@@ -84,6 +84,11 @@ def measurements(peer: OnelearnPeer | None) -> list[tuple[str, Callable[[], list
         *((f"one by one, d={d}", learn(10_000, d, 1, 3.0)) for d in (5, 20)),
         ("fit and predict", partial(learning.against_extra_trees, 100_000, 8)),
         *(
+            (f"updates, n={n}, m={m}", partial(learning.process_updates, n, 8, m))
+            for m in (200, 500)
+            for n in (2_000, 20_000, 100_000)
+        ),
+        *(
             (f"ask and tell, n={n}", partial(suggestions.ask_and_tell, n, below=below))
             for n, below in ((100, None), (200, 10.0), (1_000, 15.0), (10_000, 25.0))
         ),
