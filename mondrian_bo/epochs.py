@@ -37,17 +37,16 @@ class Epochs:
     model is sure of it. A fresh epoch has another model, and finds another basin or the same one.
     Polishing is in vain where the objective is flat: around the best point of a smooth basin values
     differ by the square of the distance, and soon not at all. Where they are still worse near the
-    incumbent (a cusp, a ripple, a bent valley) there is something left to gain.
+    incumbent (a cusp, a ripple, a bent valley) there is something left to gain, unless only numbers
+    on grids differ, which cannot be refined.
     What happens follows from the trials told, and from nothing else.
 
     Parameters
     ----------
     new_search : callable
         Makes a search over trials, which are empty.
-    n_dimensions : int
-        Dimension d of the rows.
-    is_categorical : bool array of shape (d,)
-        Which columns hold categories.
+    is_categorical, is_continuous : bool arrays of shape (d,)
+        Which columns hold categories, and which numbers without a grid.
     n_startup_trials : int
         An epoch's first trials, which do not count against it.
     restarts : bool
@@ -57,16 +56,17 @@ class Epochs:
     def __init__(
         self,
         new_search: Callable[[Trials], Search],
-        n_dimensions: int,
         is_categorical: NDArray[np.bool_],
+        is_continuous: NDArray[np.bool_],
         n_startup_trials: int,
         restarts: bool,
     ) -> None:
-        self.trials = Trials(n_dimensions)
+        self._n_dimensions = len(is_categorical)
+        self.trials = Trials(self._n_dimensions)
         self.whole = new_search(self.trials)
         self._new_search = new_search
-        self._n_dimensions = n_dimensions
-        self._is_categorical = is_categorical
+        self._nearness = np.where(is_categorical, 0.0, _NEAR)
+        self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts
         self._fresh: Search | None = None
@@ -88,8 +88,10 @@ class Epochs:
             return
         best_row, best_value = self.trials.best()
         gain, least = value - best_value, self._least_gain()
-        improved, is_near = gain > least, self._is_near(row, best_row)
-        in_vain = is_near and abs(gain) <= least
+        improved = gain > least
+        is_near, is_refined = self._compare(row, best_row)
+        found_again = is_near and not improved
+        in_vain = found_again and (gain >= -least or not is_refined)
         self.trials.tell(row, value, feasible)
         if self._fresh is None:
             if improved:
@@ -106,7 +108,7 @@ class Epochs:
         own_best = own.best()[1] if len(own) else -math.inf
         own.tell(row, value, feasible)
         self._n_in_vain = 0 if value > own_best else self._n_in_vain + 1
-        is_over = (is_near and not improved) or self._n_in_vain >= _PATIENCE
+        is_over = found_again or self._n_in_vain >= _PATIENCE
         if len(own) > self._n_startup_trials and is_over:
             self._fresh = None
             self._pressure = 0
@@ -122,8 +124,10 @@ class Epochs:
             self._gain, self._n_at_gain = _LEAST_GAIN * float(upper - lower), n_trials
         return self._gain
 
-    def _is_near(self, row: FloatArray, other: FloatArray) -> bool:
+    def _compare(self, row: FloatArray, other: FloatArray) -> tuple[bool, bool]:
+        """Return whether rows are near each other, and whether continuous numbers differ."""
         gaps = np.abs(row - other)
         gaps[np.isnan(row) & np.isnan(other)] = 0.0
         # What one row has and the other lacks is a gap that is NaN, and not near.
-        return bool(np.all(gaps <= np.where(self._is_categorical, 0.0, _NEAR)))
+        is_near = bool(np.all(gaps <= self._nearness))
+        return is_near, bool(np.any(gaps[self._is_continuous] > 0.0))

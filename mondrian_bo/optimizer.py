@@ -109,8 +109,8 @@ class MondrianOptimizer:
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
         self._epochs = Epochs(
             self._new_search,
-            space.n_dimensions,
             space.is_categorical,
+            space.grid_sizes == 0,
             n_startup_trials,
             self._portfolio.restarts,
         )

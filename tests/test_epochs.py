@@ -12,11 +12,11 @@ from mondrian_bo.epochs import Epochs
 N_STARTUP = 3
 
 
-def epochs_of(restarts=True, categorical=(False, False)):
+def epochs_of(restarts=True, categorical=(False, False), continuous=(True, True)):
     return Epochs(
         lambda trials: SimpleNamespace(trials=trials),
-        2,
         np.array(categorical),
+        np.array(continuous),
         N_STARTUP,
         restarts,
     )
@@ -79,6 +79,15 @@ def test_a_cusp_is_polished_on_and_a_smooth_basin_left(power, collapses):
     for _ in range(3):
         gap = rng.uniform(0.01, 0.02, 2)
         epochs.tell(0.1 + gap, -float(np.linalg.norm(gap) ** power))
+    assert is_fresh(epochs) == collapses
+
+
+@pytest.mark.parametrize(("continuous", "collapses"), [(True, False), (False, True)])
+def test_what_cannot_be_refined_is_left_though_values_differ(continuous, collapses):
+    epochs = epochs_of(continuous=(continuous, True))
+    spread_out(epochs)
+    for k in range(3):
+        epochs.tell(np.array([0.105 + 0.005 * k, 0.1]), -1.0)
     assert is_fresh(epochs) == collapses
 
 
