@@ -74,6 +74,11 @@ def models(n, d, block_sizes, seed):
         yield f"GP leaves, m={m}", MondrianForestRegressor(**options)
         yield f"uncorrected, m={m}", Judged(MondrianForestRegressor(**options), uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
+    for label, how in (("cuts", True), ("lengthscales", "lengthscales")):
+        yield (
+            f"constant, {label}",
+            MondrianForestRegressor(feature_relevance=how, random_state=seed),
+        )
     for label, rule in (("bridge", "bridge"), ("paper", "remaining")):
         options = {"branch_off": rule, "hyperparameters": "paper", "random_state": seed}
         yield f"constant, {label}", MondrianForestRegressor(**options)
@@ -127,7 +132,7 @@ def main():
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
     warnings.simplefilter("ignore")  # scikit-learn's lengthscales reach their bounds
-    print(f"{'data':14} {'n':>6}  {'model':18} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
+    print(f"{'data':14} {'n':>6}  {'model':22} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
     for name, X, y in data_sets(options.data, max(options.sizes)):
         if options.only and name not in options.only:
             continue
@@ -149,7 +154,7 @@ def main():
             for label, rows in found.items():
                 rmse, nlpd, covered, seconds = np.mean(rows, axis=0)
                 print(
-                    f"{name:14} {n:6}  {label:18} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
+                    f"{name:14} {n:6}  {label:22} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
                     f"{seconds:7.2f}",
                     flush=True,
                 )

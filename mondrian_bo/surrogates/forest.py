@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.surrogates.mixture import GaussianMixture
-from mondrian_bo.surrogates.model import ForestModel, log_mean_exp
+from mondrian_bo.surrogates.model import ForestModel, Relevance, log_mean_exp
 from mondrian_bo.surrogates.paths import TreePathsMixin
 from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.process_model import ProcessModel
@@ -86,11 +86,13 @@ class MondrianForestRegressor(
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
         Gaussian processes start from lengthscales in inverse proportion to them.
-    feature_relevance : bool, default=False
-        Whether to learn which features deserve cuts, from how much cuts have told about the labels,
-        and to draw new cuts accordingly: for data with irrelevant features. `fit` then grows the
-        trees twice. Trees that look at labels are not the paper's. Gaussian processes have
-        lengthscales instead.
+    feature_relevance : bool or "lengthscales", default=False
+        Whether to learn which features deserve cuts, and to draw new cuts accordingly: for data
+        with irrelevant features. True learns it from how much cuts have told about the labels;
+        `fit` then grows the trees twice. "lengthscales" draws cuts at rates in proportion to the
+        inverse lengthscales of a Gaussian process, which is fitted to up to 300 samples. Trees that
+        look at labels are not the paper's. Gaussian processes in the leaves have lengthscales of
+        their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -154,7 +156,7 @@ class MondrianForestRegressor(
         "hyperparameters": [StrOptions({"leave_one_out", "paper"})],
         "bounds": ["array-like", None],
         "feature_weights": ["array-like", None],
-        "feature_relevance": ["boolean"],
+        "feature_relevance": ["boolean", StrOptions({"lengthscales"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -175,7 +177,7 @@ class MondrianForestRegressor(
         hyperparameters: Literal["leave_one_out", "paper"] = "leave_one_out",
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
-        feature_relevance: bool = False,
+        feature_relevance: Relevance = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -336,7 +338,7 @@ class MondrianForestRegressor(
             hyperparameters=self.hyperparameters,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),
-            feature_relevance=bool(self.feature_relevance),
+            feature_relevance=self.feature_relevance,
         )
 
     def _check_combination(self) -> None:

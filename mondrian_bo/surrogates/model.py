@@ -19,6 +19,7 @@ from scipy.special import logsumexp
 
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.leave_one_out import learn_hyperparameters
+from mondrian_bo.surrogates.lengthscales import inverse_lengthscales
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.relevance import RELEVANCE_START, learnt_weights
 from mondrian_bo.surrogates.scales import Scales
@@ -35,8 +36,8 @@ from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 FloatArray = NDArray[np.float64]
 Posterior = Literal["exact", "empirical"]
 BranchOff = Literal["remaining", "bridge", "paper"]
-
 Learning = Literal["paper", "leave_one_out"]
+Relevance = bool | Literal["lengthscales"]
 
 _LEARNING_START = 8
 """Fewer labels teach no hyper-parameters."""
@@ -89,9 +90,11 @@ class ForestModel:
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
         Further weights of the dimensions' split rates.
-    feature_relevance : bool, default=False
-        Whether to learn further weights, see :mod:`mondrian_bo.surrogates.relevance`: for new cuts
-        whenever the number of points has doubled, and for all cuts of a first batch.
+    feature_relevance : bool or "lengthscales", default=False
+        Whether to learn further weights, from what cuts have gained
+        (:mod:`mondrian_bo.surrogates.relevance`) or from the lengthscales of a Gaussian process
+        (:mod:`mondrian_bo.surrogates.lengthscales`): for new cuts whenever the number of points has
+        doubled, and for all cuts of a first batch.
     """
 
     def __init__(
@@ -107,9 +110,10 @@ class ForestModel:
         hyperparameters: Learning = "paper",
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
-        feature_relevance: bool = False,
+        feature_relevance: Relevance = False,
     ) -> None:
-        trees, self._other_trees = seed, seed.spawn(1)[0] if feature_relevance else None
+        trees, self._other_seed = seed, seed.spawn(1)[0] if feature_relevance else None
+        self._by_lengthscales = feature_relevance == "lengthscales"
         self._new_forest = partial(
             GaussianForest,
             n_trees,
@@ -171,10 +175,13 @@ class ForestModel:
         if self.n_points == 0:
             self.scales.follow(points)
             n_points = len(targets)
+            is_due = n_points >= RELEVANCE_START
+            if self._by_lengthscales and is_due:
+                self._weigh_features(points, targets)
             self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
-            if self._other_trees is not None and n_points >= RELEVANCE_START:
-                self._weigh_features()
-                self.forest = self._new_forest(self._other_trees)
+            if self._other_seed is not None and not self._by_lengthscales and is_due:
+                self._weigh_features(points, targets)
+                self.forest = self._new_forest(self._other_seed)
                 self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
             self._learn_hyperparameters()
             self._refreshed_at = n_points
@@ -191,8 +198,8 @@ class ForestModel:
                 if not self._learn_hyperparameters() and self._learnt_ratio is None:
                     self.forest.set_hyperparameters(self._heuristic(self.n_points))
                 self._refreshed_at = self.n_points
-                if self._other_trees is not None and self.n_points >= RELEVANCE_START:
-                    self._weigh_features()
+                if self._other_seed is not None and self.n_points >= RELEVANCE_START:
+                    self._weigh_features(self.forest.points, self.forest.targets)
             start = end
 
     def set_targets(self, targets: FloatArray) -> None:
@@ -263,10 +270,23 @@ class ForestModel:
         self._learnt_ratio = learnt.gamma_1 / variance
         return True
 
-    def _weigh_features(self) -> None:
-        trees, squares = self.forest.trees, self.forest.values.moments[:, :, SQUARES]
-        chance = squares / np.maximum(trees.size - 1, 1)
-        self.scales.feature_weights = self._own_weights * learnt_weights(trees, squares, chance)
+    def _weigh_features(self, points: FloatArray, targets: FloatArray) -> None:
+        if not self._by_lengthscales:
+            trees, squares = self.forest.trees, self.forest.values.moments[:, :, SQUARES]
+            learnt = learnt_weights(trees, squares, squares / np.maximum(trees.size - 1, 1))
+            self.scales.feature_weights = self._own_weights * learnt
+            return
+        with np.errstate(over="ignore"):
+            mean, std = float(targets.mean()), float(targets.std())
+        if not is_constant(mean, std) and math.isfinite(std):
+            self.scales.feature_weights = self._own_weights
+            learnt = inverse_lengthscales(
+                points[0],
+                self.weights,
+                (targets - mean) / std,
+                np.random.default_rng(self._other_seed),
+            )
+            self.scales.feature_weights = self._own_weights * learnt
 
     def _settings(self) -> tuple[FloatArray, float, float, int]:
         return self.weights, self.mean_prior, self.gamma_1, self._rule

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mondrian_bo.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.fit import FARTHEST, REGRESSION_PRIOR
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import SMALLEST_RELATIVE_STD, label_scale, log_evidence
 from mondrian_bo.surrogates.scales import Scales
@@ -24,14 +24,8 @@ from mondrian_bo.surrogates.spread import Spread
 
 FloatArray = NDArray[np.float64]
 
-_PRIOR = Prior(precision=0.03, noise=(2.0, 1.0), mean_variance=1.0, smoothness=(0.5, 2.5))
-"""Regression has more noise and rougher functions than the prior of the optimizer expects."""
-
 _FIT_GROWTH = 1.25
 _FIT_POINTS = 1200
-
-_FARTHEST = 1e100
-"""Scaled coordinates are clipped here, where squared distances do not overflow yet."""
 
 
 class ProcessModel:
@@ -82,7 +76,7 @@ class ProcessModel:
             forest_seed,
             np.zeros(n_dimensions, dtype=np.bool_),
             block_size=block_size,
-            prior=_PRIOR,
+            prior=REGRESSION_PRIOR,
             scale_strength=scale_strength,
             fit_growth=_FIT_GROWTH,
             fit_points=_FIT_POINTS,
@@ -207,7 +201,7 @@ class ProcessModel:
         """Return the log marginal likelihood of the labels under each tree's law, shape (C,)."""
         self._blocks.settle()
         terms = self.forest.log_likelihood_terms()[: self._blocks.n_components]
-        gamma_1 = 2.0 * _PRIOR.mean_variance
+        gamma_1 = 2.0 * REGRESSION_PRIOR.mean_variance
         # The blocks' log-determinants are not in units of gamma_1, but labels are in standard ones.
         units = self.n_points * (0.5 * math.log(gamma_1) - math.log(self._label_std))
         return np.asarray(log_evidence(terms, self.n_points, 0.0, gamma_1) + units)
@@ -220,7 +214,7 @@ class ProcessModel:
 
     def _rows(self, points: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(points[0] * self._units, -_FARTHEST, _FARTHEST))
+            return np.asarray(np.clip(points[0] * self._units, -FARTHEST, FARTHEST))
 
     def _standardised(self, labels: FloatArray) -> FloatArray:
         return (labels - self._label_mean) / self._label_std

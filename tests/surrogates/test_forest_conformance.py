@@ -20,6 +20,7 @@ from mondrian_bo.surrogates import MondrianForestRegressor
         MondrianForestRegressor(n_estimators=1, min_samples_split=10, posterior="empirical"),
         MondrianForestRegressor(n_estimators=2, lifetime=3.0, branch_off="paper", n_jobs=2),
         MondrianForestRegressor(n_estimators=2, branch_off="remaining", hyperparameters="paper"),
+        MondrianForestRegressor(n_estimators=2, feature_relevance="lengthscales"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -47,6 +47,13 @@ class Prior(NamedTuple):
     smoothness: tuple[float, ...] = (2.5,)
 
 
+REGRESSION_PRIOR = Prior(precision=0.03, noise=(2.0, 1.0), mean_variance=1.0, smoothness=(0.5, 2.5))
+"""Regression has more noise and rougher functions than the prior of the optimizer expects."""
+
+FARTHEST = 1e100
+"""Scaled coordinates are clipped here, where squared distances do not overflow yet."""
+
+
 def start(categorical: NDArray[np.bool_], prior: Prior) -> list[Covariance]:
     """Return what a fit starts from: lengthscales 1, amplitude 1, little noise."""
     ones = np.ones(len(categorical))
