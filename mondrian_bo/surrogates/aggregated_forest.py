@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from mondrian_bo.trees.aggregation_predict import (
     predict_aggregation,
     sample_pruning,
 )
+from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import (
     GROWTH,
     ROOT,
@@ -51,6 +51,7 @@ FloatArray = NDArray[np.float64]
 
 _FEW = 0.25
 _FEW_POINTS = 256
+_NO_CLASSES = np.empty(0, dtype=np.int32)
 
 
 class AggregatedForest(GrowingForest[Aggregation]):
@@ -103,6 +104,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         self._by_class = n_classes != REAL and not split_pure
         self.box = np.empty((0, n_dimensions)) if box is None else box
         self.records = record
+        self._progress = np.zeros(n_trees, dtype=np.int64)
         self._best: FloatArray = np.empty((n_trees, 0))
         self._trace: FloatArray = np.empty((n_trees, 0, 2))
 
@@ -123,7 +125,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         weights: FloatArray,
         importance: FloatArray | None = None,
         n_jobs: int | None = 1,
-        starts: NDArray[np.int64] | None = None,
+        starts: Sequence[int] | None = None,
     ) -> None:
         """Learn points one after the other.
 
@@ -135,7 +137,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
-        starts : int64 array of shape (k,) or None, default=None
+        starts : sequence of k int or None, default=None
             The new points from which on the rows of `weights`, of shape (k, d), count: the first is
             0. None if `weights` is as in :meth:`GrowingForest.extend`.
         """
@@ -150,11 +152,13 @@ class AggregatedForest(GrowingForest[Aggregation]):
         one_by_one = self.records or end - start < _FEW * start
         if starts is None:
             changes = np.flatnonzero(np.any(weights[1:] != weights[:-1], axis=1)) + 1
-            starts = np.append(0, changes)
+            starts = [0, *changes.tolist()]
             weights = weights[starts]
-        ends = [*(start + starts).tolist(), end]
-        for (first, last), rates in zip(pairwise(ends), weights, strict=True):
+        ends = [*(start + new for new in starts[1:]), end]
+        first = start
+        for last, rates in zip(ends, weights, strict=True):
             self._grow(first, last, rates, one_by_one, n_jobs)
+            first = last
         self.n_points = end
         if not one_by_one:
             # Numbers must last while few points are known for a time only (`extended`).
@@ -164,16 +168,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
         self, start: int, end: int, rates: FloatArray, learn: bool, n_jobs: int | None
     ) -> None:
         """Insert stored points into all trees."""
-        progress = np.full(self.n_trees, start)
+        self._progress.fill(start)
         while True:
             run_on_trees(
                 extend_chunk,
-                (self._trees, self._values, Progress(progress, self._best, self._trace)),
+                (self._trees, self._values, Progress(self._progress, self._best, self._trace)),
                 self._points,
                 (
                     self._targets,
                     self._importance,
-                    self._targets if self._by_class else np.empty(0, dtype=np.int32),
+                    self._targets if self._by_class else _NO_CLASSES,
                     end,
                     rates,
                     self.box,
@@ -185,7 +189,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 n_jobs,
             )
             # Only trees that are not restricted may lack room.
-            if self.restricted or np.all(progress == end):
+            if self.restricted or np.all(self._progress == end):
                 return
             self._set_node_capacity(int(GROWTH * nodes_used(self._trees)) + 64)
 
@@ -211,6 +215,11 @@ class AggregatedForest(GrowingForest[Aggregation]):
             self.step = step
             if self.n_points > 0:
                 refresh_averages(self._trees, self._values, self._best, step)
+
+    def renumber(self) -> None:
+        """Give nodes numbers that make paths contiguous, O(T n d): learning on takes less time."""
+        carried = [*self._values, self._best] if self.records else self._values
+        number_in_preorder(self._trees, carried)
 
     def best_losses(self) -> FloatArray:
         """Return the loss of the best pruning of each tree in hindsight, shape (T,)."""

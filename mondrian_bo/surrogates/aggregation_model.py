@@ -29,6 +29,7 @@ _SLACK = 1.1
 _SMALLEST_RELATIVE_STD = 1e-9
 _FIRST_MILESTONE = 4
 _SMALLEST_LOSS = 1e-300
+_RENUMBERED_FROM = 512
 
 
 class AggregationModel:
@@ -261,6 +262,8 @@ class AggregationModel:
     def _portions(self, targets: NDArray[Any], snapshot: int | None) -> list[tuple[int, int]]:
         """Divide new points where the model changes in between."""
         known, n_new = self.n_points, len(targets)
+        if n_new == 1:
+            return [(0, 1)]
         ends = {n_new}
         if self._step == "adaptive" or self._feature_relevance:
             ends |= {2**k - known for k in range(2, 63)}
@@ -286,7 +289,9 @@ class AggregationModel:
     def _follow_labels(self, targets: NDArray[Any]) -> None:
         if self.forest.n_classes != REAL:
             return
-        highest, lowest = float(targets.max()), float(targets.min())
+        one = len(targets) == 1
+        highest = targets.item() if one else float(targets.max())
+        lowest = highest if one else float(targets.min())
         if highest <= self._highest and lowest >= self._lowest:
             return
         changes = self._growth_of_range(targets)
@@ -300,6 +305,8 @@ class AggregationModel:
             self.forest.set_step(0.125 / max(self._half_range**2, _SMALLEST_LOSS))
 
     def _at_milestone(self) -> None:
+        if self.n_points >= _RENUMBERED_FROM:
+            self.forest.renumber()
         if self._step == "adaptive":
             self._adapt()
         if self._feature_relevance and self.n_points >= RELEVANCE_START:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.ranges import lie_within
+
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1024
@@ -38,17 +40,21 @@ class Scales:
         if bounds is not None:
             self._range[0], self._range[1] = bounds
         # Rates, and the arrays, never written to, that they were computed from.
-        self._latest: tuple[tuple[FloatArray, FloatArray], FloatArray] | None = None
+        self._latest: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     @property
     def rates(self) -> FloatArray:
         """Rate weights of the dimensions, shape (d,); not to be written to."""
-        origin = (self._range, self.feature_weights)
-        if self._latest is None or any(
-            a is not b for a, b in zip(origin, self._latest[0], strict=True)
-        ):
-            self._latest = origin, np.asarray(self._rates(self._range[None])[0])
-        return self._latest[1]
+        return np.asarray(self._latest_row[0])
+
+    @property
+    def _latest_row(self) -> FloatArray:
+        """The rates as the row of a matrix, shape (1, d)."""
+        latest = self._latest
+        if latest is None or latest[0] is not self._range or latest[1] is not self.feature_weights:
+            rates = self._rates(self._range[None])
+            self._latest = latest = self._range, self.feature_weights, rates
+        return latest[2]
 
     @property
     def total_weight(self) -> float:
@@ -69,42 +75,36 @@ class Scales:
             return rates
         return np.repeat(rates, np.diff(starts, append=points.shape[1]), axis=0)
 
-    def follow_changes(self, points: NDArray[np.floating]) -> tuple[NDArray[np.int64], FloatArray]:
+    def follow_changes(self, points: NDArray[np.floating]) -> tuple[list[int], FloatArray]:
         """Do as `follow`, and return the rates where they change: of many points, few are extreme.
 
         Returns
         -------
-        tuple of int64 array of shape (k,) and float64 array of shape (k, d)
+        tuple of list of k int and float64 array of shape (k, d)
             The points from which on rates count, the first of which is 0, and the rates.
         """
+        # Learning sample by sample, nearly all calls find the ranges as they were.
+        if self._fixed or lie_within(points, self._range):
+            return [0], self._latest_row
         starts, ranges = [0], [self._range]
         for first in range(0, points.shape[1], _BLOCK):
-            after = self._after(points[:, first : first + _BLOCK])
-            # Learning sample by sample, nearly all calls find the ranges as they were.
-            if after is None:
+            block = points[:, first : first + _BLOCK]
+            if lie_within(block, self._range):
                 continue
+            after = self._after(block)
             before = np.concatenate([self._range[None], after[:-1]])
             for i in np.flatnonzero((after != before).any(axis=(1, 2))).tolist():
                 starts.append(first + i)
                 ranges.append(after[i])
             self._range = after[-1].copy()  # or all others would be kept with it
-        if len(starts) == 1:
-            return np.zeros(1, dtype=np.int64), self.rates[None]
         # The first point may itself have changed the ranges.
         skipped = int(starts[1] == 0)
-        return np.array(starts[skipped:], dtype=np.int64), self._rates(np.stack(ranges[skipped:]))
+        return starts[skipped:], self._rates(np.stack(ranges[skipped:]))
 
-    def _after(self, points: NDArray[np.floating]) -> FloatArray | None:
-        """Return the ranges of the data after each new point, (m, 2, d); None if all are alike."""
-        if self._fixed:
-            return None
-        one = len(points) == 1
-        lowest = points[0] if one else points.min(axis=0)
-        highest = points[0] if one else points.max(axis=0)
-        if (lowest >= self._range[0]).all() and (highest <= self._range[1]).all():
-            return None
-        lowest = np.minimum.accumulate(lowest, axis=0)
-        highest = np.maximum.accumulate(highest, axis=0)
+    def _after(self, points: NDArray[np.floating]) -> FloatArray:
+        """Return the ranges of the data after each new point, shape (m, 2, d)."""
+        lowest = np.minimum.accumulate(points.min(axis=0), axis=0)
+        highest = np.maximum.accumulate(points.max(axis=0), axis=0)
         return np.stack(
             [np.minimum(lowest, self._range[0]), np.maximum(highest, self._range[1])], axis=1
         )

@@ -234,9 +234,10 @@ def _learn(tree, values, best, trace, point, x, label, weight, setting):  # type
 
 @njit(**COUNTING)
 def _extend_restricted(  # type: ignore[no-untyped-def]
-    forest, values, points, targets, importance, classes, progress, end, rates, setting, best, trace
+    arrays, points, targets, importance, classes, progress, end, rates, setting, best, trace
 ):
     """Learn stored points, with partitions restricted to the data."""
+    forest, values = Tree(*arrays[0]), Aggregation(*arrays[1])
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
@@ -252,10 +253,11 @@ def _extend_restricted(  # type: ignore[no-untyped-def]
 
 @njit(**COUNTING)
 def _extend_cells(  # type: ignore[no-untyped-def]
-    forest, values, points, targets, importance, classes, progress, end, rates, box, setting, learn,
-    best, trace,
+    arrays, points, targets, importance, classes, progress, end, rates, box, setting, learn, best,
+    trace,
 ):  # fmt: skip
     """Learn stored points, or just insert them, with unrestricted partitions; False: no room."""
+    forest, values = Tree(*arrays[0]), Aggregation(*arrays[1])
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
@@ -331,11 +333,11 @@ def extend_aggregation(
     if len(box) == 0 and not learn:
         extend_forest(forest, points, progress, end, rates, 1, classes, np.inf)
         return True
+    # Numba takes twice as long to tell the types of NamedTuples as those of tuples.
+    arrays = (tuple(forest), tuple(values))
     setting = (n_classes, float(dirichlet), float(step))
     labels = (targets, importance, classes, progress, end, rates)
     if len(box) > 0:
-        return bool(
-            _extend_cells(forest, values, points, *labels, box, setting, learn, best, trace)
-        )
-    _extend_restricted(forest, values, points, *labels, setting, best, trace)
+        return bool(_extend_cells(arrays, points, *labels, box, setting, learn, best, trace))
+    _extend_restricted(arrays, points, *labels, setting, best, trace)
     return True

@@ -2,13 +2,17 @@
 
 Trees that grow point by point number their nodes in the order of their creation, which scatters
 each path over the whole of every array. In preorder a node stands next to its left child, small
-subtrees are together, and what walks down the tree finds most of what it needs in the cache. Where
-much is learnt or predicted afterwards, that is worth a copy of the arrays.
+subtrees are together, and what walks down the tree finds most of what it needs in the cache. After
+a large batch, and whenever a stream has doubled, that is worth a copy of the arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mondrian_bo.trees.tree import (
     N_NODES,
@@ -21,16 +25,17 @@ from mondrian_bo.trees.tree import (
 )
 
 
-def number_in_preorder(forest: Tree) -> None:
+def number_in_preorder(forest: Tree, carried: Sequence[NDArray[Any]] = ()) -> None:
     """Give the nodes and boxes of every tree new numbers, in place.
 
-    What nodes carry is left in the old order. Takes O(T n d), and room for one array of one tree
-    meanwhile.
+    Takes O(T n d), and room for one array of one tree meanwhile.
 
     Parameters
     ----------
     forest : Tree
         With a leading axis of length T.
+    carried : sequence of arrays of shape (T, capacity, ...), default=()
+        What nodes carry, which moves with them.
     """
     for t in range(len(forest.counters)):
         tree = view_of(forest, t)
@@ -40,8 +45,7 @@ def number_in_preorder(forest: Tree) -> None:
         nodes = np.empty(n_nodes, dtype=np.int32)
         preorder(tree, nodes)
         order = nodes.astype(np.intp)  # or each use would convert it
-        for name in NODE_FIELDS:
-            field = getattr(tree, name)
+        for field in (*(getattr(tree, name) for name in NODE_FIELDS), *(a[t] for a in carried)):
             field[:n_nodes] = field.take(order, axis=0)
         # The last entry is that of NONE.
         number = np.full(n_nodes + 1, NONE, dtype=np.int32)

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mondrian_bo.surrogates import MondrianForestRegressor
-from mondrian_bo.surrogates.process_model import _PRIOR
+from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
 from mondrian_bo.trees.tree import NONE
 
 UNITS = np.array([1.0, 100.0, 0.01])
@@ -57,7 +57,7 @@ class DenseLaw:
     def spent(self, node):
         gamma_2 = self.model.forest.hyperparameters.gamma_2
         time = self.trees.split_time[self.t, node]
-        return 2.0 * _PRIOR.mean_variance * (expit(gamma_2 * time) - 0.5)
+        return 2.0 * REGRESSION_PRIOR.mean_variance * (expit(gamma_2 * time) - 0.5)
 
     def leaves(self, points):
         return self.model.forest.leaves(points[None])[:, self.t]

@@ -46,6 +46,21 @@ def test_trees_stay_the_same(restricted, split_pure, seed):
     assert_same_bits(arrays(learn(new, points, targets)), arrays(learn(forest, points, targets)))
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("record", [True, False])
+@pytest.mark.parametrize("restricted", [True, False])
+def test_what_nodes_carry_moves_with_them(restricted, record, seed):
+    forest, rng = grow_one_by_one(120, restricted=restricted, record=record, seed=seed)
+    new = copy.deepcopy(forest)
+    new.renumber()
+    assert not np.array_equal(new.trees.parent, forest.trees.parent)
+    assert_same_bits(arrays(new), arrays(forest))
+    assert np.array_equal(new.best_losses(), forest.best_losses())
+    points, targets = rng.random((40, 3)).astype(np.float32), rng.normal(size=40)
+    assert_same_bits(arrays(learn(new, points, targets)), arrays(learn(forest, points, targets)))
+    assert np.array_equal(new.trace, forest.trace)
+
+
 @pytest.mark.parametrize("restricted", [True, False])
 def test_the_order(restricted):
     forest, _ = grow_one_by_one(150, restricted=restricted)
