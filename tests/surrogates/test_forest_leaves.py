@@ -45,7 +45,7 @@ class DenseLaw:
         self.model, self.trees, self.t = model, model.forest.trees, t
         self.mean, self.std = model._label_mean, model._label_std
         self.covariance = model._blocks.covariance
-        self.points, self.labels = model.forest.points[0], model._labels
+        self.points, self.labels = model.forest.points[0], model._labels.rows
         self.own = self.between(self.points, self.points)
         self.own += self.std**2 * np.diag(self.noise(self.points))
 
@@ -336,11 +336,13 @@ def test_the_example_runs():
     command = [sys.executable, script, "--quick", "--only", "diabetes"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    models = [line[22:40].strip() for line in done.stdout.splitlines()[1:]]
+    models = [line[22:44].strip() for line in done.stdout.splitlines()[1:]]
     assert models == [
         "GP leaves, m=40",
         "uncorrected, m=40",
         "constant leaves",
+        "constant, cuts",
+        "constant, lengthscales",
         "constant, bridge",
         "constant, paper",
         "Gaussian process",

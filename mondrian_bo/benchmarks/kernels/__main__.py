@@ -24,13 +24,12 @@ def _print_all(quick: bool) -> None:
             {"n_training": 500 // size},
         ),
         (
-            "4000 + 200 points, M=20, lifetime 9, evaluated twice",
+            "4000 + 200 points, M=20, lifetime 9, every cut evaluated",
             {
                 "n_training": 4000 // size,
                 "n_validation": 200,
                 "n_estimators": 20,
                 "lifetime": 9.0,
-                "n_evaluations": 2,
             },
         ),
     ]

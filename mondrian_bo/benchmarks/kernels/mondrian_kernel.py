@@ -52,13 +52,12 @@ def measure_path(
     n_validation: int = 500,
     n_estimators: int = 50,
     lifetime: float = 10.0,
-    n_evaluations: int | None = None,
     repeats: int = 3,
 ) -> dict[str, float]:
     """Return CPU seconds of a path, and of one fit at its end by either form of equations."""
     data = _data(n_training, n_validation, n_estimators, lifetime)
     kernel_path(_data(30, 10, 3, 5.0), _NOISE, 1.0)  # compile
-    path = kernel_path(data, _NOISE, 1.0, n_evaluations=n_evaluations)
+    path = kernel_path(data, _NOISE, 1.0)
     cuts = CutSequence(data.partitions, n_training)
     labels = cuts.last_labels()[:n_training]
     n_cells = int(path.n_cells[-1])
@@ -66,9 +65,7 @@ def measure_path(
     return {
         "cuts": len(cuts),
         "cells": n_cells,
-        "path": _best_of(
-            repeats, lambda: kernel_path(data, _NOISE, 1.0, n_evaluations=n_evaluations)
-        ),
+        "path": _best_of(repeats, lambda: kernel_path(data, _NOISE, 1.0)),
         "primal fit": _best_of(
             repeats, lambda: PrimalSolver(labels, cuts.n_labels, data.targets, _NOISE).fit()
         ),

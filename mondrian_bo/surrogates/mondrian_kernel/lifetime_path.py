@@ -136,17 +136,20 @@ class PathRecorder:
 
     def record(
         self,
-        position: int,
-        n_cells: int,
-        training_error: float,
-        validation_error: float,
-        log_marginal_likelihood: float = np.nan,
+        positions: NDArray[np.int64] | int,
+        n_cells: NDArray[np.int64] | int,
+        training_error: FloatArray | float,
+        validation_error: FloatArray | float,
+        log_marginal_likelihood: FloatArray | float = np.nan,
         coefficients: FloatArray | None = None,
     ) -> None:
-        """Note the model at a position."""
-        self._rows[:, position] = training_error, validation_error, log_marginal_likelihood, n_cells
+        """Note the model at a position, or those at k positions with coefficients (k, n)."""
+        columns = training_error, validation_error, log_marginal_likelihood, n_cells
+        for row, values in zip(self._rows, columns, strict=True):
+            row[positions] = values
         if coefficients is not None:
-            self._coefficients[position] = coefficients
+            keys = np.atleast_1d(positions).tolist()
+            self._coefficients.update(zip(keys, np.atleast_2d(coefficients), strict=True))
 
     def path(self) -> LifetimePath:
         """Return the path of what was noted."""
@@ -166,14 +169,21 @@ class PathRecorder:
         )
 
 
-def evaluated_positions(n_positions: int, n_evaluations: int | None) -> set[int]:
-    """Return which positions of a path to evaluate: all, or about so many of them."""
+def evaluated_positions(n_positions: int, n_evaluations: int | None) -> NDArray[np.int64]:
+    """Return which positions of a path to evaluate, in order: all, or about so many of them."""
     if n_evaluations is None or n_evaluations >= n_positions:
-        return set(range(n_positions))
-    spread = np.linspace(0, n_positions - 1, max(n_evaluations, 2)).round().astype(int)
-    return {int(i) for i in spread}
+        return np.arange(n_positions)
+    spread = np.linspace(0, n_positions - 1, max(n_evaluations, 2)).round()
+    return np.unique(spread.astype(np.int64))
 
 
 def root_mean_square(values: FloatArray) -> float:
-    """Return the root of the mean square, or NaN of no values."""
-    return float(np.sqrt(values @ values / len(values))) if len(values) > 0 else np.nan
+    """Return the root of the mean square of values of shape (n,), or NaN of none."""
+    return float(root_mean_squares(values[:, None])[0])
+
+
+def root_mean_squares(values: FloatArray) -> FloatArray:
+    """Return the root of the mean square of each column, or NaN of no values."""
+    if len(values) == 0:
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", values, values) / len(values)))

@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from mondrian_bo.surrogates.mondrian_kernel.cholesky_system import CholeskySystem
+from mondrian_bo.surrogates.mondrian_kernel.counts import (
+    add_to_cells,
+    count_shared_cells,
+    count_shared_points,
+)
 from mondrian_bo.surrogates.mondrian_kernel.cuts import Cut
 from mondrian_bo.surrogates.mondrian_kernel.inverse_system import InverseSystem
 from mondrian_bo.surrogates.mondrian_kernel.linear_system import NOT_POSITIVE_DEFINITE, LinearSystem
@@ -49,9 +54,20 @@ class RidgeFit(NamedTuple):
 
     def log_marginal_likelihood(self, prior_variance: float) -> float:
         """Return the log evidence of the targets under weights of this prior variance."""
-        n_points = len(self.fitted)
-        constant = n_points * math.log(2.0 * math.pi * prior_variance)
-        return -0.5 * (constant + self.log_determinant + self.quadratic / prior_variance)
+        return float(
+            log_evidence(len(self.fitted), self.log_determinant, self.quadratic, prior_variance)
+        )
+
+
+def log_evidence(
+    n_points: int,
+    log_determinant: FloatArray | float,
+    quadratic: FloatArray | float,
+    prior_variance: float,
+) -> FloatArray | float:
+    """Return log evidences, see :class:`RidgeFit` for what they are made of."""
+    constant = n_points * math.log(2.0 * math.pi * prior_variance)
+    return -0.5 * (constant + log_determinant + quadratic / prior_variance)
 
 
 class PathSolver(Protocol):
@@ -113,7 +129,7 @@ class PrimalSolver:
         self._used = np.unique(labels)
         self._place[self._used] = np.arange(len(self._used))
         gram: FloatArray = np.empty((len(self._used), len(self._used)))
-        _gram(self._place[labels], gram)
+        count_shared_points(self._place[labels], gram)
         np.multiply(gram, 1.0 / self._n_trees, out=gram)
         gram.flat[:: len(gram) + 1] += ridge
         sums = np.bincount(self._place[labels].ravel(), np.repeat(targets, self._n_trees))
@@ -203,7 +219,7 @@ class DualSolver:
         self._targets = targets
         self._ridge = ridge
         self._counts = np.empty((len(labels), len(labels)))
-        _shared(labels, self._counts)
+        count_shared_cells(labels, self._counts)
         self._refresh()
 
     def split(self, cut: Cut) -> None:
@@ -225,7 +241,7 @@ class DualSolver:
         coefficients += correction
         n_trees = self._labels.shape[1]
         weights = np.zeros(self._n_labels)
-        _collect(coefficients, self._labels, weights)
+        add_to_cells(coefficients, self._labels, weights)
         weights *= n_trees**-0.5
         fitted = self._targets - self._ridge * coefficients
         quadratic = float(self._targets @ coefficients)
@@ -269,37 +285,6 @@ def _predict(weights, labels, result):  # type: ignore[no-untyped-def]
         for t in range(labels.shape[1]):
             total += weights[labels[i, t]]
         result[i] = scale * total
-
-
-@njit(cache=True, nogil=True)
-def _collect(coefficients, labels, weights):  # type: ignore[no-untyped-def]
-    """Add to the weight of each cell the coefficients of its points."""
-    for i in range(labels.shape[0]):
-        for t in range(labels.shape[1]):
-            weights[labels[i, t]] += coefficients[i]
-
-
-@njit(cache=True, nogil=True)
-def _gram(places, gram):  # type: ignore[no-untyped-def]
-    """Count the points that each two cells have in common."""
-    gram[:] = 0.0
-    for i in range(places.shape[0]):
-        for t in range(places.shape[1]):
-            row = gram[places[i, t]]
-            for s in range(places.shape[1]):
-                row[places[i, s]] += 1.0
-
-
-@njit(cache=True, nogil=True)
-def _shared(labels, counts):  # type: ignore[no-untyped-def]
-    """Count the cells that each two points have in common."""
-    for i in range(labels.shape[0]):
-        for j in range(i + 1):
-            count = 0
-            for t in range(labels.shape[1]):
-                count += labels[i, t] == labels[j, t]
-            counts[i, j] = count
-            counts[j, i] = count
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "contract"})

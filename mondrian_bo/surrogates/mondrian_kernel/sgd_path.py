@@ -134,12 +134,12 @@ def sgd_lifetime_path(
     settings = _LOSSES[loss], alpha, epsilon, learning_rate
     targets = one_versus_rest(data.targets, n_classes) if classifies else data.targets[None]
     descent = _Descent(targets, cuts, settings, steps_rng)
-    evaluated = evaluated_positions(len(cuts) + 1, n_evaluations)
+    positions = evaluated_positions(len(cuts) + 1, n_evaluations)
     recorder = PathRecorder(data, np.append(0.0, cuts.times))
     error = _share_of_wrong if classifies else _regression_error
     descent.start(first_steps)
     done = 0
-    for position in sorted(evaluated):
+    for position in positions.tolist():
         descent.advance(position - done, steps_per_cut)
         done = position
         predictions = descent.predictions()
