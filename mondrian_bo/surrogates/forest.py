@@ -53,9 +53,10 @@ class MondrianForestRegressor(
     leaf : {"constant", "gaussian_process"}, default="constant"
         What a leaf says of its labels: that they have one mean, as in the paper, or that they are a
         Gaussian process around it. Then features are scaled by their ranges, lengthscales are
-        learnt, processes are smooth or rough as the labels are, cuts are drawn at one per
-        lengthscale, and up to `block_size` samples the forest is one Gaussian process. Variances
-        are corrected by leave-one-out residuals, see :mod:`mondrian_bo.surrogates.spread`.
+        learnt, processes are smooth or rough as the labels are, equal inputs share as much of the
+        noise as they seem to, cuts are drawn at one per lengthscale, and up to `block_size` samples
+        the forest is one Gaussian process. Variances are corrected by leave-one-out residuals, see
+        :mod:`mondrian_bo.surrogates.spread`.
     block_size : int, default=500
         Largest number of samples of a leaf with a Gaussian process.
     lifetime : float, default=inf

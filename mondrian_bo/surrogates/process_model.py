@@ -27,6 +27,9 @@ FloatArray = NDArray[np.float64]
 _FIT_GROWTH = 1.25
 _FIT_POINTS = 1200
 
+_SPREAD_TREES = 50
+"""Squared residuals are noisy: they take more trees than processes do, and these cost little."""
+
 
 class ProcessModel:
     """Blocks of at most so many points with a Gaussian process each, over arrays that are sound.
@@ -82,7 +85,7 @@ class ProcessModel:
             fit_points=_FIT_POINTS,
         )
         self._new_spread = partial(
-            Spread, n_trees, n_dimensions, spread_seed, bounds, feature_weights
+            Spread, _SPREAD_TREES, n_dimensions, spread_seed, bounds, feature_weights
         )
         self.scales = Scales(n_dimensions, bounds, feature_weights)
         self._labels = GrowingArray()
@@ -150,8 +153,15 @@ class ProcessModel:
         self._refreshed_at = self.n_points
 
     def _learn_spread(self) -> None:
+        points = self.forest.points
+        residuals, variances = self._blocks.leave_one_out()
+        _, which, counts = np.unique(points[0], axis=0, return_inverse=True, return_counts=True)
+        once = counts[which.ravel()] == 1
+        if once.any():
+            # A label that an equal input tells says nothing of how well new inputs are predicted.
+            points, residuals, variances = points[:, once], residuals[:, once], variances[:, once]
         self._spread = self._new_spread()
-        self._spread.learn(self.forest.points, *self._blocks.leave_one_out())
+        self._spread.learn(points, residuals, variances)
 
     def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of labels by each tree, both of shape (C, m).

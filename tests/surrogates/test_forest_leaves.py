@@ -66,13 +66,15 @@ class DenseLaw:
         inside = self.leaves(self.points) == leaf
         rows = self.model._rows(self.points[None])[inside]
         labels = (self.labels[inside] - self.mean) / self.std
-        matrix = self.covariance.between(rows, rows) + self.covariance.noise * np.eye(len(rows))
+        own = self.covariance.noise - self.covariance.shared
+        matrix = self.covariance.between(rows, rows) + own * np.eye(len(rows))
         inverse = np.linalg.inv(matrix)
         centred = labels - inverse.sum(axis=0) @ labels / inverse.sum()
         return (10.0 + centred @ inverse @ centred) / (10.0 + len(rows))
 
     def noise(self, points):
-        return [self.covariance.noise * self.scale(leaf) for leaf in self.leaves(points)]
+        own = self.covariance.noise - self.covariance.shared
+        return [own * self.scale(leaf) for leaf in self.leaves(points)]
 
     def between(self, some, others):
         one, two = self.leaves(some), self.leaves(others)
@@ -108,14 +110,18 @@ class DenseLaw:
         return multivariate_normal(shift, self.own).logpdf(self.labels)
 
 
+@pytest.mark.parametrize("twins", [False, True])
 @pytest.mark.parametrize("block_size", [20, 100])
 @pytest.mark.parametrize("first", [1, 25, 60])
-def test_one_normal_law_in_each_tree(block_size, first):
+def test_one_normal_law_in_each_tree(block_size, first, twins):
     X, y = make_data()
+    if twins:
+        X[1::2] = X[::2]
     forest = make_forest(block_size).fit(X[:first], y[:first])
     forest.partial_fit(X[first:], y[first:]) if first < 60 else None
     probes = np.concatenate([make_data(8, seed=1)[0], X[:3], [3.0 * UNITS, -5.0 * UNITS]])
     means, variances = forest.model_.laws(probes[None])
+    assert (forest.model_._blocks.covariance.shared > 0.0) == twins
     n_trees = 3 if block_size == 20 else 1
     laws = [DenseLaw(forest.model_, t) for t in range(n_trees)]
     assert len(means) == n_trees
@@ -160,6 +166,27 @@ def test_draws_have_the_moments_of_predictions(block_size):
     twice = forest.sample_y(np.repeat(X[:1], 2, axis=0), 400)
     noise = np.std(twice[0] - twice[1])
     assert 0.0 < noise < np.sqrt(2.0) * forest.predict(X[:1], return_std=True)[1][0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_inputs_with_equal_labels(seed):
+    """They are equal again, and do not let processes believe that there is little noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((400, 2))
+    y = np.sin(4.0 * X[:, 0]) + rng.standard_normal(400)
+    known, new = slice(0, 200), slice(200, 400)
+    repeated = np.concatenate([np.arange(200), np.arange(60)])
+    forest = make_forest(100, random_state=seed).fit(X[repeated], y[repeated])
+    mean, std = forest.predict(X, return_std=True)
+    assert np.allclose(mean[known], y[known], atol=0.05)
+    assert np.all(std[known] < 0.1)
+    # Next to nothing if the noise were what equal inputs say; 200 samples and blocks are few.
+    assert np.mean(np.abs(mean[new] - y[new]) < norm.ppf(0.95) * std[new]) > 0.8
+    error = np.sqrt(np.mean((mean[new] - np.sin(4.0 * X[new, 0])) ** 2))
+    assert error < 0.5
+    draws = forest.sample_y(np.repeat(X[198:203], 2, axis=0), 200)
+    assert np.allclose(draws[::2], draws[1::2], atol=0.1)
+    assert np.all(draws[4:].std(axis=1) > 0.4) and np.all(draws[:4].std(axis=1) < 0.1)
 
 
 @pytest.mark.parametrize("ends", [(7, 8, 20, 21, 50), tuple(range(6, 70))])
@@ -336,7 +363,7 @@ def test_the_example_runs():
     command = [sys.executable, script, "--quick", "--only", "diabetes"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    models = [line[22:44].strip() for line in done.stdout.splitlines()[1:]]
+    models = [line[23:45].strip() for line in done.stdout.splitlines()[1:]]
     assert models == [
         "GP leaves, m=40",
         "uncorrected, m=40",

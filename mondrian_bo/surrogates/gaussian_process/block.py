@@ -29,11 +29,14 @@ class Covariance(NamedTuple):
     amplitude : float
         Variance of a process.
     noise : float
-        Variance of the noise.
+        Variance of the noise, the shared part included.
     categorical : bool array of shape (d,)
         Which dimensions hold categories.
     smoothness : float, default=2.5
         Of the Matern kernel: 0.5 or 2.5.
+    shared : float, default=0
+        Variance of the part of the noise that equal inputs have in common: it belongs to the
+        process, whose kernel jumps at distance 0.
     """
 
     precisions: FloatArray
@@ -41,11 +44,23 @@ class Covariance(NamedTuple):
     noise: float
     categorical: NDArray[np.bool_]
     smoothness: float = 2.5
+    shared: float = 0.0
+
+    @property
+    def own_noise(self) -> float:
+        """Variance of the noise that every label has of its own."""
+        return self.noise - self.shared
+
+    @property
+    def peak(self) -> float:
+        """The kernel at distance 0, in units of the amplitude."""
+        return 1.0 + self.shared / self.amplitude
 
     def between(self, points: FloatArray, others: FloatArray) -> FloatArray:
         """Return the covariances between two sets of points, shape (m, n), without noise."""
         result = np.empty((len(points), len(others)))
-        cross_kernel(points, others, self.precisions, self.categorical, self.smoothness, result)
+        kernel = self.precisions, self.categorical, self.smoothness, self.peak
+        cross_kernel(points, others, *kernel, result)
         result *= self.amplitude
         return result
 
@@ -53,10 +68,10 @@ class Covariance(NamedTuple):
         """Return the covariances of the labels of points, (n, n), the lower triangle alone."""
         n = len(points)
         result = np.zeros((n, n))
-        none = np.empty((0, 0))
-        kernel_matrix(points, self.precisions, self.categorical, self.smoothness, result, none)
+        kernel = self.precisions, self.categorical, self.smoothness, self.peak
+        kernel_matrix(points, *kernel, result, np.empty((0, 0)))
         result *= self.amplitude
-        result[np.diag_indices(n)] += self.noise
+        result[np.diag_indices(n)] += self.own_noise
         return result
 
 
@@ -110,7 +125,7 @@ class Block:
         ``(y - location)' A^-1 (y - location)`` and log det A, of the log marginal likelihood
         ``-1/2 (residual + precision (mean - location)^2 + log_determinant + n log 2 pi)``.
     noise : float
-        Variance of the noise of its labels.
+        Variance of the noise that its labels do not share.
 
     Notes
     -----
@@ -141,7 +156,7 @@ class Block:
         self.precision = precision / scale
         self.residual = residual / scale
         self.log_determinant = log_determinant + n * math.log(scale)
-        self.noise = covariance.noise * scale
+        self.noise = covariance.own_noise * scale
         inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
         self._posterior = Posterior(points, inverse.T, ones, solved_targets, scale)
 
@@ -169,13 +184,14 @@ class Block:
         labels : bool, default=False
             Whether variances include the noise.
         """
-        precisions, amplitude, _, categorical, smoothness = self._covariance
+        covariance = self._covariance
         predict_block(
             self._posterior,
-            precisions,
-            amplitude,
-            categorical,
-            smoothness,
+            covariance.precisions,
+            covariance.amplitude,
+            covariance.categorical,
+            covariance.smoothness,
+            covariance.peak,
             mean,
             variance,
             self.noise if labels else 0.0,

@@ -19,15 +19,17 @@ _SMALLEST_DISTANCE = 1e-150
 
 
 @njit(cache=True, nogil=True)
-def _matern(square, smoothness):  # type: ignore[no-untyped-def]
+def _matern(square, smoothness, peak):  # type: ignore[no-untyped-def]
     """Return the kernel at a squared distance, and the factor s of its derivatives."""
     distance = math.sqrt(square)
     if smoothness == 2.5:
         root = _ROOT_5 * distance
         decay = math.exp(-root)
-        return (1.0 + root + root * root / 3.0) * decay, -5.0 / 3.0 * (1.0 + root) * decay
-    decay = math.exp(-distance)
-    return decay, -decay / max(distance, _SMALLEST_DISTANCE)
+        value, slope = (1.0 + root + root * root / 3.0) * decay, -5.0 / 3.0 * (1.0 + root) * decay
+    else:
+        value = math.exp(-distance)
+        slope = -value / max(distance, _SMALLEST_DISTANCE)
+    return (peak if square == 0.0 else value), slope
 
 
 @njit(cache=True, nogil=True)
@@ -54,7 +56,7 @@ def _squared_distances(points, others, precisions, categorical, result):  # type
 
 
 @njit(cache=True, nogil=True)
-def cross_kernel(points, others, precisions, categorical, smoothness, result):  # type: ignore[no-untyped-def]
+def cross_kernel(points, others, precisions, categorical, smoothness, peak, result):  # type: ignore[no-untyped-def]
     """Write the kernel between two sets of points.
 
     Parameters
@@ -67,18 +69,20 @@ def cross_kernel(points, others, precisions, categorical, smoothness, result):  
         Which dimensions hold categories.
     smoothness : float
         0.5 or 2.5.
+    peak : float
+        The kernel at distance 0; beyond 1, points have something of their own.
     result : float64 array of shape (m, n)
         Result.
     """
     _squared_distances(points, others, precisions, categorical, result)
     for i in range(result.shape[0]):
         for k in range(result.shape[1]):
-            result[i, k] = _matern(result[i, k], smoothness)[0]
+            result[i, k] = _matern(result[i, k], smoothness, peak)[0]
 
 
 @njit(cache=True, nogil=True)
 def kernel_and_slope(  # type: ignore[no-untyped-def]
-    points, others, precisions, categorical, smoothness, result, slope
+    points, others, precisions, categorical, smoothness, peak, result, slope
 ):
     """Write the kernel, and the factor s of its derivatives by the points.
 
@@ -87,7 +91,7 @@ def kernel_and_slope(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    points, others, precisions, categorical, smoothness
+    points, others, precisions, categorical, smoothness, peak
         As in :func:`cross_kernel`.
     result, slope : float64 arrays of shape (m, n)
         Results.
@@ -95,18 +99,20 @@ def kernel_and_slope(  # type: ignore[no-untyped-def]
     _squared_distances(points, others, precisions, categorical, result)
     for i in range(result.shape[0]):
         for k in range(result.shape[1]):
-            result[i, k], slope[i, k] = _matern(result[i, k], smoothness)
+            result[i, k], slope[i, k] = _matern(result[i, k], smoothness, peak)
 
 
 @njit(cache=True, nogil=True)
-def kernel_matrix(points, precisions, categorical, smoothness, result, slope):  # type: ignore[no-untyped-def]
+def kernel_matrix(  # type: ignore[no-untyped-def]
+    points, precisions, categorical, smoothness, peak, result, slope
+):
     """Write the lower triangle of the kernel among points, and of the factors of its derivatives.
 
     Parameters
     ----------
     points : float64 array of shape (n, d)
         Points.
-    precisions, categorical, smoothness
+    precisions, categorical, smoothness, peak
         As in :func:`cross_kernel`.
     result : float64 array of shape (n, n)
         The kernel, on and below the diagonal; the rest is left as it is.
@@ -124,7 +130,7 @@ def kernel_matrix(points, precisions, categorical, smoothness, result, slope):  
     with_slopes = len(slope) > 0
     for i in range(n):
         for k in range(i + 1):
-            result[i, k], factor = _matern(result[i, k], smoothness)
+            result[i, k], factor = _matern(result[i, k], smoothness, peak)
             if with_slopes:
                 slope[i, k] = factor
 

@@ -60,6 +60,7 @@ def predict_block(  # type: ignore[no-untyped-def]
     amplitude,
     categorical,
     smoothness,
+    peak,
     mean,
     variance,
     noise,
@@ -73,7 +74,7 @@ def predict_block(  # type: ignore[no-untyped-def]
     ----------
     posterior : Posterior
         The block.
-    precisions, amplitude, categorical, smoothness
+    precisions, amplitude, categorical, smoothness, peak
         As in :class:`mondrian_bo.surrogates.gaussian_process.block.Covariance`.
     mean, variance : float
         Posterior of the block's mean given all labels.
@@ -96,11 +97,11 @@ def predict_block(  # type: ignore[no-untyped-def]
     slope = np.empty((m if with_slopes else 0, n))
     if with_slopes:
         kernel_and_slope(
-            points, posterior.points, precisions, categorical, smoothness, cross, slope
+            points, posterior.points, precisions, categorical, smoothness, peak, cross, slope
         )
         slope *= amplitude
     else:
-        cross_kernel(points, posterior.points, precisions, categorical, smoothness, cross)
+        cross_kernel(points, posterior.points, precisions, categorical, smoothness, peak, cross)
     cross *= amplitude
     weights = posterior.targets - mean * posterior.ones
     means = np.dot(cross, weights)
@@ -108,7 +109,7 @@ def predict_block(  # type: ignore[no-untyped-def]
     white = np.dot(cross, posterior.whitening)
     for i in range(m):
         place, left = places[i], 1.0 - explained[i]
-        own = amplitude
+        own = amplitude * peak
         for k in range(n):
             own -= white[i, k] * white[i, k]
         own = posterior.scale * max(own, SMALLEST_SHARE * amplitude)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.gaussian_process.block import Covariance
+from mondrian_bo.trees.random import hashed_normal, hashed_word
 
 FloatArray = NDArray[np.float64]
 
@@ -21,7 +23,8 @@ def draw_from_prior(
     """Draw a function from a process of amplitude 1 with a Matern kernel.
 
     Frequencies have a multivariate t distribution with twice the smoothness as degrees of freedom;
-    k categories are k points at a distance of 1 from each other.
+    k categories are k points at a distance of 1 from each other. What equal inputs share of the
+    noise is a number for every point, hashed from its coordinates.
 
     Parameters
     ----------
@@ -50,11 +53,29 @@ def draw_from_prior(
     }
     phases = rng.uniform(0.0, 2.0 * math.pi, _N_FEATURES)
     weights = math.sqrt(2.0 / _N_FEATURES) * rng.standard_normal(_N_FEATURES)
+    jump = math.sqrt(covariance.peak - 1.0)
+    key = np.uint64(rng.integers(2**63)) if jump > 0.0 else np.uint64(0)
 
     def function(points: FloatArray) -> FloatArray:
         angles = points[:, numeric] @ frequencies + phases
         for j, rows in choices.items():
             angles += rows[points[:, j].astype(np.int64)]
-        return np.asarray(np.cos(angles) @ weights)
+        values = np.asarray(np.cos(angles) @ weights)
+        if jump > 0.0:
+            # Adding 0 makes one of both zeros.
+            values += jump * _normals_of(np.ascontiguousarray(points + 0.0).view(np.uint64), key)
+        return values
 
     return function
+
+
+@njit(cache=True, nogil=True)
+def _normals_of(rows, key):  # type: ignore[no-untyped-def]
+    """Return a standard normal number for each row of 64-bit words, equal for equal rows."""
+    result = np.empty(len(rows))
+    for i in range(len(rows)):
+        word = key
+        for j in range(rows.shape[1]):
+            word = hashed_word(word, rows[i, j])
+        result[i] = hashed_normal(word, 0)
+    return result

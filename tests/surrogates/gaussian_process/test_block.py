@@ -16,6 +16,10 @@ from mondrian_bo.surrogates.gaussian_process.predict import Moments
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
 
 
+SHARING = COVARIANCE._replace(noise=0.7, shared=0.6)
+BOTH = pytest.mark.parametrize("covariance", [COVARIANCE, SHARING])
+
+
 def data(n=25, seed=0):
     rng = np.random.default_rng(seed)
     points = rng.random((n, 3))
@@ -28,8 +32,24 @@ def predict(block, rows, mean, variance, **options):
     return moments
 
 
-def dense(points):
-    return COVARIANCE.between(points, points) + COVARIANCE.noise * np.eye(len(points))
+def cross_of(some, others, covariance):
+    """Return covariances of functions, among which is what equal inputs share."""
+    kernel = ConstantKernel(1.7) * Matern(COVARIANCE.precisions**-0.5, nu=2.5)
+    equal = (some[:, None] == others).all(axis=2)
+    return kernel(some, others) + covariance.shared * equal
+
+
+def dense(points, covariance):
+    own = covariance.noise - covariance.shared
+    return cross_of(points, points, covariance) + own * np.eye(len(points))
+
+
+def with_twins(points, probes):
+    """Return points some of which are equal, and probes some of which are equal to them."""
+    points, probes = points.copy(), probes.copy()
+    points[[3, 9, 20]] = points[[1, 1, 7]]
+    probes[:3] = points[[1, 7, 8]]
+    return points, probes
 
 
 def test_with_a_known_mean_it_is_scikit_learns_regressor():
@@ -42,29 +62,35 @@ def test_with_a_known_mean_it_is_scikit_learns_regressor():
     assert np.allclose(own_variance, std**2, atol=1e-9)
 
 
-def test_message_is_the_likelihood_of_the_mean():
-    points, targets, _ = data()
-    block = Block(points, targets, COVARIANCE)
+@BOTH
+def test_message_is_the_likelihood_of_the_mean(covariance):
+    points, targets, probes = data()
+    points, _ = with_twins(points, probes)
+    block = Block(points, targets, covariance)
     for mean in (-1.0, 0.0, 2.0, 7.0):
-        expected = multivariate_normal(np.full(25, mean), dense(points)).logpdf(targets)
+        expected = multivariate_normal(np.full(25, mean), dense(points, covariance)).logpdf(targets)
         square = block.residual + block.precision * (mean - block.location) ** 2
         own = -0.5 * (square + block.log_determinant + 25 * math.log(2.0 * math.pi))
         assert own == pytest.approx(expected, rel=1e-9)
 
 
-def test_with_an_unknown_mean_it_is_a_process_with_a_constant():
+@BOTH
+def test_with_an_unknown_mean_it_is_a_process_with_a_constant(covariance):
     """A mean with a Gaussian prior adds its variance to every covariance."""
     points, targets, probes = data()
+    points, probes = with_twins(points, probes)
     prior_mean, prior_variance = 0.3, 2.0
-    block = Block(points, targets, COVARIANCE)
+    block = Block(points, targets, covariance)
     precision = 1.0 / prior_variance + block.precision
     mean = (prior_mean / prior_variance + block.precision * block.location) / precision
     own_mean, own_variance, *_ = predict(block, probes, mean, 1.0 / precision)
-    cross = COVARIANCE.between(probes, points) + prior_variance
-    gain = np.linalg.solve(dense(points) + prior_variance, cross.T).T
+    cross = cross_of(probes, points, covariance) + prior_variance
+    gain = np.linalg.solve(dense(points, covariance) + prior_variance, cross.T).T
     assert np.allclose(own_mean, prior_mean + gain @ (targets - prior_mean), atol=1e-9)
-    prior = COVARIANCE.amplitude + prior_variance
+    prior = covariance.amplitude + covariance.shared + prior_variance
     assert np.allclose(own_variance, prior - np.einsum("ij,ij->i", gain, cross), atol=1e-9)
+    labels = predict(block, probes, mean, 1.0 / precision, labels=True)[1]
+    assert np.allclose(labels - own_variance, covariance.noise - covariance.shared)
 
 
 @pytest.mark.parametrize("strength", [math.inf, 10.0, 0.0])

@@ -12,6 +12,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     _from_logs,
     _log_likelihood,
     _log_prior,
+    _twins,
     fit,
     start,
 )
@@ -29,25 +30,39 @@ def labelled(n, seed, noise=0.05):
 
 
 @pytest.mark.parametrize("smoothness", [0.5, 2.5])
-@pytest.mark.parametrize("mean_variance", [1e-4, 2.0])
-def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(mean_variance, smoothness):
+@pytest.mark.parametrize(
+    "beliefs",
+    [
+        {"mean_variance": 1e-4},
+        {"mean_variance": 2.0, "precision": (1.1, 0.1), "shared": (1.0, 5.0)},
+    ],
+)
+def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(beliefs, smoothness):
     points, targets = labelled(30, 0)
+    points[[4, 9, 17]] = points[[2, 2, 11]]
     rng = np.random.default_rng(1)
-    logs = 0.5 * rng.standard_normal(5) - [0, 0, 0, 0, 3]
-    prior = Prior(mean_variance=mean_variance, smoothness=(smoothness,))
+    prior = Prior(smoothness=(smoothness,), **beliefs)
+    mean_variance = prior.mean_variance
+    n_logs = 6 if prior.shared else 5
+    logs = 0.5 * rng.standard_normal(n_logs) - [0, 0, 0, 0, 3, 0][:n_logs]
     (like,) = start(CATEGORICAL, prior)
 
     def both(logs):
         covariance = _from_logs(logs, like)
-        one = _log_likelihood(points, targets, covariance, mean_variance)
+        one = _log_likelihood(points, targets, covariance, mean_variance, _twins(points))
         two = _log_prior(covariance, prior)
         return one[0] + two[0], one[1] + two[1], one[0], covariance
 
     _, gradient, likelihood, covariance = both(logs)
-    dense = covariance.between(points, points) + covariance.noise * np.eye(30) + mean_variance
+    equal = (points[:, None] == points).all(axis=2)
+    assert equal.sum() == 30 + 2 * 4
+    assert (covariance.shared > 0.0) == (n_logs == 6)
+    smooth = covariance._replace(shared=0.0).between(points, points)
+    own = covariance.noise - covariance.shared
+    dense = smooth + covariance.shared * equal + own * np.eye(30) + mean_variance
     expected = multivariate_normal(np.zeros(30), dense).logpdf(targets)
     assert likelihood == pytest.approx(expected, rel=1e-9)
-    for j, direction in enumerate(np.eye(5)):
+    for j, direction in enumerate(np.eye(n_logs)):
         change = both(logs + 1e-5 * direction)[0] - both(logs - 1e-5 * direction)[0]
         assert gradient[j] == pytest.approx(change / 2e-5, abs=1e-5)
 
@@ -61,6 +76,29 @@ def test_finds_what_matters_and_how_noisy_it_is():
         # Labels were scaled to variance 1.
         share = noise**2 / (0.5 + 1.0 / 6.0 + noise**2)
         assert found.noise == pytest.approx(share, rel=0.5, abs=2e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_finds_what_equal_inputs_share(share):
+    prior = Prior(noise=(2.0, 1.0), mean_variance=1.0, shared=(1.0, 5.0))
+    blocks = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        points, targets = labelled(100, seed, 0.0)
+        points = np.concatenate([points, points])
+        common = np.tile(rng.standard_normal(100), 2)
+        noise = np.sqrt(share) * common + np.sqrt(1.0 - share) * rng.standard_normal(200)
+        blocks.append((points, np.tile(targets, 2) + 0.7 * noise))
+    (found,) = fit(blocks, start(CATEGORICAL, prior), prior, 200)
+    assert found.noise == pytest.approx(0.49, rel=0.3)
+    assert found.shared / found.noise == pytest.approx(share, abs=0.15)
+    if share == 1.0:
+        assert found.noise - found.shared < 1e-5
+    # Not unless it is asked for, and not where no inputs are equal.
+    (plain,) = fit(blocks, start(CATEGORICAL, prior), prior._replace(shared=None), 50)
+    halves = [(points[:100], targets[:100]) for points, targets in blocks]
+    (none,) = fit(halves, start(CATEGORICAL, prior), prior, 50)
+    assert plain.shared == none.shared == 0.0
 
 
 def test_goes_on_from_where_it_was():

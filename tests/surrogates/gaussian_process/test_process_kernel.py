@@ -25,9 +25,9 @@ def points(n, seed, categorical=NUMERIC):
     return np.where(categorical, rng.integers(0, 3, (n, 4)), rng.random((n, 4)))
 
 
-def kernel(some, others, precisions, categorical, smoothness=2.5):
+def kernel(some, others, precisions, categorical, smoothness=2.5, peak=1.0):
     result = np.empty((len(some), len(others)))
-    cross_kernel(some, others, precisions, categorical, smoothness, result)
+    cross_kernel(some, others, precisions, categorical, smoothness, peak, result)
     return result
 
 
@@ -58,6 +58,26 @@ def test_categories_differ_by_one():
 
 @SMOOTHNESS
 @pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
+def test_the_peak_is_for_equal_points_alone(categorical, smoothness):
+    some = points(6, 7, categorical)
+    others = np.concatenate([some[2:4], points(3, 8, categorical), some[2:3] + 1e-9])
+    precisions = np.array([0.5, 4.0, 30.0, 0.01])
+    flat = kernel(some, others, precisions, categorical, smoothness)
+    expected = np.where((some[:, None] == others).all(axis=2), 3.0, flat)
+    assert (expected == 3.0).sum() == 2
+    found = kernel(some, others, precisions, categorical, smoothness, 3.0)
+    assert np.array_equal(found, expected)
+    value, slope = np.empty((6, 6)), np.empty((0, 0))
+    kernel_matrix(some, precisions, categorical, smoothness, 3.0, value, slope)
+    expected = kernel(some, some, precisions, categorical, smoothness, 3.0)
+    assert np.allclose(np.tril(value), np.tril(expected), rtol=1e-13)
+    value, slope = np.empty((6, 6)), np.empty((6, 6))
+    kernel_and_slope(some, others, precisions, categorical, smoothness, 3.0, value, slope)
+    assert np.array_equal(value, found)
+
+
+@SMOOTHNESS
+@pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
 def test_gradients_are_those_of_differences(categorical, smoothness):
     rng = np.random.default_rng(4)
     some, others = points(6, 5, categorical), points(7, 6, categorical)
@@ -70,7 +90,7 @@ def test_gradients_are_those_of_differences(categorical, smoothness):
         return kernel(some, others, precisions, categorical, smoothness)
 
     value, slope = np.full((6, 6), np.nan), np.full((6, 6), np.nan)
-    kernel_matrix(some, precisions, categorical, smoothness, value, slope)
+    kernel_matrix(some, precisions, categorical, smoothness, 1.0, value, slope)
     lower = np.tril_indices(6)
     assert np.allclose(value[lower], kernel_of(some, some, precisions)[lower], rtol=1e-13)
     precision_gradient(some, precisions, categorical, np.tril(weights), slope, gradient)
@@ -81,7 +101,7 @@ def test_gradients_are_those_of_differences(categorical, smoothness):
         )
         assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-7)
     value, slope = np.empty((6, 7)), np.empty((6, 7))
-    kernel_and_slope(some, others, precisions, categorical, smoothness, value, slope)
+    kernel_and_slope(some, others, precisions, categorical, smoothness, 1.0, value, slope)
     assert np.allclose(value, kernel_of(some, others, precisions), rtol=1e-14)
     for j, direction in enumerate(np.eye(4)):
         if not categorical[j]:
