@@ -20,8 +20,8 @@ _LEAST_GAIN = 1e-3
 """Values that differ by no more than this share of the interquartile range of all are equal."""
 
 _COLLAPSED = 6
-"""A search has collapsed at this pressure: trials near the incumbent that equal it count two,
-others that do not improve take one off."""
+"""A search has collapsed at this pressure: trials in vain (see :class:`Epochs`) count two, others
+that do not improve take one off."""
 
 _BACKOFF = 2.0
 """After an epoch that was no better than what was known, the next takes so much more pressure."""
@@ -87,7 +87,9 @@ class Epochs:
             self.trials.tell(row, value, feasible)
             return
         best_row, best_value = self.trials.best()
-        gain, least = value - best_value, self._least_gain()
+        # The difference of equal infinities would be NaN.
+        gain = 0.0 if value == best_value else value - best_value
+        least = self._least_gain()
         improved = gain > least
         is_near, is_refined = self._compare(row, best_row)
         found_again = is_near and not improved

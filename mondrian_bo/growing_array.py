@@ -44,5 +44,5 @@ class GrowingArray:
         self._length = length
 
     def replace(self, rows: FloatArray) -> None:
-        """Have these rows instead; they are kept, not copied, until more are added."""
+        """Have these rows instead, O(1): they are not copied, and may be written to later on."""
         self._array, self._length = rows, len(rows)

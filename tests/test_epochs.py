@@ -151,10 +151,13 @@ def test_after_an_epoch_in_vain_the_next_takes_longer():
 
 @pytest.mark.parametrize("values", [[np.inf] * 20, [-np.inf] * 20, [0.0] * 20])
 def test_values_of_any_kind(values):
-    epochs = epochs_of()
+    epochs, n_fresh = epochs_of(), 0
     for k, value in enumerate(values):
         epochs.tell(np.array([0.5, 0.5 + 1e-4 * k]), value)
+        n_fresh += is_fresh(epochs)
     assert len(epochs.trials) == 20
+    # All are equal, infinities as well.
+    assert n_fresh > 0
 
 
 def test_without_restarts_there_is_one_search():

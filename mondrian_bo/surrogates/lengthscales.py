@@ -22,14 +22,17 @@ _ITERATIONS = 50
 def inverse_lengthscales(
     points: FloatArray, rates: FloatArray, targets: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the inverse lengthscales of a process fitted to some labels, shape (d,), with mean 1.
+    """Return the inverse lengthscales of a process fitted to some labels, shape (d,).
+
+    Their mean is 1, over the features that are not ignored.
 
     Parameters
     ----------
     points : float64 array of shape (n, d)
         The points.
     rates : float64 array of shape (d,)
-        What they are scaled with: the lengthscales are in units of the scaled features.
+        What they are scaled with: the lengthscales are in units of the scaled features. Features
+        with rate 0 are ignored.
     targets : float64 array of shape (n,)
         Their labels, in standard deviations from their mean.
     rng : numpy.random.Generator
@@ -43,4 +46,5 @@ def inverse_lengthscales(
     first = start(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
     found = fit([(rows, targets)], first, REGRESSION_PRIOR, _ITERATIONS)[0]
     inverse = np.sqrt(found.precisions)
-    return np.asarray(inverse / inverse.mean())
+    counts = rates > 0.0
+    return np.asarray(inverse / inverse[counts].mean() if counts.any() else inverse)

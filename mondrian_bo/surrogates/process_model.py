@@ -132,7 +132,7 @@ class ProcessModel:
 
     def _learn_first(self, points: FloatArray, targets: FloatArray) -> None:
         self.scales.follow(points)
-        self._labels.extend(targets)
+        self._labels.replace(targets.copy())
         self._set_scales()
         rows, labels = self._rows(points), self._standardised(targets)
         self._blocks.rescale(np.empty((0, rows.shape[1])), self._units, np.empty(0))
@@ -155,7 +155,9 @@ class ProcessModel:
     def _learn_spread(self) -> None:
         points = self.forest.points
         residuals, variances = self._blocks.leave_one_out()
-        _, which, counts = np.unique(points[0], axis=0, return_inverse=True, return_counts=True)
+        # As the processes see them: without the features whose weight is 0.
+        rows = self._rows(points)
+        _, which, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
         once = counts[which.ravel()] == 1
         if once.any():
             # A label that an equal input tells says nothing of how well new inputs are predicted.

@@ -57,7 +57,7 @@ class Spread:
         )
 
     def learn(self, points: FloatArray, residuals: FloatArray, variances: FloatArray) -> None:
-        """Learn from all points, once; O(T d n log n).
+        """Learn from points, once; O(T d n log n).
 
         Parameters
         ----------

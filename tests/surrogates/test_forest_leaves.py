@@ -189,6 +189,18 @@ def test_equal_inputs_with_equal_labels(seed):
     assert np.all(draws[4:].std(axis=1) > 0.4) and np.all(draws[:4].std(axis=1) < 0.1)
 
 
+def test_inputs_are_equal_but_for_features_of_weight_0():
+    rng = np.random.default_rng(0)
+    x = np.append(rng.random(30).repeat(2), rng.random(20))
+    y = np.sin(5.0 * x) + (0.3 + x) * rng.standard_normal(80)
+    predictions = []
+    for ignored in (rng.random(80), np.zeros(80)):
+        X = np.column_stack([x, ignored])
+        forest = make_forest(30, feature_weights=[1.0, 0.0]).fit(X, y)
+        predictions.append(forest.predict(X, return_std=True))
+    np.testing.assert_allclose(*predictions, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("ends", [(7, 8, 20, 21, 50), tuple(range(6, 70))])
 def test_the_division_of_a_stream_does_not_matter(ends):
     X, y = make_data(70)

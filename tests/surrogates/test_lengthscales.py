@@ -64,6 +64,8 @@ def test_given_weights_stay_factors():
     ).fit(X, y)
     assert weights_of(forest)[3] == 0.0
     assert weights_of(forest)[7] == weights_of(forest).max()
+    # What is ignored changes nothing.
+    assert weights_of(forest)[given > 0.0].mean() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("labels", [np.zeros(100), np.full(100, 0.1), np.linspace(0, 1e300, 100)])

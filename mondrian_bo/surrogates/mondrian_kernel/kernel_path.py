@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit
@@ -67,11 +67,22 @@ def kernel_path(
     LifetimePath
         At lifetime 0 and wherever a prediction may change.
 
+    Raises
+    ------
+    ValueError
+        If direction or method is not one of those.
+
     Notes
     -----
     Nested elimination takes four to five times as long as one fit at the end. Each update costs
     O(min(C, n)^2), and each evaluation O((n + n_validation) M) more.
     """
+    for name, found, accepted in (
+        ("direction", direction, get_args(Direction)),
+        ("method", method, ("auto", *get_args(UpdatedForm))),
+    ):
+        if found not in accepted:
+            raise ValueError(f"{name} must be one of {list(accepted)}, got {found!r}")
     ridge = noise_variance / prior_variance
     n_points = len(data.targets)
     cuts = CutSequence(data.partitions, n_points)

@@ -138,11 +138,6 @@ class PrimalSolver:
         self._system: LinearSystem = make(gram, moments)
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells with training points, C."""
-        return len(self._used)
-
-    @property
     def _n_trees(self) -> int:
         return int(self._labels.shape[1])
 

@@ -95,9 +95,19 @@ def test_every_change_is_there():
             assert pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1]))
 
 
-def test_directions_agree():
+@pytest.mark.parametrize("name", ["direction", "method"])
+def test_unknown_ways_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be one of .*, got 'primal'"):
+        kernel_path(path_data(5), 0.01, 1.0, **{name: "primal"})
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky"])
+def test_directions_agree(method):
     data = path_data(5)
-    one, two = (kernel_path(data, 0.01, 1.0, direction=d) for d in ("forward", "backward"))
+    one, two = (
+        kernel_path(data, 0.01, 1.0, method=method, direction=direction)
+        for direction in ("forward", "backward")
+    )
     assert np.array_equal(one.lifetimes, two.lifetimes)
     assert np.array_equal(one.n_cells, two.n_cells)
     assert np.allclose(one.validation_error, two.validation_error, rtol=0.0, atol=1e-9)
