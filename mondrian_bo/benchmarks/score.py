@@ -27,6 +27,7 @@ __all__ = [
     "common_seeds",
     "compare",
     "pair",
+    "signed_rank_test",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -157,12 +158,24 @@ def compare(results: ProblemResults, sampler: str, reference: str, percent: int)
     seeds = common_seeds(results, (sampler, reference))
     trial = int(np.ceil(percent / 100 * results.n_trials)) - 1
     own, other = (results.relative_regrets(name, seeds)[:, trial] for name in (sampler, reference))
+    rank_sum, p_value = signed_rank_test(own, other)
+    if p_value >= SIGNIFICANCE:
+        return "tie"
+    return "win" if rank_sum < 0 else "loss"
+
+
+def signed_rank_test(own: FloatArray, other: FloatArray) -> tuple[float, float]:
+    """Return the sum of signed ranks of differences and the two-sided p-value of Wilcoxon's test.
+
+    Parameters
+    ----------
+    own, other : float64 arrays of shape (n,)
+        Paired numbers. Pairs that are equal do not count; with fewer than six others p is 1.
+    """
     difference = own - other
     difference = difference[difference != 0]
     signed_ranks = np.sign(difference) * rankdata(np.abs(difference))
-    if _p_value(signed_ranks) >= SIGNIFICANCE:
-        return "tie"
-    return "win" if signed_ranks.sum() < 0 else "loss"
+    return float(signed_ranks.sum()), _p_value(signed_ranks)
 
 
 def _p_value(signed_ranks: FloatArray) -> float:

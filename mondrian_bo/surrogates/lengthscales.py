@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.surrogates.gaussian_process.fit import FARTHEST, REGRESSION_PRIOR, fit, start
+from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR, fit, start
+from mondrian_bo.surrogates.scales import scaled
 
 FloatArray = NDArray[np.float64]
 
@@ -41,10 +42,8 @@ def inverse_lengthscales(
     if len(targets) > _N_LABELS:
         part = rng.choice(len(targets), _N_LABELS, replace=False)
         points, targets = points[part], targets[part]
-    with np.errstate(over="ignore"):
-        rows = np.clip(points * rates, -FARTHEST, FARTHEST)
     first = start(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
-    found = fit([(rows, targets)], first, REGRESSION_PRIOR, _ITERATIONS)[0]
+    found = fit([(scaled(points, rates), targets)], first, REGRESSION_PRIOR, _ITERATIONS)[0]
     inverse = np.sqrt(found.precisions)
     counts = rates > 0.0
     return np.asarray(inverse / inverse[counts].mean() if counts.any() else inverse)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from mondrian_bo.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
-from mondrian_bo.surrogates.gaussian_process.fit import FARTHEST, REGRESSION_PRIOR
+from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
 from mondrian_bo.surrogates.mixture import GaussianMixture
 from mondrian_bo.surrogates.model import SMALLEST_RELATIVE_STD, label_scale, log_evidence
-from mondrian_bo.surrogates.scales import Scales
+from mondrian_bo.surrogates.scales import Scales, scaled
 from mondrian_bo.surrogates.spread import Spread
 
 FloatArray = NDArray[np.float64]
@@ -225,8 +225,7 @@ class ProcessModel:
         self._label_std = label_scale(self._label_mean, float(labels.std()))
 
     def _rows(self, points: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.clip(points[0] * self._units, -FARTHEST, FARTHEST))
+        return scaled(points[0], self._units)
 
     def _standardised(self, labels: FloatArray) -> FloatArray:
         return (labels - self._label_mean) / self._label_std

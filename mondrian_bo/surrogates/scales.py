@@ -11,6 +11,13 @@ FloatArray = NDArray[np.float64]
 
 _BLOCK = 1024
 _SMALLEST_EXTENT = np.finfo(np.float64).tiny
+_FARTHEST = 1e100
+
+
+def scaled(points: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return points times rates, (n, d), clipped where squared distances do not overflow yet."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.clip(points * rates, -_FARTHEST, _FARTHEST))
 
 
 class Scales:

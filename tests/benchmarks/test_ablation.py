@@ -30,7 +30,24 @@ def test_the_table_holds_the_moments():
         for seed, value in enumerate([0.0, 1.0, 5.0])
     ]
     _, [row] = table(records)
-    assert row == ["branin, 4", "default", "3", "9", "3", "2", "1", "5", "33%", "2"]
+    assert row == ["branin, 4", "default", "3", "9", "3", "2", "1", "5", "33%", "", "2"]
+
+
+def test_the_table_compares_with_the_default_seed_by_seed():
+    def records(variant, ends):
+        runs = [[variant, "branin", seed, 4] for seed in range(len(ends))]
+        return [
+            {"run": run, "regrets": [9.0, 3.0, end], "milliseconds": 1.0}
+            for run, end in zip(runs, ends, strict=True)
+        ]
+
+    base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e-7, 7.0]
+    worse = records("worse", [end + 1.0 for end in base[:6]] + [1e-8])
+    mixed = records("mixed", [end + (-1.0) ** k for k, end in enumerate(base[:6])])
+    _, rows = table([*worse, *mixed, *records("default", base), *records("few", base[:1])])
+    assert [row[1] for row in rows] == ["default", "few", "mixed", "worse"]
+    # Six of six are worse: 2 / 2^6.
+    assert [row[-2] for row in rows] == ["", "1", "1", "0.031"]
 
 
 def test_resumes(tmp_path, capsys):

@@ -70,9 +70,6 @@ REGRESSION_PRIOR = Prior(
 """Regression has more noise, rougher functions and more irrelevant features than the prior of the
 optimizer expects, and inputs that repeat."""
 
-FARTHEST = 1e100
-"""Scaled coordinates are clipped here, where squared distances do not overflow yet."""
-
 
 def start(categorical: NDArray[np.bool_], prior: Prior) -> list[Covariance]:
     """Return what a fit starts from: lengthscales 1, amplitude 1, little noise."""

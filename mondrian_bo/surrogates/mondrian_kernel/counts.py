@@ -4,6 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def normal_equations(
+    cells: NDArray[np.int64], n_cells: int, targets: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return Phi^T Phi and Phi^T targets of the features of cells, O(n M^2 + C^2).
+
+    Parameters
+    ----------
+    cells : int64 array of shape (n, M)
+        The cells of the points, numbered from 0.
+    n_cells : int
+        Number of cells, C.
+    targets : float64 array of shape (n,)
+        What is predicted.
+
+    Returns
+    -------
+    tuple of float64 arrays of shape (C, C) and (C,)
+        Both with the normalisation M^-1/2 of the features.
+    """
+    n_trees = cells.shape[1]
+    gram: FloatArray = np.empty((n_cells, n_cells))
+    count_shared_points(cells, gram)
+    np.multiply(gram, 1.0 / n_trees, out=gram)
+    moments: FloatArray = np.zeros(n_cells)
+    add_to_cells(targets, cells, moments)
+    moments *= n_trees**-0.5
+    return gram, moments
 
 
 @njit(cache=True, nogil=True)

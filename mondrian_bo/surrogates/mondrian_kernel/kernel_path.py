@@ -87,6 +87,7 @@ def kernel_path(
     n_points = len(data.targets)
     cuts = CutSequence(data.partitions, n_points)
     positions = evaluated_positions(len(cuts) + 1, n_evaluations)
+    solutions: Iterator[_Solutions]
     if method == "auto":
         history = CellHistory(cuts)
         few = history.n_cells(history.state_of_position[positions]) <= n_points
@@ -95,7 +96,7 @@ def kernel_path(
             _update(data, cuts, ridge, positions[~few], "dual", direction),
         )
     else:
-        solutions = chain(_update(data, cuts, ridge, positions, method, direction))
+        solutions = _update(data, cuts, ridge, positions, method, direction)
     recorder = PathRecorder(data, np.append(0.0, cuts.times))
     for part in solutions:
         residual = part.residuals[:n_points]

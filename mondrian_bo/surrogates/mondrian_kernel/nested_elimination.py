@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.mondrian_kernel.cell_history import CellHistory
-from mondrian_bo.surrogates.mondrian_kernel.counts import add_to_cells, count_shared_points
+from mondrian_bo.surrogates.mondrian_kernel.counts import normal_equations
 from mondrian_bo.surrogates.mondrian_kernel.elimination import Elimination, StateFits
 from mondrian_bo.surrogates.mondrian_kernel.linear_system import NOT_POSITIVE_DEFINITE
 
@@ -75,13 +75,7 @@ class NestedElimination:
         """
         cells, rows = self._history.cells(int(self._states[-1]))
         training = rows[: len(self._targets)]
-        n_trees = rows.shape[1]
-        gram = np.empty((len(cells), len(cells)))
-        count_shared_points(training, gram)
-        np.multiply(gram, 1.0 / n_trees, out=gram)
-        moments = np.zeros(len(cells))
-        add_to_cells(self._targets, training, moments)
-        moments *= n_trees**-0.5
+        gram, moments = normal_equations(training, len(cells), self._targets)
         return rows, self._part(0, len(self._states), cells, gram, moments)
 
     def _part(

@@ -18,7 +18,7 @@ from mondrian_bo.surrogates.mondrian_kernel.cholesky_system import CholeskySyste
 from mondrian_bo.surrogates.mondrian_kernel.counts import (
     add_to_cells,
     count_shared_cells,
-    count_shared_points,
+    normal_equations,
 )
 from mondrian_bo.surrogates.mondrian_kernel.cuts import Cut
 from mondrian_bo.surrogates.mondrian_kernel.inverse_system import InverseSystem
@@ -128,12 +128,8 @@ class PrimalSolver:
         self._place = np.full(n_labels, -1)
         self._used = np.unique(labels)
         self._place[self._used] = np.arange(len(self._used))
-        gram: FloatArray = np.empty((len(self._used), len(self._used)))
-        count_shared_points(self._place[labels], gram)
-        np.multiply(gram, 1.0 / self._n_trees, out=gram)
+        gram, moments = normal_equations(self._place[labels], len(self._used), targets)
         gram.flat[:: len(gram) + 1] += ridge
-        sums = np.bincount(self._place[labels].ravel(), np.repeat(targets, self._n_trees))
-        moments = np.asarray(self._scale * sums, dtype=np.float64)
         make = CholeskySystem if form == "cholesky" else InverseSystem
         self._system: LinearSystem = make(gram, moments)
 
