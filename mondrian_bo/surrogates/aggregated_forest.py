@@ -36,13 +36,13 @@ from mondrian_bo.trees.aggregation_predict import (
     predict_aggregation,
     sample_pruning,
 )
+from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import (
     GROWTH,
     ROOT,
     Tree,
     nodes_used,
-    resized,
     with_box_capacity,
     with_point_capacity,
 )

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
+_BLOCK = 4096
+
 
 def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> NDArray[Any]:
     """Return the sorted classes that a classifier is to know.
@@ -42,6 +44,15 @@ def class_numbers(y: ArrayLike, classes: NDArray[Any]) -> NDArray[np.int32]:
         If a label is not among them.
     """
     labels = np.asarray(y)
+    numbers = np.empty(labels.shape, dtype=np.int32)
+    # In blocks, so that what is needed meanwhile does not grow with the batch.
+    for start in range(0, len(labels), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        numbers[part] = _numbers_of_block(labels[part], classes)
+    return numbers
+
+
+def _numbers_of_block(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     try:
         numbers = np.searchsorted(classes, labels)
     except TypeError as error:
@@ -56,7 +67,7 @@ def class_numbers(y: ArrayLike, classes: NDArray[Any]) -> NDArray[np.int32]:
             f"{unknown.tolist()}. Name all labels that may come as `classes` in the first call of "
             "partial_fit."
         )
-    return numbers.astype(np.int32)
+    return np.asarray(numbers)
 
 
 def check_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:

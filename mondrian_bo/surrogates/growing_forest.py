@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.parallel import run_on_trees
 from mondrian_bo.trees.journal import record, restore
+from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.mondrian import room_for_insertion
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
@@ -25,7 +26,6 @@ from mondrian_bo.trees.tree import (
     empty_forest,
     leaves_of,
     nodes_used,
-    resized,
     with_box_capacity,
     with_node_capacity,
     with_point_capacity,

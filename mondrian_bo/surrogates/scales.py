@@ -102,8 +102,8 @@ class Scales:
             before = np.concatenate([self._range[None], after[:-1]])
             for i in np.flatnonzero((after != before).any(axis=(1, 2))).tolist():
                 starts.append(first + i)
-                ranges.append(after[i])
-            self._range = after[-1].copy()  # or all others would be kept with it
+                ranges.append(after[i].copy())  # or all others would be kept with it
+            self._range = after[-1].copy()
         # The first point may itself have changed the ranges.
         skipped = int(starts[1] == 0)
         return starts[skipped:], self._rates(np.stack(ranges[skipped:]))

@@ -38,6 +38,7 @@ from mondrian_bo.trees.aggregation_nodes import (
     climb,
     copy_node,
     empty_aggregation,
+    mass_of_classes,
     observe_path,
     refresh_averages,
     relearn_forest,
@@ -55,6 +56,7 @@ from mondrian_bo.trees.cells import (
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.mondrian import extend_forest, extend_tree
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     N_NODES,
     NONE,
@@ -78,6 +80,7 @@ __all__ = [
     "class_forecast",
     "empty_aggregation",
     "extend_aggregation",
+    "mass_of_classes",
     "refresh_averages",
     "relearn_forest",
     "stop_share",
@@ -94,7 +97,10 @@ def _forecast(tree, values, x, label, n_classes, dirichlet, step):  # type: igno
     total, unstopped, inherited = 0.0, 1.0, 0.0
     while True:
         if n_classes != REAL:
-            inherited = class_forecast(values.statistics[node], int(label), n_classes, dirichlet)
+            statistics = values.statistics[node]
+            inherited = class_forecast(
+                statistics[LABEL + int(label)], mass_of_classes(statistics), n_classes, dirichlet
+            )
         elif values.statistics[node, MASS] > 0.0:
             inherited = values.statistics[node, LABEL]
         stop = stop_share(tree, values, node, step)
@@ -133,7 +139,7 @@ def _list_members(tree, node, stack, found):  # type: ignore[no-untyped-def]
         pending -= 1
         node = stack[pending]
         if is_leaf(tree, node):
-            member = tree.first_point[node]
+            member = tree.children[node, FIRST_POINT]
             while member != NONE:
                 found[n_found] = member
                 n_found += 1

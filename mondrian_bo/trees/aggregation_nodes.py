@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.memory import mapped_zeros
 from mondrian_bo.trees.tree import (
     LEFT,
     N_NODES,
@@ -26,8 +27,9 @@ from mondrian_bo.trees.tree import (
     tree_at,
 )
 
-MASS, LABEL = 0, 1
-"""Columns of :attr:`Aggregation.statistics`; `LABEL` is the first class, or the mean label."""
+LABEL, MASS = 0, 1
+"""Columns of :attr:`Aggregation.statistics`: the first class or the mean label, and, of real labels
+alone, their total weight."""
 
 REAL = 0
 """The number of classes that stands for real labels."""
@@ -40,9 +42,9 @@ class Aggregation(NamedTuple):
 
     Attributes
     ----------
-    statistics : array of shape (capacity, 1 + S)
-        Total weight of the labels, and their mean (S = 1, float64) or the weight of each class
-        (S = K, float32, exact up to 16 million samples in a node).
+    statistics : array of shape (capacity, 2 or K)
+        Mean of the labels and their total weight (float64), or the weight of each class (float32,
+        exact up to 16 million samples in a node).
     loss : float64 array of shape (capacity,)
         L_v, the cumulative loss of the node's forecasts.
     average : float64 array of shape (capacity,)
@@ -58,7 +60,7 @@ def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
     """Return the values of trees without nodes, for `n_classes` classes or `REAL` labels."""
     precision = np.float64 if n_classes == REAL else np.float32
     return Aggregation(
-        np.empty((n_trees, 0, 1 + max(n_classes, 1)), dtype=precision),
+        np.empty((n_trees, 0, 2 if n_classes == REAL else n_classes), dtype=precision),
         np.empty((n_trees, 0)),
         np.empty((n_trees, 0)),
     )
@@ -71,9 +73,18 @@ def aggregation_at(values, index):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def class_forecast(statistics, label, n_classes, dirichlet):  # type: ignore[no-untyped-def]
-    """Return the probability that a node forecasts for a class (equation 5)."""
-    return (statistics[LABEL + label] + dirichlet) / (statistics[MASS] + dirichlet * n_classes)
+def mass_of_classes(statistics):  # type: ignore[no-untyped-def]
+    """Return the total weight of a node's classes."""
+    total = 0.0
+    for k in range(len(statistics)):
+        total += statistics[k]
+    return total
+
+
+@njit(**INNER)
+def class_forecast(weight, mass, n_classes, dirichlet):  # type: ignore[no-untyped-def]
+    """Return the probability of a class that has this weight among all (equation 5)."""
+    return (weight + dirichlet) / (mass + dirichlet * n_classes)
 
 
 @njit(**INNER, error_model="numpy")
@@ -95,10 +106,10 @@ def _observe(statistics, label, weight, inherited, n_classes, dirichlet):  # typ
             statistics[MASS], statistics[LABEL], label, weight, inherited
         )
         return loss, forecast
-    k = int(label)
-    loss = -weight * math.log(class_forecast(statistics, k, n_classes, dirichlet))
-    statistics[LABEL + k] += weight
-    statistics[MASS] += weight
+    k = LABEL + int(label)
+    mass = mass_of_classes(statistics)
+    loss = -weight * math.log(class_forecast(statistics[k], mass, n_classes, dirichlet))
+    statistics[k] += weight
     return loss, inherited
 
 
@@ -228,22 +239,24 @@ def _share(order, start, end, right_ones, points, dimension, threshold):  # type
 
 
 @njit(**COUNTING)
-def _learn_together(forest, values, points, targets, importance, n_classes, dirichlet):  # type: ignore[no-untyped-def]
+def _learn_together(  # type: ignore[no-untyped-def]
+    forest, values, points, targets, importance, n_classes, dirichlet, order, right_ones, inherited
+):
     """Let all nodes learn all labels anew, walking down each tree with all points together.
 
     So a node's values stay in the processor while it learns. Every node sees the same labels in the
-    same order as if the points had come one by one, and ends with the same values.
+    same order as if the points had come one by one, and ends with the same values. The last three
+    parameters are room: `inherited` for what the parent forecast for each point, just before it
+    learnt the label, of real labels alone.
     """
     n_points = len(targets)
-    order = np.empty(n_points, dtype=np.int32)
-    right_ones = np.empty(n_points, dtype=np.int32)
-    # What the parent forecast for each point, just before it learnt the label.
-    inherited = np.empty(n_points)
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
         for i in range(n_points):
-            order[i], inherited[i] = i, targets[i]
+            order[i] = i
+        for i in range(len(inherited)):
+            inherited[i] = targets[i]
         stack = np.empty((tree.counters[N_NODES] + 1, 3), dtype=np.int32)
         stack[0, 0], stack[0, 1], stack[0, 2] = tree.counters[ROOT], 0, n_points
         pending = 1
@@ -286,5 +299,11 @@ def relearn_forest(
     step: float,
 ) -> None:
     """Learn all labels anew, O(n log n) a tree: faster than one by one where many are new."""
-    _learn_together(forest, values, points, targets, importance, n_classes, dirichlet)
+    n_points = len(targets)
+    room = (
+        mapped_zeros((n_points,), np.int32),
+        mapped_zeros((n_points,), np.int32),
+        mapped_zeros((n_points if n_classes == REAL else 0,), np.float64),
+    )
+    _learn_together(forest, values, points, targets, importance, n_classes, dirichlet, *room)
     refresh_averages(forest, values, best, step)

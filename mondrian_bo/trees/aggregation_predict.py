@@ -13,7 +13,14 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.aggregation import LABEL, MASS, REAL, aggregation_at, stop_share
+from mondrian_bo.trees.aggregation import (
+    LABEL,
+    MASS,
+    REAL,
+    aggregation_at,
+    mass_of_classes,
+    stop_share,
+)
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
 from mondrian_bo.trees.tree import (
@@ -136,9 +143,10 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         elif kind == DEPTH:
             forecast[0] = depth
         else:
-            unit = 1.0 / (values.statistics[node, MASS] + kind * dirichlet)
+            statistics = values.statistics[node]
+            unit = 1.0 / (mass_of_classes(statistics) + kind * dirichlet)
             for k in range(kind):
-                forecast[k] = unit * (values.statistics[node, LABEL + k] + dirichlet)
+                forecast[k] = unit * (statistics[LABEL + k] + dirichlet)
         stop = _node_share(tree, values, node, rule, step)
         if each:
             kept = start

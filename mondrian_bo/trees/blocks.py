@@ -21,7 +21,7 @@ from mondrian_bo.trees.gaussian import (
 )
 from mondrian_bo.trees.predict import condition, message_down
 from mondrian_bo.trees.random import hashed_normal
-from mondrian_bo.trees.tree import NONE, is_leaf, tree_at
+from mondrian_bo.trees.tree import FIRST_POINT, NONE, is_leaf, tree_at
 
 
 @njit(cache=True, nogil=True)
@@ -37,7 +37,7 @@ def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
     points : int64 array of shape (size of the leaf,)
         Result.
     """
-    point = forest.first_point[index, leaf]
+    point = forest.children[index, leaf, FIRST_POINT]
     for k in range(len(points)):
         points[k] = point
         point = forest.next_point[index, point]

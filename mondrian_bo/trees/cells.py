@@ -13,9 +13,10 @@ from numba import njit
 
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.mondrian import choose_dimension, cut
-from mondrian_bo.trees.nodes import add_box, add_leaf
+from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut
 from mondrian_bo.trees.random import exponential
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     LOWER,
     N_NODES,
@@ -71,7 +72,7 @@ def must_split(tree, leaf, points, point, weights, classes):  # type: ignore[no-
     Without classes, the points of a leaf are all the same, as they are in a leaf of several
     classes; a leaf of one class is marked as paused.
     """
-    member = tree.first_point[leaf]
+    member = tree.children[leaf, FIRST_POINT]
     if member == NONE:
         return False
     if tree.dimension[leaf] != PAUSED:
@@ -98,16 +99,13 @@ def split_cell(tree, leaf, points, weights, classes):  # type: ignore[no-untyped
     time = tree.split_time[parent] if parent != NONE else 0.0
     dimension = choose_dimension(tree.stream, extents, rate)
     threshold = cut(tree.stream, tree.box[leaf, LOWER, dimension], tree.box[leaf, UPPER, dimension])
-    tree.split_time[leaf] = time + exponential(tree.stream) / rate
-    tree.dimension[leaf] = dimension
-    tree.threshold[leaf] = threshold
+    set_cut(tree, leaf, dimension, threshold, time + exponential(tree.stream) / rate)
     left = _add_cell(tree, leaf, tree.box[leaf])
     right = _add_cell(tree, leaf, tree.box[leaf])
-    tree.box[left, UPPER, dimension] = threshold
-    tree.box[right, LOWER, dimension] = threshold
+    tree.box[left, UPPER, dimension] = tree.threshold[leaf]
+    tree.box[right, LOWER, dimension] = tree.threshold[leaf]
+    member = tree.children[leaf, FIRST_POINT]
     tree.children[leaf, LEFT], tree.children[leaf, RIGHT] = left, right
-    member = tree.first_point[leaf]
-    tree.first_point[leaf] = NONE
     while member != NONE:
         following = tree.next_point[member]
         side = left if points[member, dimension] <= threshold else right
@@ -118,15 +116,15 @@ def split_cell(tree, leaf, points, weights, classes):  # type: ignore[no-untyped
 @njit(**INNER)
 def join_cell(tree, leaf, point, classes):  # type: ignore[no-untyped-def]
     """Add a point to a leaf alone; the sizes of the nodes above are the caller's."""
-    head = tree.first_point[leaf]
+    head = tree.children[leaf, FIRST_POINT]
     if len(classes) > 0:
         if head == NONE:
             tree.dimension[leaf] = PAUSED
         elif classes[head] != classes[point]:
             tree.dimension[leaf] = NONE
     tree.size[leaf] += 1
-    tree.next_point[point] = tree.first_point[leaf]
-    tree.first_point[leaf] = point
+    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
+    tree.children[leaf, FIRST_POINT] = point
 
 
 @njit(**INNER)

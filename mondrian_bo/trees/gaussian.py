@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     N_NODES,
     NONE,
@@ -111,14 +112,14 @@ def _set_leaf_message(tree, values, leaf, noise):  # type: ignore[no-untyped-def
 def _collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
     """Compute a leaf's moments from its points, in two passes."""
     total, count = 0.0, 0
-    point = tree.first_point[leaf]
+    point = tree.children[leaf, FIRST_POINT]
     while point != NONE:
         total += targets[point]
         count += 1
         point = tree.next_point[point]
     mean = total / count
     squares = 0.0
-    point = tree.first_point[leaf]
+    point = tree.children[leaf, FIRST_POINT]
     while point != NONE:
         squares += (targets[point] - mean) ** 2
         point = tree.next_point[point]

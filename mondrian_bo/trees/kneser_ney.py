@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     N_NODES,
     NONE,
@@ -95,7 +96,7 @@ def _refresh_node(tree, values, classes, importance, node):  # type: ignore[no-u
     counts = values.counts[node]
     for k in range(len(counts)):
         counts[k] = 0.0
-    point = tree.first_point[node]
+    point = tree.children[node, FIRST_POINT]
     while point != NONE:
         counts[classes[point]] += importance[point] if len(importance) > 0 else 1.0
         point = tree.next_point[point]

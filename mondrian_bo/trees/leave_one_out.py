@@ -15,7 +15,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.trees.predict import condition
-from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, ROOT, is_leaf, preorder, tree_at
+from mondrian_bo.trees.tree import (
+    FIRST_POINT,
+    LEFT,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    is_leaf,
+    preorder,
+    tree_at,
+)
 
 _MEAN, _VARIANCE, _SLOPE = 0, 1, 2
 _PRECISION, _LOCATION, _REMAINING = 0, 1, 2
@@ -91,7 +101,7 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
         for k in range(len(nodes) - 1, -1, -1):
             node = nodes[k]
             if is_leaf(tree, node):
-                point = tree.first_point[node]
+                point = tree.children[node, FIRST_POINT]
                 while point != NONE:
                     n_labels[node] += rank[point] != NONE
                     point = tree.next_point[point]
@@ -118,7 +128,7 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
                 )
                 new += 1
                 continue
-            point = tree.first_point[node]
+            point = tree.children[node, FIRST_POINT]
             while point != NONE:
                 label = rank[point]
                 if label != NONE:

@@ -12,7 +12,9 @@ a second class arrives. A block of zero extent (duplicates) has rate 0 and never
 
 ``min_samples_split=1`` is for forests that are always grown online (paper 003, Algorithms 4, 5): no
 leaf waits for more points, and a leaf of one class is cut off from a point of another that lies
-outside of its box, with no cut inside of it; only a point inside has its block sampled.
+outside of its box, with no cut inside of it; only a point inside has its block sampled. Until such
+a point arrives nothing can happen to the leaf: it may do without a box, which is made of its points
+then.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import BORROWING, COUNTING, INLINED, INNER, INNER_COUNTING
-from mondrian_bo.trees.nodes import add_box, add_leaf, widen
+from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut, widen
 from mondrian_bo.trees.random import exponential, exponential_below, uniform
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     LOWER,
     N_NODES,
@@ -38,17 +41,37 @@ from mondrian_bo.trees.tree import (
     tree_at,
 )
 
+_FEW = 32
+"""A leaf of one class that has no more points gives its box away: it is soon made anew."""
+
+
+@njit(**INNER)
+def _link(tree, leaf, point):  # type: ignore[no-untyped-def]
+    """Add a point to the chain of a leaf."""
+    tree.size[leaf] += 1
+    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
+    tree.children[leaf, FIRST_POINT] = point
+
+
+@njit(**INNER)
+def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
+    """Give a leaf the box of its points, if it has gone without."""
+    if tree.row[leaf] != NONE:
+        return
+    box = tree.box[add_box(tree, leaf)]
+    member = tree.children[leaf, FIRST_POINT]
+    while member != NONE:
+        widen(box, tree.points[member])
+        member = tree.next_point[member]
+
 
 @njit(**INNER)
 def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     """Add a point to a leaf."""
     if tree.size[leaf] > 0:
-        if tree.row[leaf] == NONE:
-            widen(tree.box[add_box(tree, leaf)], tree.points[tree.first_point[leaf]])
+        _ensure_box(tree, leaf)
         widen(tree.box[tree.row[leaf]], x)
-    tree.size[leaf] += 1
-    tree.next_point[point] = tree.first_point[leaf]
-    tree.first_point[leaf] = point
+    _link(tree, leaf, point)
 
 
 @njit(**BORROWING)
@@ -141,6 +164,8 @@ def sample_block(  # type: ignore[no-untyped-def]
         time = lifetime
         rate = 0.0
         may_split = _may_split(order, start, end, min_samples_split, classes)
+        if tree.row[node] == NONE and (may_split or min_samples_split > 1):
+            _bound(tree, node, points, order, start, end)
         row = tree.row[node]
         if may_split and row != NONE:
             for d in range(len(extents)):
@@ -152,10 +177,10 @@ def sample_block(  # type: ignore[no-untyped-def]
                 time = parent_time + exponential(tree.stream) / rate
         if not time < lifetime:
             tree.dimension[node] = NONE if may_split else PAUSED
-            tree.first_point[node] = NONE
+            tree.children[node, FIRST_POINT] = NONE
             for i in range(start, end):
-                tree.next_point[order[i]] = tree.first_point[node]
-                tree.first_point[node] = order[i]
+                tree.next_point[order[i]] = tree.children[node, FIRST_POINT]
+                tree.children[node, FIRST_POINT] = order[i]
             continue
         dimension = choose_dimension(tree.stream, extents, rate)
         threshold = cut(
@@ -165,13 +190,8 @@ def sample_block(  # type: ignore[no-untyped-def]
         left = add_leaf(tree, node, lifetime)
         right = add_leaf(tree, node, lifetime)
         tree.size[left], tree.size[right] = middle - start, end - middle
-        _bound(tree, left, points, order, start, middle)
-        _bound(tree, right, points, order, middle, end)
         tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
-        tree.dimension[node] = dimension
-        tree.threshold[node] = threshold
-        tree.split_time[node] = time
-        tree.first_point[node] = NONE
+        set_cut(tree, node, dimension, threshold, time)
         small, large = (left, right) if middle - start <= end - middle else (right, left)
         for child in (large, small):
             stack_node[pending] = child
@@ -210,7 +230,7 @@ def _open(tree, node, point, points, weights, min_samples_split, classes, lifeti
     ):
         return
     order = np.empty(size, dtype=np.int32)
-    member = tree.first_point[node]
+    member = tree.children[node, FIRST_POINT]
     for i in range(size):
         order[i] = member
         member = tree.next_point[member]
@@ -224,7 +244,7 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
     # Not `corners`: functions that only borrow call none that return arrays.
     row = tree.row[node]
     if row == NONE:
-        lower = tree.points[tree.first_point[node]]
+        lower = tree.points[tree.children[node, FIRST_POINT]]
         upper = lower
     else:
         lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
@@ -248,14 +268,16 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
     leaf = add_leaf(tree, inner, lifetime)
     tree.dimension[leaf] = PAUSED if paused else NONE
     _join(tree, leaf, point, x)
-    hull = tree.box[add_box(tree, inner)]
+    if row != NONE and tree.dimension[node] == PAUSED and tree.size[node] <= _FEW:
+        tree.row[inner], tree.row[node] = row, NONE
+    else:
+        add_box(tree, inner)
+    hull = tree.box[tree.row[inner]]
     for k in range(len(x)):
         hull[LOWER, k] = min(lower[k], x[k])
         hull[UPPER, k] = max(upper[k], x[k])
     tree.size[inner] = tree.size[node] + 1
-    tree.dimension[inner] = dimension
-    tree.threshold[inner] = threshold
-    tree.split_time[inner] = time
+    set_cut(tree, inner, dimension, threshold, time)
     tree.children[inner, LEFT] = node if above else leaf
     tree.children[inner, RIGHT] = leaf if above else node
     tree.parent[node] = inner
@@ -310,12 +332,18 @@ def extend_tree(  # type: ignore[no-untyped-def]
     parent_time = 0.0
     while True:
         leaf = is_leaf(tree, node)
-        if tree.dimension[node] == PAUSED and (
-            min_samples_split > 1 or classes[tree.first_point[node]] == classes[point]
-        ):
-            _join(tree, node, point, x)
-            _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
-            return node
+        if tree.dimension[node] == PAUSED:
+            if min_samples_split > 1:
+                _join(tree, node, point, x)
+                _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
+                return node
+            if classes[tree.children[node, FIRST_POINT]] == classes[point]:
+                _link(tree, node, point)
+                if tree.row[node] != NONE:
+                    widen(tree.box[tree.row[node]], x)
+                return node
+            if tree.size[node] > 1:
+                _ensure_box(tree, node)
         rate = distance_outside(tree, node, weights, points, point)
         if rate > 0.0:
             waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))

@@ -1,4 +1,4 @@
-"""New nodes of a tree, and the boxes of those that have one."""
+"""New nodes of a tree, their cuts, and the boxes of those that have one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import INNER
-from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, RIGHT, UPPER
+from mondrian_bo.trees.tree import FIRST_POINT, LEFT, LOWER, N_BOXES, N_NODES, NONE, UPPER
 
 
 @njit(**INNER)
@@ -16,14 +16,29 @@ def add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
     tree.counters[N_NODES] += 1
     tree.parent[node] = parent
     tree.children[node, LEFT] = NONE
-    tree.children[node, RIGHT] = NONE
+    tree.children[node, FIRST_POINT] = NONE
     tree.dimension[node] = NONE
     tree.threshold[node] = 0.0
     tree.split_time[node] = lifetime
     tree.row[node] = NONE
     tree.size[node] = 0
-    tree.first_point[node] = NONE
     return node
+
+
+@njit(**INNER)
+def set_cut(tree, node, dimension, threshold, time):  # type: ignore[no-untyped-def]
+    """Let a node be cut at a location and a time; both are rounded down, if to float32.
+
+    So no point changes sides, for those of the tree are float32 too, no child's time comes before
+    its parent's, and none is infinite.
+    """
+    tree.dimension[node] = dimension
+    tree.threshold[node] = threshold
+    if tree.threshold[node] > threshold:
+        tree.threshold[node] = np.nextafter(tree.threshold[node], np.float32(-np.inf))
+    tree.split_time[node] = time
+    if tree.split_time[node] > time:
+        tree.split_time[node] = np.nextafter(tree.split_time[node], np.float32(-np.inf))
 
 
 @njit(**INNER)

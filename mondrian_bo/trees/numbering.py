@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.memory import mapped_zeros
 from mondrian_bo.trees.tree import (
+    LEFT,
     N_NODES,
     NODE_FIELDS,
     NONE,
     ROOT,
     Tree,
+    nodes_used,
     preorder,
     view_of,
 )
@@ -28,7 +31,7 @@ from mondrian_bo.trees.tree import (
 def number_in_preorder(forest: Tree, carried: Sequence[NDArray[Any]] = ()) -> None:
     """Give the nodes and boxes of every tree new numbers, in place.
 
-    Takes O(T n d), and room for one array of one tree meanwhile.
+    Takes O(T n d), and room for a number per node of one tree meanwhile.
 
     Parameters
     ----------
@@ -37,23 +40,34 @@ def number_in_preorder(forest: Tree, carried: Sequence[NDArray[Any]] = ()) -> No
     carried : sequence of arrays of shape (T, capacity, ...), default=()
         What nodes carry, which moves with them.
     """
+    largest = nodes_used(forest)
+    all_nodes = mapped_zeros((largest,), np.int32)
+    numbers = mapped_zeros((largest + 1,), np.int32)
     for t in range(len(forest.counters)):
         tree = view_of(forest, t)
         n_nodes = int(tree.counters[N_NODES])
         if n_nodes == 0:
             continue
-        nodes = np.empty(n_nodes, dtype=np.int32)
+        nodes = all_nodes[:n_nodes]
         preorder(tree, nodes)
-        order = nodes.astype(np.intp)  # or each use would convert it
         for field in (*(getattr(tree, name) for name in NODE_FIELDS), *(a[t] for a in carried)):
-            field[:n_nodes] = field.take(order, axis=0)
+            _reorder(field, nodes)
         # The last entry is that of NONE.
-        number = np.full(n_nodes + 1, NONE, dtype=np.int32)
-        number[order] = np.arange(n_nodes, dtype=np.int32)
-        for links in (tree.parent[:n_nodes], tree.children[:n_nodes]):
-            links[:] = number.take(links, mode="wrap")
+        number = numbers[: n_nodes + 1]
+        number[NONE] = NONE
+        number[nodes] = np.arange(n_nodes, dtype=np.int32)
+        inner = np.flatnonzero(tree.children[:n_nodes, LEFT] != NONE)
+        tree.children[inner] = number[tree.children[inner]]
+        tree.parent[:n_nodes] = number[tree.parent[:n_nodes]]
         tree.counters[ROOT] = 0
         with_box = np.flatnonzero(tree.row[:n_nodes] != NONE)
         n_boxes = len(with_box)
-        tree.box[:n_boxes] = tree.box.take(tree.row[with_box], axis=0)
+        _reorder(tree.box, tree.row[with_box])
         tree.row[with_box] = np.arange(n_boxes, dtype=np.int32)
+
+
+def _reorder(entries: NDArray[Any], order: NDArray[np.integer[Any]]) -> None:
+    """Let the first of an array's entries be those that `order` lists, in place."""
+    # Column by column: what is copied as a whole leaves more memory behind that is free but ours.
+    for column in entries.reshape(len(entries), -1).T:
+        column[: len(order)] = column[order]

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     N_NODES,
     NONE,
@@ -57,7 +58,7 @@ def label_points(forest, lifetime, labels):  # type: ignore[no-untyped-def]
             if starts and (is_leaf(tree, node) or tree.split_time[node] > lifetime):
                 n_labels += 1
             if is_leaf(tree, node):
-                point = tree.first_point[node]
+                point = tree.children[node, FIRST_POINT]
                 while point != NONE:
                     labels[point, t] = n_labels - 1
                     point = tree.next_point[point]
@@ -70,7 +71,7 @@ def _known_label(tree, node, labels, t):  # type: ignore[no-untyped-def]
     top = node
     while True:
         if is_leaf(tree, node):
-            point = tree.first_point[node]
+            point = tree.children[node, FIRST_POINT]
             while point != NONE:
                 if labels[point, t] != NONE:
                     return labels[point, t]
@@ -193,7 +194,7 @@ def arrange(forest, order, start, end):  # type: ignore[no-untyped-def]
         for node in nodes:
             start[t, node] = done
             if is_leaf(tree, node):
-                point = tree.first_point[node]
+                point = tree.children[node, FIRST_POINT]
                 while point != NONE:
                     order[t, done] = point
                     done += 1

@@ -9,15 +9,14 @@ of such tuples once and caches them on disk.
 
 from __future__ import annotations
 
-import math
-import mmap
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.trees.compiling import COUNTING
+from mondrian_bo.trees.memory import resized
 
 NONE = -1
 """Marks an absent node, child or point."""
@@ -26,13 +25,13 @@ PAUSED = -2
 """Marks, as the dimension of its split, a leaf that is not to be split yet."""
 
 LEFT, RIGHT = 0, 1
+FIRST_POINT = RIGHT
+"""Entry of a leaf's :attr:`Tree.children`: the head of the chain of its points."""
+
 LOWER, UPPER = 0, 1
 
 N_NODES, ROOT, N_BOXES = 0, 1, 2
 """Entries of :attr:`Tree.counters`."""
-
-_LARGE = 1 << 20
-"""Bytes from which on memory is asked for without numpy."""
 
 GROWTH = 1.25
 """Capacity grows by this factor: memory stays within 25 % of what is used."""
@@ -46,24 +45,24 @@ class Tree(NamedTuple):
     parent : int32 array of shape (capacity,)
         Parent of each node; ``NONE`` at the root.
     children : int32 array of shape (capacity, 2)
-        Left and right child; ``NONE`` at leaves.
-    dimension : int32 array of shape (capacity,)
+        Left and right child. At leaves ``NONE`` and the first of the points, from which
+        ``next_point`` goes on to the others, or ``NONE``.
+    dimension : int16 array of shape (capacity,), int32 if d needs it
         Split dimension delta_j; at leaves ``NONE``, or ``PAUSED`` (see
         :mod:`mondrian_bo.trees.mondrian`).
-    threshold : float64 array of shape (capacity,)
+    threshold : float64 or float32 array of shape (capacity,)
         Split location xi_j: ``x[dimension] <= threshold`` goes left.
-    split_time : float64 array of shape (capacity,)
-        tau_j, larger than the parent's; the lifetime at leaves.
+    split_time : float64 or float32 array of shape (capacity,)
+        tau_j, larger than the parent's, or equal within float32; the lifetime at leaves.
     row : int32 array of shape (capacity,)
-        Where each node's box is in `box`; ``NONE`` at a leaf of one point, which is its own box.
+        Where each node's box is in `box`; ``NONE`` at a leaf of one point, which is its own box,
+        and at some leaves of one class (see :mod:`mondrian_bo.trees.mondrian`).
     box : float64 or float32 array of shape (box_capacity, 2, d)
         Lower and upper corner of the data in a node's block, B_j^x; of its cell where partitions
         are not restricted to the data (:mod:`mondrian_bo.trees.cells`): there all nodes have boxes,
         in their order. Trees restricted to n points have fewer than n boxes.
     size : int32 array of shape (capacity,)
         Number of data points in each block.
-    first_point : int32 array of shape (capacity,)
-        At leaves, the head of the chain of points that ``next_point`` continues.
     next_point : int32 array of shape (point_capacity,)
         The next point of the same leaf, or ``NONE``.
     points : float64 or float32 array of shape (point_capacity, d)
@@ -77,13 +76,12 @@ class Tree(NamedTuple):
 
     parent: NDArray[np.int32]
     children: NDArray[np.int32]
-    dimension: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    split_time: NDArray[np.float64]
+    dimension: NDArray[np.signedinteger]
+    threshold: NDArray[np.floating]
+    split_time: NDArray[np.floating]
     row: NDArray[np.int32]
     box: NDArray[np.float64]
     size: NDArray[np.int32]
-    first_point: NDArray[np.int32]
     next_point: NDArray[np.int32]
     points: NDArray[np.float64]
     counters: NDArray[np.int64]
@@ -98,7 +96,6 @@ NODE_FIELDS = (
     "split_time",
     "row",
     "size",
-    "first_point",
 )
 """Fields of :class:`Tree` with an entry per node."""
 
@@ -115,65 +112,26 @@ def empty_forest(
     n_dimensions : int
         Dimension d of the points.
     precision : type, default=numpy.float64
-        Floating point type of the boxes, which is that of the points.
+        Floating point type of points, boxes, split locations and split times.
     """
     n_trees = len(streams)
+    dimension_type = np.int16 if n_dimensions <= np.iinfo(np.int16).max else np.int32
     counters = np.zeros((n_trees, 3), dtype=np.int64)
     counters[:, ROOT] = NONE
     return Tree(
         parent=np.empty((n_trees, 0), dtype=np.int32),
         children=np.empty((n_trees, 0, 2), dtype=np.int32),
-        dimension=np.empty((n_trees, 0), dtype=np.int32),
-        threshold=np.empty((n_trees, 0)),
-        split_time=np.empty((n_trees, 0)),
+        dimension=np.empty((n_trees, 0), dtype=dimension_type),
+        threshold=np.empty((n_trees, 0), dtype=precision),
+        split_time=np.empty((n_trees, 0), dtype=precision),
         row=np.empty((n_trees, 0), dtype=np.int32),
         box=np.empty((n_trees, 0, 2, n_dimensions), dtype=precision),
         size=np.empty((n_trees, 0), dtype=np.int32),
-        first_point=np.empty((n_trees, 0), dtype=np.int32),
         next_point=np.empty((n_trees, 0), dtype=np.int32),
         points=np.empty((1, 0, n_dimensions), dtype=precision),
         counters=counters,
         stream=streams.copy(),
     )
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-def _lazy_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros whose pages become resident one by one, as they are written to.
-
-    Numpy asks for pages of 2 MB, of which one write makes all resident: of trees that have room for
-    many nodes and use few, most would be.
-    """
-    length = math.prod(shape)
-    size = length * dtype.itemsize
-    if size < _LARGE or not hasattr(mmap, "MAP_ANONYMOUS"):
-        return np.zeros(shape, dtype=dtype)
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, dtype, length).reshape(shape)
-
-
-def resized(
-    array: NDArray[Scalar], axis: int, length: int, used: int | None = None
-) -> NDArray[Scalar]:
-    """Return an array whose `axis` has the given length: cut off, or padded with zeros.
-
-    It is a copy, unless the length is right already. No more than the first `used` entries are
-    copied: pages of memory that are not written to are never resident.
-    """
-    if array.shape[axis] == length:
-        return array
-    shape = list(array.shape)
-    shape[axis] = length
-    n_kept = min(length, array.shape[axis], length if used is None else used)
-    kept = [slice(None)] * array.ndim
-    kept[axis] = slice(0, n_kept)
-    # Room that is soon filled is better had in large pages.
-    make = _lazy_zeros if length > 1.5 * n_kept else np.zeros
-    result: NDArray[Scalar] = make(tuple(shape), array.dtype)
-    result[tuple(kept)] = array[tuple(kept)]
-    return result
 
 
 def with_node_capacity(forest: Tree, capacity: int) -> Tree:
@@ -227,7 +185,6 @@ def tree_at(forest, index):  # type: ignore[no-untyped-def]
         forest.row[index],
         forest.box[index],
         forest.size[index],
-        forest.first_point[index],
         forest.next_point[index],
         forest.points[index if len(forest.points) > 1 else 0],
         forest.counters[index],
@@ -273,7 +230,7 @@ def corners(tree, node):  # type: ignore[no-untyped-def]
     """Return the lower and upper corner of a node's box; a leaf of one point is its own."""
     row = tree.row[node]
     if row == NONE:
-        member = tree.points[tree.first_point[node]]
+        member = tree.points[tree.children[node, FIRST_POINT]]
         return member, member
     return tree.box[row, LOWER], tree.box[row, UPPER]
 
@@ -283,7 +240,7 @@ def distance_outside(tree, node, weights, points, point):  # type: ignore[no-unt
     """Return eta_j(x) for a node's box; a leaf of one point is its own."""
     row = tree.row[node]
     if row == NONE:
-        lower = tree.points[tree.first_point[node]]
+        lower = tree.points[tree.children[node, FIRST_POINT]]
         upper = lower
     else:
         lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
@@ -355,7 +312,7 @@ def touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-
             nodes[n_nodes] = node
         n_nodes += 1
         if is_leaf(tree, node):
-            point = tree.first_point[node]
+            point = tree.children[node, FIRST_POINT]
             while point != NONE and n_points < chain:
                 points[n_points] = point
                 n_points += 1

@@ -105,7 +105,7 @@ def test_all_arrays_are_counted():
     inner = forest.model_.forest
     capacity, room = inner.trees.parent.shape[1], inner.trees.next_point.shape[1]
     assert capacity > inner.trees.counters[:, 0].max()
-    node = 4 + 8 + 4 + 8 + 8 + 4 + 4 + 4 + 16 + 32 + 8
+    node = 4 + 8 + 2 + 8 + 8 + 4 + 4 + 16 + 32 + 8
     boxes = inner.trees.box.shape[1] * 16 * 3
     expected = 10 * (capacity * node + boxes + 4 * room + 24 + 8) + room * (8 * 3 + 8)
     assert memory.array_bytes(forest) == expected

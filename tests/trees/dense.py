@@ -8,7 +8,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import multivariate_normal
-from trees.oracles import leaf_of, one_tree, points_of
+from trees.oracles import children_of, leaf_of, one_tree, points_of
 
 from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
@@ -63,7 +63,7 @@ class DenseTree:
         """Return the labels below a node."""
         below = [node]
         for other in below:
-            below.extend(int(c) for c in self.tree.children[other] if c != NONE)
+            below.extend(children_of(self.tree, other))
         return self.targets[np.isin(self.leaves, below)]
 
     def at_node(self, node, rule):
@@ -155,7 +155,7 @@ class BridgedTree(DenseTree):
         """Return the nodes of a node's subtree, itself included."""
         found = [node]
         for other in found:
-            found.extend(int(c) for c in self.tree.children[other] if c != NONE)
+            found.extend(children_of(self.tree, other))
         return set(found)
 
     def bridges(self, x, weights):

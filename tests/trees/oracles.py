@@ -11,6 +11,7 @@ import numpy as np
 from mondrian_bo.surrogates.gaussian_forest import GaussianForest
 from mondrian_bo.trees.gaussian import Hyperparameters
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     LEFT,
     LOWER,
     N_NODES,
@@ -70,9 +71,10 @@ def boxes_of(trees):
     """Return the box of every node, shape (T, capacity, 2, d)."""
     tree = np.arange(len(trees.row))[:, None]
     view = tree if len(trees.points) > 1 else 0 * tree
-    has_box = (trees.row != NONE)[:, :, None, None]
-    rows = trees.box[tree, np.where(trees.row != NONE, trees.row, 0)]
-    return np.where(has_box, rows, trees.points[view, trees.first_point][:, :, None])
+    has_box = trees.row != NONE
+    rows = trees.box[tree, np.where(has_box, trees.row, 0)]
+    own = trees.points[view, np.where(has_box, 0, trees.children[..., FIRST_POINT])]
+    return np.where(has_box[:, :, None, None], rows, own[:, :, None])
 
 
 def one_tree(forest, t=0):
@@ -120,6 +122,12 @@ def assert_same_bits(one, two):
         assert field.tobytes() == other.tobytes(), name
 
 
+def children_of(tree, node):
+    """Return the children of a node: none of a leaf, whose entries lead to its points."""
+    left, right = (int(child) for child in tree.children[node])
+    return [] if left == NONE else [left, right]
+
+
 def leaf_of(tree, x):
     """Return the leaf that holds x."""
     node = tree.counters[ROOT]
@@ -132,7 +140,7 @@ def leaf_of(tree, x):
 def chain(tree, leaf):
     """Return the points that a leaf links."""
     members = []
-    point = tree.first_point[leaf]
+    point = tree.children[leaf, FIRST_POINT]
     while point != NONE:
         assert len(members) < len(tree.next_point), "the chain of points is circular"
         members.append(int(point))
@@ -157,7 +165,6 @@ def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.i
         extents = weights * (own.max(axis=0) - own.min(axis=0))
         left, right = (int(child) for child in tree.children[node])
         if left == NONE:
-            assert right == NONE
             assert tree.dimension[node] in (NONE, PAUSED)
             assert tree.split_time[node] == lifetime
             assert sorted(chain(tree, node)) == sorted(members.tolist())
@@ -171,7 +178,6 @@ def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.i
         assert len(members) >= min_samples_split
         assert parent_time < time < lifetime
         assert extents[dimension] > 0.0
-        assert tree.first_point[node] == NONE
         goes_left = own[:, dimension] <= tree.threshold[node]
         assert own[:, dimension].min() <= tree.threshold[node] < own[:, dimension].max()
         visit(left, node, time, members[goes_left])

@@ -63,7 +63,9 @@ def arrays(forest):
         fields |= {name: fields[name][nodes] for name in (*NODE_FIELDS, "box")}
         number = np.empty(len(nodes) + 1, dtype=np.int32)
         number[nodes], number[NONE] = np.arange(len(nodes)), NONE
-        fields |= {name: number[fields[name]] for name in ("parent", "children", "row")}
+        fields |= {name: number[fields[name]] for name in ("parent", "row")}
+        inner = fields["children"][:, LEFT] != NONE
+        fields["children"][inner] = number[fields["children"][inner]]
         fields["counters"] = np.delete(tree.counters, ROOT)
         content |= {f"{t}.{name}": field for name, field in fields.items()}
         for name, field in forest.values._asdict().items():
@@ -116,7 +118,6 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
     losses = dict.fromkeys(nodes, 0.0)
     masses = dict.fromkeys(nodes, 0.0)
     sums = {node: [0.0] * max(n_classes, 1) for node in nodes}
-    kind = np.float64 if n_classes == REAL else np.float32  # as the masses are kept
 
     def forecast(node, inherited):
         if n_classes == REAL:
@@ -131,10 +132,12 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
             if n_classes == REAL:
                 losses[node] += weight * (label - inherited) ** 2
                 sums[node][0] += weight * label
+                masses[node] += weight
             else:
                 losses[node] -= weight * math.log(inherited[label])
-                sums[node][label] = float(kind(sums[node][label] + weight))
-            masses[node] = float(kind(masses[node] + weight))
+                # As they are kept.
+                sums[node][label] = float(np.float32(sums[node][label] + weight))
+                masses[node] = sum(sums[node])
     forecasts, variances = {}, {}
     for node in nodes:
         parent = int(tree.parent[node])

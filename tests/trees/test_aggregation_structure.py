@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from trees.oracles import chain, check_tree, grow, one_tree, shapes
-from trees.prunings import labels, learn, make_forest, unit_box
+from trees.prunings import labels, learn, make_forest, preorder_of, unit_box
 
 from mondrian_bo.trees.aggregation import REAL
 from mondrian_bo.trees.aggregation_predict import AT_LEAF
-from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, PAUSED, RIGHT, ROOT, UPPER
 
 SIGNIFICANCE = 1e-4
 N_TREES = 3000
@@ -45,7 +45,6 @@ def check_cells(tree, points, box, classes=None):
         left, right = (int(child) for child in tree.children[node])
         settled = is_settled(points, classes, members)
         if left == NONE:
-            assert right == NONE
             assert tree.split_time[node] == np.inf
             assert sorted(chain(tree, node)) == sorted(members.tolist())
             assert settled
@@ -57,7 +56,6 @@ def check_cells(tree, points, box, classes=None):
         assert 0 <= dimension < points.shape[1]
         assert cell[LOWER, dimension] <= threshold < cell[UPPER, dimension]
         assert parent_time < tree.split_time[node] < np.inf
-        assert tree.first_point[node] == NONE
         goes_left = points[members, dimension] <= threshold
         # The two cells tile this one. Corners are float32.
         lower, upper = cell.copy(), cell.copy()
@@ -100,29 +98,40 @@ def test_valid_after_every_point(seed, n, d, grid, task, restricted):
             elif task != "paused":
                 check_tree(tree, known)
             else:
-                check_paused(tree, known, classes)
+                check_paused(tree, known, classes, forest.trees.row[t] != NONE)
 
 
 def check_rows(trees, t):
-    """Assert that each node has a box of its own, but leaves of one point of restricted trees."""
+    """Assert that each node has a box of its own, but some leaves of restricted trees.
+
+    Those of one point have none, and those of one class may be without.
+    """
     n_nodes, n_boxes = trees.counters[t, [N_NODES, N_BOXES]]
     row = trees.row[t, :n_nodes]
     assert sorted(row[row != NONE]) == list(range(n_boxes))
     assert n_boxes <= trees.box.shape[1]
-    is_alone = (trees.children[t, :n_nodes, LEFT] == NONE) & (trees.size[t, :n_nodes] == 1)
-    assert n_boxes == n_nodes or np.array_equal(row == NONE, is_alone)
+    is_leaf = trees.children[t, :n_nodes, LEFT] == NONE
+    is_alone = is_leaf & (trees.size[t, :n_nodes] == 1)
+    may_be_without = is_alone | (is_leaf & (trees.dimension[t, :n_nodes] == PAUSED))
+    assert n_boxes == n_nodes or np.all(row[is_alone] == NONE)
+    assert np.all(may_be_without[row == NONE])
 
 
-def check_paused(tree, points, classes):
+def check_paused(tree, points, classes, has_box):
     """Assert what `check_tree` does not: which leaves of a restricted tree are split."""
-    for node in range(tree.counters[N_NODES]):
-        if tree.children[node, LEFT] == NONE:
-            members = np.array(chain(tree, node))
-            assert is_settled(points, classes, members)
-            assert np.array_equal(tree.box[node, LOWER], points[members].min(axis=0))
-            assert np.array_equal(tree.box[node, UPPER], points[members].max(axis=0))
+    members = {}
+    for node in preorder_of(tree)[::-1]:
+        left, right = (int(child) for child in tree.children[node])
+        if left == NONE:
+            members[node] = chain(tree, node)
+            assert is_settled(points, classes, members[node])
         else:
-            assert tree.split_time[tree.children[node]].min() > tree.split_time[node]
+            members[node] = members[left] + members[right]
+            assert tree.split_time[[left, right]].min() > tree.split_time[node]
+        if has_box[node]:
+            own = points[members[node]]
+            assert np.array_equal(tree.box[node, LOWER], own.min(axis=0))
+            assert np.array_equal(tree.box[node, UPPER], own.max(axis=0))
 
 
 def test_neighbouring_floats():
@@ -133,6 +142,44 @@ def test_neighbouring_floats():
     forest = learn(make_forest(2, n_trees=50, restricted=False), points, np.zeros(3))
     for t in range(50):
         check_cells(one_tree(forest, t), points, unit_box(2))
+
+
+@pytest.mark.parametrize("restricted", [True, False])
+def test_cuts_between_the_smallest_floats(restricted):
+    # Their times are beyond what float32 holds, and nothing lies between their sides.
+    tiny = np.float32(1e-45)
+    points = np.array([[0.0], [tiny], [2 * tiny], [1.0]], dtype=np.float32)
+    forest = learn(make_forest(1, n_trees=20, restricted=restricted), points, np.zeros(4))
+    for t in range(20):
+        tree = one_tree(forest, t)
+        inner = tree.children[:, LEFT] != NONE
+        assert inner.sum() >= 3
+        assert np.all(np.isfinite(tree.split_time[inner]))
+        assert tree.split_time[inner].max() > 1e38
+        # Each of the four points is alone in its leaf.
+        assert np.count_nonzero(tree.size[~inner]) == 4
+        assert tree.size[~inner].max() == 1
+
+
+@pytest.mark.parametrize("n_before", [5, 100])
+def test_a_leaf_of_one_class_has_its_box_when_another_class_comes(n_before):
+    # Few points give their box to the node that is inserted above them, many keep it.
+    rng = np.random.default_rng(n_before)
+    points = rng.random((n_before + 2, 2)).astype(np.float32)
+    points[n_before:] += 2.0
+    targets = np.zeros(len(points), dtype=np.int32)
+    targets[n_before:] = 1
+    forest = make_forest(2, n_trees=3, n_classes=2, split_pure=False)
+    learn(forest, points[:n_before], targets[:n_before], steps=[])
+    assert np.all(forest.trees.row[:, 0] == NONE)
+    learn(forest, points[n_before:], targets[n_before:])
+    for t in range(3):
+        root = forest.trees.counters[t, ROOT]
+        leaf = int(np.argmax(forest.trees.size[t, : forest.trees.counters[t, N_NODES]] == n_before))
+        assert forest.trees.children[t, leaf, LEFT] == NONE
+        assert (forest.trees.row[t, leaf] == NONE) == (n_before == 5)
+        hull = forest.trees.box[t, forest.trees.row[t, root]]
+        assert np.array_equal(hull, [points.min(axis=0), points.max(axis=0)])
 
 
 def test_another_box():

@@ -286,8 +286,9 @@ def _learn(estimator: Estimator, X: AnyArray, y: AnyArray, step: int) -> Cost:
 
 def _remember(estimator: Estimator, n: int, d: int) -> dict[str, int] | None:
     X, y = samples(n, d, estimator)
-    # Code that is compiled or loaded is no part of the forest.
-    _new(estimator).partial_fit(X[:200], y[:200]).partial_fit(X[:2], y[:2])
+    # Code that is compiled or loaded is no part of the forest. It takes some hundred samples until
+    # nodes are numbered anew.
+    _new(estimator).partial_fit(X[:600], y[:600]).partial_fit(X[:2], y[:2])
     return resident_growth(lambda: _new(estimator).partial_fit(X, y))
 
 

@@ -13,10 +13,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.mondrian import choose_dimension, cut
-from mondrian_bo.trees.nodes import add_box, add_leaf
+from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut
 from mondrian_bo.trees.random import exponential, mix
 from mondrian_bo.trees.tree import (
+    FIRST_POINT,
     GROWTH,
     LEFT,
     LOWER,
@@ -28,7 +30,6 @@ from mondrian_bo.trees.tree import (
     Tree,
     empty_forest,
     nodes_used,
-    resized,
     tree_at,
     with_cell_capacity,
     with_point_capacity,
@@ -54,8 +55,8 @@ def _add_cell(tree, keys, parent, box, key, lifetime):  # type: ignore[no-untype
 @njit(cache=True, nogil=True)
 def _join(tree, leaf, point):  # type: ignore[no-untyped-def]
     tree.size[leaf] += 1
-    tree.next_point[point] = tree.first_point[leaf]
-    tree.first_point[leaf] = point
+    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
+    tree.children[leaf, FIRST_POINT] = point
 
 
 @njit(cache=True, nogil=True)
@@ -87,12 +88,9 @@ def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # typ
     )
     tree.box[left, UPPER, dimension] = threshold
     tree.box[right, LOWER, dimension] = threshold
+    member = tree.children[node, FIRST_POINT]
     tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
-    tree.dimension[node] = dimension
-    tree.threshold[node] = threshold
-    tree.split_time[node] = time
-    member = tree.first_point[node]
-    tree.first_point[node] = NONE
+    set_cut(tree, node, dimension, threshold, time)
     while member != NONE:
         following = tree.next_point[member]
         _join(tree, left if points[member, dimension] <= threshold else right, member)

@@ -157,6 +157,6 @@ def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  #
 def splits_in_order(forest: Tree) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
     """Return the times of all splits in order, their trees and their nodes."""
     trees, nodes = np.nonzero(forest.children[:, :, LEFT] > 0)
-    times = forest.split_time[trees, nodes]
+    times = forest.split_time[trees, nodes].astype(np.float64)
     order = np.argsort(times, kind="stable")
     return times[order], trees[order].astype(np.int64), nodes[order].astype(np.int64)

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from mondrian_bo.surrogates.growing_forest import GrowingForest
 from mondrian_bo.surrogates.parallel import run_on_trees
+from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.mondrian import extend_forest, sample_forest
 from mondrian_bo.trees.partition import label_new_points, label_points, locate
 from mondrian_bo.trees.tree import (
     NONE,
     Tree,
     nodes_used,
-    resized,
     with_node_capacity,
 )
 
