@@ -15,6 +15,7 @@ from mondrian_bo.acquisitions import (
 )
 from mondrian_bo.acquisitions.ascent import Slopes, improve
 from mondrian_bo.acquisitions.constrained import Score, constrained
+from mondrian_bo.acquisitions.differences import gradient_of, moved_moments
 from mondrian_bo.acquisitions.maximize import maximize, spread
 from mondrian_bo.objective_model import ObjectiveModel
 from mondrian_bo.search_space import SearchSpace
@@ -27,9 +28,6 @@ _STEPS = 20
 """Gradient steps with one component."""
 
 _FEWEST_STEPS = 8
-
-_DIFFERENCE = 1e-5
-"""Step of a component's mean or deviation, in its deviations, for derivatives of acquisitions."""
 
 
 class Search:
@@ -132,22 +130,7 @@ def _rule(
 
     def slopes(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         means, stds, mean_slopes, std_slopes = model.slopes(rows, calibrated)
-        n_components, n_rows = means.shape
-        # All moments as they are and with each moved by a step, in one call.
-        moved = np.empty((2, n_components, 2 * n_components + 1, n_rows))
-        moved[0], moved[1] = means[:, None], stds[:, None]
-        steps = _DIFFERENCE * stds
-        for c in range(n_components):
-            moved[0, c, 2 * c + 1] += steps[c]
-            moved[1, c, 2 * c + 2] += steps[c]
-        flat = moved.reshape(2, n_components, -1)
-        scores = acquisition(Prediction(flat[0], flat[1]), incumbent).reshape(-1, n_rows)
-        gradient = np.zeros(rows.shape)
-        for c in range(n_components):
-            for k, own in ((2 * c + 1, mean_slopes[c]), (2 * c + 2, std_slopes[c])):
-                gradient += ((scores[k] - scores[0]) / steps[c])[:, None] * own
-        # Where the score is minus infinity there is no way up.
-        gradient[~np.isfinite(gradient)] = 0.0
-        return scores[0], gradient
+        scores = acquisition(Prediction(*moved_moments(means, stds)), incumbent)
+        return scores[: len(rows)], gradient_of(scores, stds, mean_slopes, std_slopes)
 
     return score, slopes if model.n_slopes > 0 else None

@@ -59,8 +59,7 @@ def climb(slopes: Slopes, space: SearchSpace, rows: FloatArray, n_steps: int) ->
     for _ in range(n_steps):
         _propose(current, gradient, step, free, proposal)
         scores, slope = slopes(proposal)
-        better = scores > best_scores
-        best[better], best_scores[better] = proposal[better], scores[better]
+        _keep_better(proposal, scores, best, best_scores)
         if _move(proposal, slope, free, current, gradient, step) < _SMALLEST_MOVE:
             break
     return best
@@ -74,6 +73,15 @@ def _propose(current, gradient, step, free, proposal):  # type: ignore[no-untype
             if free[i, j]:
                 move = min(max(step[i] * gradient[i, j], -_LARGEST_MOVE), _LARGEST_MOVE)
                 proposal[i, j] = min(max(current[i, j] + move, 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _keep_better(rows, scores, best, best_scores):  # type: ignore[no-untyped-def]
+    for i in range(rows.shape[0]):
+        if scores[i] > best_scores[i]:
+            best_scores[i] = scores[i]
+            for j in range(rows.shape[1]):
+                best[i, j] = rows[i, j]
 
 
 @njit(cache=True, nogil=True)

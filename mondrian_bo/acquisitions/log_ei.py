@@ -72,12 +72,16 @@ def log_gaussian_expected_improvement(
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = improvement / std
-        # False where z is NaN: there, as above the tail, the expectation itself is safe.
-        tail = (z < -1.0) & (std > 0.0) & np.isfinite(std)
+        # False where z is NaN: there, as above the tail, the expectation itself is safe. It is 0 or
+        # NaN where the deviation is infinite.
+        tail = (z < -1.0) & (std > 0.0)
         logs = np.empty_like(z)
-        logs[tail] = np.log(std[tail]) + _log_h_tail(z[tail])
-        body = ~tail
-        logs[body] = np.log(gaussian_expected_improvement(improvement[body], std[body]))
+        # A few candidates are often all on one side, and to score none takes as long.
+        if tail.any():
+            logs[tail] = np.log(std[tail]) + _log_h_tail(z[tail])
+        if not tail.all():
+            body = ~tail
+            logs[body] = np.log(gaussian_expected_improvement(improvement[body], std[body]))
     return logs
 
 
@@ -85,11 +89,10 @@ def _log_h_tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logarithm of h(z) = density(z) + z * ndtr(z), for z < -1."""
     square = z * z
     # h(z) = density(z) * (1 - |z| * Mills ratio); erfcx scales the Mills ratio safely.
-    shortfall = np.empty_like(z)
+    mills = -z * math.sqrt(0.5 * math.pi) * erfcx(z * -math.sqrt(0.5))
+    shortfall = np.log1p(-mills)
     far = z < _SERIES_BELOW
-    near = ~far
-    mills = -z[near] * math.sqrt(0.5 * math.pi) * erfcx(z[near] * -math.sqrt(0.5))
-    shortfall[near] = np.log1p(-mills)
-    inverse = 1.0 / square[far]
-    shortfall[far] = np.log(inverse) + np.log1p(inverse * (15.0 * inverse - 3.0))
+    if far.any():
+        inverse = 1.0 / square[far]
+        shortfall[far] = np.log(inverse) + np.log1p(inverse * (15.0 * inverse - 3.0))
     return -0.5 * square - _LOG_SQRT_2PI + shortfall

@@ -8,9 +8,12 @@ searched exhaustively.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
@@ -50,11 +53,16 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     float64 array of shape (n_points, d)
         Snapped rows.
     """
-    sobol = qmc.Sobol(space.n_dimensions, scramble=False)
     # The sequence wants to be drawn by powers of two; the rest is cut off.
     power = (start + n_points - 1).bit_length()
-    points = (sobol.random_base2(power)[start : start + n_points] + shift) % 1.0
-    return space.from_uniform(points)
+    points = _sobol(space.n_dimensions, power)[start : start + n_points]
+    return space.from_uniform((points + shift) % 1.0)
+
+
+@lru_cache(maxsize=4)
+def _sobol(n_dimensions: int, power: int) -> FloatArray:
+    """Return the first `2 ** power` points of the sequence: every suggestion takes the same."""
+    return np.asarray(qmc.Sobol(n_dimensions, scramble=False).random_base2(power))
 
 
 def perturb(
@@ -88,19 +96,33 @@ def perturb(
     points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
     # Parameters that a change of choice activates have no value to start from.
     points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
-    share = rng.choice([1.0 / d, 0.3, 1.0], size=(n_points, 1))
+    share = np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=(n_points, 1))]
     changed = rng.random((n_points, d)) < share
     changed[np.arange(n_points), rng.integers(d, size=n_points)] = True
     smallest, largest = _SCALES
     scale = smallest * (largest / smallest) ** rng.random((n_points, 1))
-    step = scale * rng.standard_normal((n_points, d))
-    grid = space.grid_sizes > 0
-    cell = 1.0 / np.maximum(space.grid_sizes, 1)
-    step = np.where(grid & (np.abs(step) < cell), np.copysign(cell, step), step)
-    moved = np.abs(points + step)
-    moved = np.where(moved > 1.0, 2.0 - moved, moved)
-    moved = np.where(space.is_categorical, _scatter(space, rng.random((n_points, d))), moved)
-    return space.snap(np.where(changed, moved, points))
+    steps = scale * rng.standard_normal((n_points, d))
+    choices = np.floor(rng.random((n_points, d)) * space.n_choices)
+    cells = np.where(space.grid_sizes > 0, 1.0 / np.maximum(space.grid_sizes, 1), 0.0)
+    _change(points, changed, steps, cells, choices, space.is_categorical)
+    return space.snap(points)
+
+
+@njit(cache=True, nogil=True)
+def _change(points, changed, steps, cells, choices, categorical):  # type: ignore[no-untyped-def]
+    """Take the steps that are to be taken, at least a cell long and reflected at the bounds."""
+    for i in range(points.shape[0]):
+        for j in range(points.shape[1]):
+            if not changed[i, j]:
+                continue
+            if categorical[j]:
+                points[i, j] = choices[i, j]
+                continue
+            step = steps[i, j]
+            if abs(step) < cells[j]:
+                step = math.copysign(cells[j], step)
+            moved = abs(points[i, j] + step)
+            points[i, j] = 2.0 - moved if moved > 1.0 else moved
 
 
 def maximize(
@@ -169,17 +191,36 @@ def _best_unknown(
 
 def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
     """Return the first rows that are not close to an earlier one, at most so many."""
-    chosen: list[FloatArray] = []
-    while len(rows) and len(chosen) < n_rows:
-        row = rows[0]
-        chosen.append(row)
-        gaps = np.abs(rows - row)
+    chosen = np.empty(n_rows, dtype=np.int64)
+    return np.asarray(rows[chosen[: _choose_distinct(rows, chosen)]])
+
+
+@njit(cache=True, nogil=True)
+def _choose_distinct(rows, chosen):  # type: ignore[no-untyped-def]
+    """Write which rows are not close to an earlier one, while there is room; return how many."""
+    n_chosen = 0
+    for i in range(len(rows)):
+        if n_chosen == len(chosen):
+            break
+        is_close = False
+        for k in range(n_chosen):
+            is_close = is_close or _are_close(rows[i], rows[chosen[k]])
+        if not is_close:
+            chosen[n_chosen] = i
+            n_chosen += 1
+    return n_chosen
+
+
+@njit(cache=True, nogil=True)
+def _are_close(row, other):  # type: ignore[no-untyped-def]
+    for j in range(len(row)):
         # Where only one of two rows has a parameter, they are apart; where both lack it, not.
-        missing = np.isnan(rows)
-        gaps[missing] = 0.0
-        gaps[missing != np.isnan(row)] = 1.0
-        rows = rows[gaps.max(axis=1) > _APART]
-    return np.array(chosen)
+        if math.isnan(row[j]) or math.isnan(other[j]):
+            if math.isnan(row[j]) != math.isnan(other[j]):
+                return False
+        elif abs(row[j] - other[j]) > _APART:
+            return False
+    return True
 
 
 def _scatter(space: SearchSpace, uniform: FloatArray) -> FloatArray:

@@ -45,11 +45,11 @@ def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def new_leaves(forest, index, first, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaves among the nodes from `first` on of one tree; return their number."""
+def all_leaves(forest, index, leaves):  # type: ignore[no-untyped-def]
+    """Write the leaves of one tree into `leaves`, room for all its nodes; return their number."""
     tree = tree_at(forest, index)
     n_found = 0
-    for node in range(first, first + len(leaves)):
+    for node in range(len(leaves)):
         if is_leaf(tree, node):
             leaves[n_found] = node
             n_found += 1

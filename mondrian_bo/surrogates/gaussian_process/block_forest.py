@@ -17,9 +17,9 @@ from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
 from mondrian_bo.surrogates.gaussian_process.posterior_draw import Function, draw_from_posterior
 from mondrian_bo.surrogates.gaussian_process.predict import Moments
 from mondrian_bo.trees.blocks import (
+    all_leaves,
     leaf_means,
     members_of,
-    new_leaves,
     set_messages,
 )
 from mondrian_bo.trees.gaussian import Hyperparameters
@@ -97,6 +97,7 @@ class BlockForest:
         self._n_fitted = 0
         self._blocks: list[dict[int, Block]] = [{} for _ in range(n_trees)]
         self._stale: list[set[int]] = [set() for _ in range(n_trees)]
+        self._laws: list[dict[int, list[float]]] = [{} for _ in range(n_trees)]
 
     @property
     def n_points(self) -> int:
@@ -202,20 +203,17 @@ class BlockForest:
         with one_thread():
             self.settle()
             m, d = rows.shape
-            n_slopes = m if slopes else 0
-            shapes = [(m,), (m,), (n_slopes, d), (n_slopes, d)]
-            prediction = Moments(*(np.empty((self.n_components, *shape)) for shape in shapes))
+            moments = np.empty((2, self.n_components, m))
+            derivatives = np.empty((2, self.n_components, m if slopes else 0, d))
+            prediction = Moments(*moments, *derivatives)
             if self.n_components == 1:
-                root = self._trees.trees.counters[0, ROOT]
-                parts = [(np.array([root]), [np.arange(m)])]
+                parts = [([int(self._trees.trees.counters[0, ROOT])], [np.arange(m)])]
             else:
                 parts = [_parts(leaves) for leaves in self._trees.leaves(points()).T]
             for t, (leaves, places) in enumerate(parts):
                 own = Moments(*(moment[t] for moment in prediction))
-                laws = self._leaf_means(t, leaves).tolist()
-                for leaf, inside, (mean, variance) in zip(
-                    leaves.tolist(), places, laws, strict=True
-                ):
+                laws = self._laws_of(t, leaves)
+                for leaf, inside, (mean, variance) in zip(leaves, places, laws, strict=True):
                     self._blocks[t][leaf].predict(rows, inside, mean, variance, own, labels)
         return prediction
 
@@ -231,9 +229,8 @@ class BlockForest:
         residuals = np.empty((self.n_components, self.n_points))
         variances = np.empty_like(residuals)
         for t in range(self.n_components):
-            leaves = self._leaves(t)
-            laws = self._leaf_means(t, leaves).tolist()
-            for leaf, law in zip(leaves.tolist(), laws, strict=True):
+            leaves = self._leaves(t).tolist()
+            for leaf, law in zip(leaves, self._laws_of(t, leaves), strict=True):
                 members = self._members(t, leaf)
                 residuals[t, members], variances[t, members] = self._blocks[t][leaf].leave_one_out(
                     *law
@@ -264,9 +261,10 @@ class BlockForest:
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Know further points for the time of a ``with`` block, under the same hyper-parameters."""
         self.settle()
-        n_rows, saved = len(self._rows), (self._blocks, self._n_fitted)
+        n_rows, saved = len(self._rows), (self._blocks, self._laws, self._n_fitted)
         self._rows.extend(rows)
         self._blocks = [blocks.copy() for blocks in self._blocks]
+        self._laws = self._laws.copy()
         self._n_fitted = 2**62
         first = self._n_nodes()
         try:
@@ -275,7 +273,7 @@ class BlockForest:
                 yield
         finally:
             self._rows.shorten(n_rows)
-            self._blocks, self._n_fitted = saved
+            self._blocks, self._laws, self._n_fitted = saved
             for stale in self._stale:
                 stale.clear()
 
@@ -288,13 +286,15 @@ class BlockForest:
         """Note which blocks are out of date, after points have been inserted."""
         for t, leaves in enumerate(self._trees.leaves(points).T):
             self._stale[t].update(leaves.tolist())
-            new = np.empty(int(self._trees.trees.counters[t, N_NODES] - first[t]), dtype=np.int64)
-            n_new = new_leaves(self._trees.trees, t, int(first[t]), new)
-            self._stale[t].update(new[:n_new].tolist())
+            if self._trees.trees.counters[t, N_NODES] > first[t]:
+                # What has been split is a leaf no more, and new leaves have no block yet.
+                there = set(self._leaves(t).tolist())
+                self._blocks[t] = {k: block for k, block in self._blocks[t].items() if k in there}
+                self._stale[t] = (self._stale[t] & there) | (there - self._blocks[t].keys())
 
     def _leaves(self, tree: int) -> IntArray:
         leaves = np.empty(int(self._trees.trees.counters[tree, N_NODES]), dtype=np.int64)
-        return leaves[: new_leaves(self._trees.trees, tree, 0, leaves)]
+        return leaves[: all_leaves(self._trees.trees, tree, leaves)]
 
     def _n_nodes(self) -> IntArray:
         return self._trees.trees.counters[:, N_NODES].copy()
@@ -334,6 +334,7 @@ class BlockForest:
             self._trees.hyperparameters.gamma_2,
         )
         self._stale[t].clear()
+        self._laws[t] = {}
 
     @property
     def _gamma_1(self) -> float:
@@ -350,11 +351,16 @@ class BlockForest:
         rows, targets = self._rows.rows[members], self._trees.targets[members]
         return Block(rows, targets, self.covariance, self._scale_strength)
 
-    def _leaf_means(self, tree: int, leaves: IntArray) -> FloatArray:
-        result = np.empty((len(leaves), 2))
-        leaf_means(self._trees.trees, self._trees.values, tree, leaves, 0.0, result)
-        result[:, 1] *= self._gamma_1
-        return result
+    def _laws_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
+        """Return means and variances of the means of blocks; they hold until the tree changes."""
+        laws = self._laws[tree]
+        new = [leaf for leaf in leaves if leaf not in laws]
+        if new:
+            found = np.empty((len(new), 2))
+            leaf_means(self._trees.trees, self._trees.values, tree, np.array(new), 0.0, found)
+            found[:, 1] *= self._gamma_1
+            laws.update(zip(new, found.tolist(), strict=True))
+        return [laws[leaf] for leaf in leaves]
 
     def _rates(self) -> FloatArray:
         return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
@@ -367,17 +373,10 @@ class BlockForest:
     def _fit(self) -> None:
         blocks, n_points = [], 0
         rng = np.random.default_rng(self._fit_seed)
-        if self.n_components == 1:
-            root = int(self._trees.trees.counters[0, ROOT])
-            candidates = [(0, root)]
-        else:
-            candidates = [
-                (t, leaf)
-                for t in range(self._trees.n_trees)
-                for leaf in sorted({*self._blocks[t], *self._stale[t]})
-            ]
-            candidates = [candidates[k] for k in rng.permutation(len(candidates))]
-        for t, leaf in candidates:
+        candidates = [
+            (t, leaf) for t in range(self.n_components) for leaf in self._leaves(t).tolist()
+        ]
+        for t, leaf in (candidates[k] for k in rng.permutation(len(candidates))):
             members = self._members(t, leaf)
             if n_points and n_points + len(members) > self._fit_points:
                 continue
@@ -389,8 +388,8 @@ class BlockForest:
         self._forget_blocks()
 
 
-def _parts(leaves: IntArray) -> tuple[IntArray, list[IntArray]]:
+def _parts(leaves: IntArray) -> tuple[list[int], list[IntArray]]:
     """Return the different leaves and, for each, where it stands."""
     order = np.argsort(leaves, kind="stable")
     found, starts = np.unique(leaves[order], return_index=True)
-    return found, np.split(order, starts[1:])
+    return found.tolist(), np.split(order, starts[1:])

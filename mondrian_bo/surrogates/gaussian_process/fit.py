@@ -241,19 +241,21 @@ def _log_likelihood(
         + 2.0 * float(np.log(factor.diagonal()).sum())
         + n * math.log(2.0 * math.pi)
     )
-    inverse, _ = lapack.dpotri(factor, lower=1)
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     # LAPACK gives the lower triangle alone.
-    weights = 0.5 * (np.outer(solved, solved) - inverse)
-    diagonal = weights.diagonal()
-    lower = np.tril(weights, -1)
+    weights = np.outer(solved, solved)
+    weights -= inverse
+    weights *= 0.5
+    trace = float(weights.diagonal().sum())
     d = len(covariance.precisions)
     gradient = np.empty(d + 3)
     precision_gradient(
         points, covariance.precisions, covariance.categorical, weights, slope, gradient[:d]
     )
     gradient[:d] *= covariance.amplitude
-    trace = float(diagonal.sum())
-    gradient[d] = covariance.amplitude * (2.0 * float(np.vdot(lower, kernel)) + trace)
+    # The kernel is 1 on the diagonal, and nothing has been written above it.
+    np.fill_diagonal(kernel, 0.0)
+    gradient[d] = covariance.amplitude * (2.0 * float(np.vdot(weights, kernel)) + trace)
     of_twins = 2.0 * float(weights[twins[:, 0], twins[:, 1]].sum())
     varied = covariance.noise - _SMALLEST_NOISE[covariance.smoothness]
     share = _share(covariance)

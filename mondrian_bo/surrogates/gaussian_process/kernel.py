@@ -47,12 +47,11 @@ def _add_squares(point, column, n, precision, categorical, result):  # type: ign
 @njit(cache=True, nogil=True)
 def _squared_distances(points, others, precisions, categorical, result):  # type: ignore[no-untyped-def]
     m, n = result.shape
-    result[:] = 0.0
-    column = np.empty(n)
-    for j in range(points.shape[1]):
-        column[:] = others[:, j]
-        for i in range(m):
-            _add_squares(points[i, j], column, n, precisions[j], categorical[j], result[i])
+    columns = others.T.copy()
+    for i in range(m):
+        result[i] = 0.0
+        for j in range(points.shape[1]):
+            _add_squares(points[i, j], columns[j], n, precisions[j], categorical[j], result[i])
 
 
 @njit(cache=True, nogil=True)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from mondrian_bo.surrogates.gaussian_process import block_forest
 from mondrian_bo.surrogates.gaussian_process.block_forest import BlockForest
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit
 from mondrian_bo.trees.tree import NONE
 
 NUMERIC = np.zeros(3, dtype=bool)
@@ -108,6 +109,28 @@ def test_blocks_are_no_larger_than_allowed():
     for t in range(3):
         _, sizes = np.unique(leaves[:, t], return_counts=True)
         assert sizes.max() <= 25 and sizes.sum() == 300
+
+
+@pytest.mark.parametrize("step", [1, 7, 50])
+def test_hyper_parameters_are_fitted_to_blocks_that_are_there(monkeypatch, step):
+    fitted = []
+
+    def fit_and_note(blocks, *settings):
+        fitted.append(blocks)
+        return fit(blocks, *settings)
+
+    monkeypatch.setattr(block_forest, "fit", fit_and_note)
+    points, targets = data(150)
+    forest = forest_of(points, targets, 20, range(step, 150, step))
+    assert len(fitted) > 5 or step == 50
+    for blocks in fitted:
+        for rows, labels in blocks:
+            assert len(rows) <= 20
+            places = [int(np.flatnonzero((points == row).all(axis=1))[0]) for row in rows]
+            assert len(set(places)) == len(places)
+            assert np.array_equal(labels, targets[places])
+    for t in range(3):
+        assert sorted(forest._blocks[t]) == forest._leaves(t).tolist()
 
 
 def test_slopes_are_those_of_differences():
