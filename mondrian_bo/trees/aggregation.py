@@ -77,7 +77,6 @@ __all__ = [
     "REAL",
     "Aggregation",
     "aggregation_at",
-    "class_forecast",
     "empty_aggregation",
     "extend_aggregation",
     "mass_of_classes",

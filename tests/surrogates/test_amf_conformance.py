@@ -19,7 +19,6 @@ from mondrian_bo.surrogates import (
     OnlineDummyClassifier,
     OnlineDummyRegressor,
 )
-from mondrian_bo.surrogates.classes import class_numbers
 
 BOX = [[0.0, 1.0]] * 3
 SQUARE = BOX[:2]
@@ -375,16 +374,6 @@ def test_dummies_forget_nothing_by_wrong_input(kind, arguments, message):
     assert np.array_equal(predictions(dummy, X), before)
     with pytest.raises(ValueError, match="0 sample"):
         kind().partial_fit(X[:0], y[:0])
-
-
-def test_labels_of_large_batches():
-    rng = np.random.default_rng(0)
-    classes = np.array(["a", "b", "d"])
-    numbers = rng.integers(3, size=10_000)
-    assert np.array_equal(class_numbers(classes[numbers], classes), numbers)
-    assert class_numbers([], classes).shape == (0,)
-    with pytest.raises(ValueError, match=r"\['c'\]"):
-        class_numbers([*classes[numbers], "c"], classes)
 
 
 def test_dummy_classifier_and_unknown_labels():
