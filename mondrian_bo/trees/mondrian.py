@@ -241,7 +241,7 @@ def _open(tree, node, point, points, weights, min_samples_split, classes, lifeti
 @njit(**INNER)
 def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):  # type: ignore[no-untyped-def]
     """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
-    # Not `corners`: functions that only borrow call none that return arrays.
+    # Not by a function: those that only borrow call none that return arrays.
     row = tree.row[node]
     if row == NONE:
         lower = tree.points[tree.children[node, FIRST_POINT]]

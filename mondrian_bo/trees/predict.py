@@ -27,8 +27,7 @@ from mondrian_bo.trees.tree import (
     NONE,
     RIGHT,
     ROOT,
-    corners,
-    extent_outside,
+    distances_outside,
     is_leaf,
     sibling,
     tree_at,
@@ -112,6 +111,7 @@ def _predict_tree(  # type: ignore[no-untyped-def]
     n_points = points.shape[0]
     order = np.empty(n_points, dtype=np.int32)
     right_ones = np.empty(n_points, dtype=np.int32)
+    distances = np.empty(n_points)
     # Side by side, for points are met in no order of theirs.
     state = np.empty((n_points, 3))
     for i in range(n_points):
@@ -147,7 +147,7 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         dimension = 0 if leaf else tree.dimension[node]
         threshold = np.inf if leaf else tree.threshold[node]
         middle, n_right = start, 0
-        lower, upper = corners(tree, node)
+        distances_outside(tree, node, weights, points, order, start, end, distances)
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]
@@ -177,7 +177,7 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             per_step = 1.0 / step if step > 0.0 else 0.0
         for i in range(start, end):
             point = order[i]
-            distance = extent_outside(lower, upper, weights, points, point)
+            distance = distances[i]
             if distance > 0.0:
                 own = state[point]
                 chance = -math.expm1(-span * distance) if finite else 1.0

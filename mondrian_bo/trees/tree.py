@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.trees.compiling import COUNTING
+from mondrian_bo.trees.compiling import COUNTING, INNER
 from mondrian_bo.trees.memory import resized
 
 NONE = -1
@@ -212,27 +212,19 @@ def child_towards(tree, node, x):  # type: ignore[no-untyped-def]
     return tree.children[node, side]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
 def extent_outside(lower, upper, weights, points, point):  # type: ignore[no-untyped-def]
     """Return eta_j(x): the weighted L1 distance of a point from a box (Algorithm 5, line 5).
 
     The order of the sum is left to the compiler, which then uses vector instructions.
     """
     total = 0.0
+    nothing = lower.dtype.type(0.0)
     for d in range(points.shape[1]):
         x = points[point, d]
-        total += weights[d] * (max(x - upper[d], 0.0) + max(lower[d] - x, 0.0))
+        # At most one is positive; in the points' precision, of which vectors hold more.
+        total += weights[d] * max(max(x - upper[d], lower[d] - x), nothing)
     return total
-
-
-@njit(**COUNTING)
-def corners(tree, node):  # type: ignore[no-untyped-def]
-    """Return the lower and upper corner of a node's box; a leaf of one point is its own."""
-    row = tree.row[node]
-    if row == NONE:
-        member = tree.points[tree.children[node, FIRST_POINT]]
-        return member, member
-    return tree.box[row, LOWER], tree.box[row, UPPER]
 
 
 @njit(cache=True, nogil=True)
@@ -245,6 +237,22 @@ def distance_outside(tree, node, weights, points, point):  # type: ignore[no-unt
     else:
         lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
     return extent_outside(lower, upper, weights, points, point)
+
+
+@njit(**INNER)
+def distances_outside(tree, node, weights, points, order, start, end, result):  # type: ignore[no-untyped-def]
+    """Write the distance of each point order[start:end] from a node's box to the same places.
+
+    Nothing waits for a distance meanwhile, so that several are computed at a time.
+    """
+    row = tree.row[node]
+    if row == NONE:
+        lower = tree.points[tree.children[node, FIRST_POINT]]
+        upper = lower
+    else:
+        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+    for i in range(start, end):
+        result[i] = extent_outside(lower, upper, weights, points, order[i])
 
 
 @njit(cache=True, nogil=True)

@@ -81,6 +81,22 @@ def test_mixture(options):
         assert np.interp(quantiles[i], grid, cumulative) == pytest.approx(LEVELS, abs=2e-3)
 
 
+@pytest.mark.parametrize("use_aggregation", [False, True])
+def test_points_on_a_tree_of_many_levels(use_aggregation):
+    # The cells of a sequence that halves are nested: at most levels one point leaves the others,
+    # and all of them wait while the smallest is followed down.
+    x = 0.5 ** np.arange(140.0)
+    X, y = x[:, None], np.cos(np.arange(140.0))
+    options = {"use_aggregation": use_aggregation, "step": 5.0, "random_state": 0}
+    model = AMFRegressor(n_estimators=2, **options).fit(X, y)
+    if not use_aggregation:  # of the leaf
+        assert np.all(model.weighted_depth(X[-1:]) > 64)
+    queries = np.concatenate([X, 0.7 * X])
+    together = model.predict(queries, return_std=True)
+    alone = [model.predict(query[None], return_std=True) for query in queries]
+    assert np.allclose(together, np.array(alone)[:, :, 0].T, rtol=1e-12, atol=1e-14)
+
+
 def test_far_from_the_data():
     X, y = make_data(200, noise=0.1)
     model = AMFRegressor(step="adaptive", random_state=0).fit(X, y)
