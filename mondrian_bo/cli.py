@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     actions = bench.add_subparsers(required=True, metavar="ACTION")
     _add_bench_run(actions)
     _add_bench_report(actions)
+    _add_bench_archive(actions)
     actions.add_parser("list", help="list problems, suites and samplers").set_defaults(
         command=_bench_list
     )
@@ -103,9 +104,11 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = actions.add_parser("report", help="tables and regret curves of a directory of results")
-    report.add_argument("directory", type=Path, help="directory `bench run` wrote to")
-    report.add_argument("--out", type=Path, help="where to write (default: the same directory)")
+    report = actions.add_parser("report", help="tables and regret curves of results")
+    _add_sources(report)
+    report.add_argument(
+        "--out", type=Path, help="where to write (default: the first source, if a directory)"
+    )
     report.add_argument(
         "--samplers",
         help="samplers to compare, on the seeds that all of them have (default: all there are)",
@@ -115,6 +118,29 @@ def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParse
     )
     _add_half(report)
     report.set_defaults(command=_bench_report)
+
+
+def _add_bench_archive(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    archive = actions.add_parser(
+        "archive",
+        help="keep what reports need of results in one small file",
+        description="Keep what reports need of results in one small file, which `bench report` "
+        "reads instead of, or together with, directories.",
+    )
+    _add_sources(archive)
+    archive.add_argument("--out", type=Path, required=True, help="the file, NAME.jsonl.gz")
+    archive.set_defaults(command=_bench_archive)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sources",
+        type=Path,
+        nargs="+",
+        metavar="SOURCE",
+        help="directory `bench run` wrote to, or archive; of runs with the same problem, sampler "
+        "and seed the last counts",
+    )
 
 
 def _add_half(parser: argparse.ArgumentParser) -> None:
@@ -169,14 +195,24 @@ def _bench_report(arguments: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.peers import split_names
     from mondrian_bo.benchmarks.report import write_report
 
+    out = arguments.out or arguments.sources[0]
+    if out.is_file():
+        raise ValueError(f"--out is needed: where to write the report, as {out} is an archive")
     report = write_report(
-        arguments.directory,
-        arguments.out or arguments.directory,
+        arguments.sources,
+        out,
         samplers=split_names(arguments.samplers) if arguments.samplers else None,
         reference=arguments.reference,
         half=arguments.half,
     )
     print(report, end="")
+    return 0
+
+
+def _bench_archive(arguments: argparse.Namespace) -> int:
+    from mondrian_bo.benchmarks.archive import write_archive
+
+    write_archive(arguments.sources, arguments.out)
     return 0
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mondrian_bo.benchmarks.archive import Results, read_results
 from mondrian_bo.benchmarks.curves import plot_regret, plot_score
-from mondrian_bo.benchmarks.results import read_sessions
 from mondrian_bo.benchmarks.score_report import score, score_sections
 from mondrian_bo.benchmarks.summary import (
     ProblemResults,
     SamplerSummary,
-    load_results,
+    per_problem,
     summarize,
 )
 from mondrian_bo.benchmarks.text_table import to_markdown, to_text
@@ -40,7 +40,7 @@ _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
 def write_report(
-    directory: Path,
+    sources: Sequence[Path],
     out: Path,
     *,
     samplers: Sequence[str] | None = None,
@@ -54,8 +54,9 @@ def write_report(
 
     Parameters
     ----------
-    directory : Path
-        Where ``mondrian-bo bench run`` wrote to.
+    sources : sequence of Path
+        Directories that ``mondrian-bo bench run`` wrote to, and archives; of runs with the same
+        problem, sampler and seed the last counts.
     out : Path
         Where to write; created if needed.
     samplers : sequence of str, optional
@@ -73,13 +74,15 @@ def write_report(
     Raises
     ------
     ValueError
-        If the directory holds no such run, or the reference is not among the samplers.
+        If the sources hold no such run or contradict each other, or the reference is not among the
+        samplers.
     """
-    results = load_results(directory, samplers=samplers, half=half)
+    finished = read_results(sources)
+    results = per_problem(finished, samplers=samplers, half=half)
     summaries = [summarize(result) for result in results]
     found = sorted({summary.sampler for group in summaries for summary in group})
     compared = [name for name in samplers or found if name in found]
-    versions = _versions(directory)
+    versions = _versions(finished)
 
     out.mkdir(parents=True, exist_ok=True)
     text, markdown = [], ["# Benchmark report"]
@@ -151,9 +154,9 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"
 
 
-def _versions(directory: Path) -> str:
+def _versions(results: Results) -> str:
     distinct = dict.fromkeys(
         ", ".join(f"{name} {version}" for name, version in session["versions"].items())
-        for session in read_sessions(directory)
+        for session in results.sessions
     )
     return "\n".join(f"Run with {versions}." for versions in distinct)

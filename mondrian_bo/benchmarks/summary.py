@@ -1,28 +1,22 @@
-"""The statistics of a benchmark, from its directory of results."""
+"""The statistics of a benchmark, from its results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mondrian_bo.benchmarks.results import (
-    ProblemFacts,
-    TrialRecord,
-    read_facts,
-    read_run,
-    run_paths,
-)
+from mondrian_bo.benchmarks.archive import Curve, Results
+from mondrian_bo.benchmarks.results import ProblemFacts
 
-__all__ = ["ProblemResults", "SamplerSummary", "load_results", "summarize"]
+__all__ = ["ProblemResults", "SamplerSummary", "per_problem", "summarize"]
 
-_Runs: TypeAlias = Mapping[str, Mapping[int, list[TrialRecord]]]
+_Runs: TypeAlias = Mapping[str, Mapping[int, Curve]]
 
 _RESOLUTION = 1e-6
 _N_START_TRIALS = 10
@@ -108,15 +102,15 @@ class SamplerSummary:
     milliseconds: float
 
 
-def load_results(
-    directory: Path, *, samplers: Sequence[str] | None = None, half: str | None = None
+def per_problem(
+    results: Results, *, samplers: Sequence[str] | None = None, half: str | None = None
 ) -> list[ProblemResults]:
-    """Read the finished runs of a directory.
+    """Sort finished runs by problem.
 
     Parameters
     ----------
-    directory : Path
-        Where ``mondrian-bo bench run`` wrote to.
+    results : Results
+        From `mondrian_bo.benchmarks.archive.read_results`.
     samplers : sequence of str, optional
         Keep the runs of these; by default of all. The other runs still count for what is known of
         the optimum and of random starts.
@@ -133,26 +127,27 @@ def load_results(
     ValueError
         If there is no such run at all.
     """
-    results = []
-    for facts in read_facts(directory):
+    by_problem: dict[str, dict[str, dict[int, Curve]]] = {}
+    for (problem, sampler, seed), curve in sorted(results.runs.items(), key=lambda item: item[0]):
+        by_problem.setdefault(problem, {}).setdefault(sampler, {})[seed] = curve
+    kept_results = []
+    for problem, runs in by_problem.items():
+        facts = results.facts[problem]
         if half not in (None, facts.half):
             continue
-        runs: dict[str, dict[int, list[TrialRecord]]] = {}
-        for sampler, seed, path in run_paths(directory, facts.name):
-            runs.setdefault(sampler, {})[seed] = read_run(path)
         kept = {name: runs[name] for name in samplers or runs if name in runs}
         if kept:
             optimum = _optimum(facts, runs)
-            results.append(_cut(facts, optimum, _start(runs, optimum), kept))
-    if not results:
-        raise ValueError(f"there is no finished run in {directory}")
-    return results
+            kept_results.append(_cut(facts, optimum, _start(runs, optimum), kept))
+    if not kept_results:
+        raise ValueError("there is no finished run to report on")
+    return kept_results
 
 
 def _optimum(facts: ProblemFacts, runs: _Runs) -> float:
     if facts.optimum is not None:
         return facts.optimum
-    return min(run[-1].best for by_seed in runs.values() for run in by_seed.values())
+    return min(float(run.best[-1]) for by_seed in runs.values() for run in by_seed.values())
 
 
 def _start(runs: _Runs, optimum: float) -> float:
@@ -160,7 +155,7 @@ def _start(runs: _Runs, optimum: float) -> float:
     regret = float(
         np.median(
             [
-                run[:_N_START_TRIALS][-1].best - optimum
+                run.best[:_N_START_TRIALS][-1] - optimum
                 for by_seed in starts.values()
                 for run in by_seed.values()
             ]
@@ -171,16 +166,13 @@ def _start(runs: _Runs, optimum: float) -> float:
 
 
 def _cut(facts: ProblemFacts, optimum: float, start: float, runs: _Runs) -> ProblemResults:
-    length = min(len(run) for by_seed in runs.values() for run in by_seed.values())
+    length = min(len(run.best) for by_seed in runs.values() for run in by_seed.values())
     best, seconds = (
         {
-            sampler: {
-                seed: np.array([getattr(record, field) for record in by_seed[seed][:length]])
-                for seed in sorted(by_seed)
-            }
+            sampler: {seed: getattr(by_seed[seed], field)[:length] for seed in sorted(by_seed)}
             for sampler, by_seed in runs.items()
         }
-        for field in ("best", "seconds")
+        for field in Curve._fields
     )
     return ProblemResults(facts, optimum, start, best, seconds)
 

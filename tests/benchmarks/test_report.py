@@ -5,10 +5,11 @@ import statistics
 
 import pytest
 
+from mondrian_bo.benchmarks.archive import read_results
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report import write_report
 from mondrian_bo.benchmarks.results import record_problem, run_path
-from mondrian_bo.benchmarks.summary import load_results, summarize
+from mondrian_bo.benchmarks.summary import per_problem, summarize
 from mondrian_bo.benchmarks.text_table import to_markdown, to_text
 
 OPTIMUM = 10 / (8 * math.pi)
@@ -48,7 +49,7 @@ def write_runs(directory, problem="branin", best=BEST, seconds=SECONDS):
 
 def test_statistics(tmp_path):
     write_runs(tmp_path)
-    (results,) = load_results(tmp_path)
+    (results,) = per_problem(read_results([tmp_path]))
     by_name = {summary.sampler: summary for summary in summarize(results)}
     for name, summary in by_name.items():
         curves = list(BEST[name].values())
@@ -69,7 +70,7 @@ def test_statistics(tmp_path):
 def test_runs_are_cut_to_the_shortest(tmp_path):
     best = {"a": {0: [5, 4, 3, 2, 1]}, "b": {0: [7, 6]}}
     write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "b": {0: 0.1}})
-    (results,) = load_results(tmp_path)
+    (results,) = per_problem(read_results([tmp_path]))
     assert results.n_trials == 2
     first, second = summarize(results)
     assert (first.sampler, first.final_mean, second.final_mean) == ("a", 4, 6)
@@ -79,9 +80,9 @@ def test_runs_are_cut_to_the_shortest(tmp_path):
 def test_no_common_seed_no_rank(tmp_path):
     best = {"a": {0: [1.0]}, "b": {1: [2.0]}}
     write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "b": {1: 0.1}})
-    (results,) = load_results(tmp_path)
+    (results,) = per_problem(read_results([tmp_path]))
     assert all(math.isnan(summary.mean_rank) for summary in summarize(results))
-    row = next(line for line in write_report(tmp_path, tmp_path).splitlines() if line[:1] == "a")
+    row = next(line for line in write_report([tmp_path], tmp_path).splitlines() if line[:1] == "a")
     assert row.split() == ["a", "1", "1.000000", "1.000000", "1.000000", "0/1", "-", "100"]
 
 
@@ -90,7 +91,7 @@ def test_report_files(tmp_path):
     one = {"a": {0: [1.0, 0.5]}}
     write_runs(tmp_path, problem="svm_grid", best=one, seconds={"a": {0: 0.5}})
     out = tmp_path / "out"
-    text = write_report(tmp_path, out)
+    text = write_report([tmp_path], out)
     assert (out / "report.txt").read_text(encoding="utf-8") == text
     markdown = (out / "report.md").read_text(encoding="utf-8")
     for name in ("branin", "svm_grid"):
@@ -110,28 +111,28 @@ def test_report_files(tmp_path):
 def test_report_on_a_choice(tmp_path):
     write_runs(tmp_path)
     write_runs(tmp_path, problem="integer", best=BEST)
-    text = write_report(tmp_path, tmp_path, samplers=["b", "a"], reference="a")
+    text = write_report([tmp_path], tmp_path, samplers=["b", "a"], reference="a")
     assert "Wins, ties, losses against a" in text
-    held_out = write_report(tmp_path, tmp_path, half="held-out")
+    held_out = write_report([tmp_path], tmp_path, half="held-out")
     assert "integer: " in held_out and "branin: " not in held_out
-    alone = write_report(tmp_path, tmp_path, samplers=["a"])
+    alone = write_report([tmp_path], tmp_path, samplers=["a"])
     assert not re.search("^b ", alone, re.M)
     with pytest.raises(ValueError, match="the reference 'c' is none of a, b"):
-        write_report(tmp_path, tmp_path, reference="c")
+        write_report([tmp_path], tmp_path, reference="c")
     with pytest.raises(ValueError, match="no finished run"):
-        write_report(tmp_path, tmp_path, samplers=["c"])
+        write_report([tmp_path], tmp_path, samplers=["c"])
 
 
 def test_solved_from_the_first_trial_is_drawn(tmp_path):
     optimum = get_problem("svm_grid").optimum
     write_runs(tmp_path, "svm_grid", {"a": {0: [optimum] * 3}}, {"a": {0: 0.1}})
-    write_report(tmp_path, tmp_path)
+    write_report([tmp_path], tmp_path)
     assert (tmp_path / "svm_grid.png").exists()
 
 
 def test_nothing_to_report(tmp_path):
     with pytest.raises(ValueError, match="no finished run"):
-        write_report(tmp_path, tmp_path)
+        write_report([tmp_path], tmp_path)
 
 
 def test_text_tables():

@@ -1,0 +1,198 @@
+"""Results in one small file, to be kept beside the tables that are made of them.
+
+An archive holds what a report needs of each run: the best value so far wherever it changes, and how
+long a suggestion took. Compressed JSON lines: the first is the sessions, then one line per problem
+and one per run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.benchmarks.results import (
+    ProblemFacts,
+    TrialRecord,
+    read_facts,
+    read_run,
+    read_sessions,
+    run_paths,
+)
+
+__all__ = ["Curve", "Results", "read_results", "write_archive"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# An archived run has one time for each tenth of its trials: reports ask for no more.
+_N_PARTS = 10
+# Of distances to the optimum; where that is not known, values are kept as they are.
+_DIGITS = 8
+
+
+class Curve(NamedTuple):
+    """What a report needs of one run.
+
+    Attributes
+    ----------
+    best : float64 array of shape (n_trials,)
+        The noise-free value of the best trial so far, by what the sampler was told.
+    seconds : float64 array of shape (n_trials,)
+        Wall time of ask and tell; from an archive the mean over a tenth of the run.
+    """
+
+    best: FloatArray
+    seconds: FloatArray
+
+
+@dataclass
+class Results:
+    """The finished runs of a benchmark.
+
+    Attributes
+    ----------
+    facts : dict of str to ProblemFacts
+        The problems by name.
+    runs : dict of tuple (problem, sampler, seed) to Curve
+        Their runs.
+    sessions : list of dict
+        With what, and on what, runs were made.
+    """
+
+    facts: dict[str, ProblemFacts] = field(default_factory=dict)
+    runs: dict[tuple[str, str, int], Curve] = field(default_factory=dict)
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_results(sources: Iterable[Path]) -> Results:
+    """Read finished runs from directories and archives.
+
+    Parameters
+    ----------
+    sources : iterable of Path
+        Directories that ``mondrian-bo bench run`` wrote to, and archives. Of runs with the same
+        problem, sampler and seed the last counts.
+
+    Returns
+    -------
+    Results
+        All of them together.
+
+    Raises
+    ------
+    ValueError
+        If there is no such directory or archive, or two sources mean different problems by a name.
+    """
+    results = Results()
+    for source in sources:
+        if source.is_dir():
+            part = _read_directory(source)
+        elif source.is_file():
+            part = _read_archive(source)
+        else:
+            raise ValueError(f"there is neither a directory nor an archive {source}")
+        for name, facts in part.facts.items():
+            if results.facts.setdefault(name, facts) != facts:
+                raise ValueError(
+                    f"{source} holds runs of another problem called {name} (a different table, an "
+                    "older version?) than the sources before it"
+                )
+        results.runs.update(part.runs)
+        results.sessions += [s for s in part.sessions if s not in results.sessions]
+    return results
+
+
+def write_archive(sources: Iterable[Path], path: Path) -> None:
+    """Write all finished runs of some directories and archives into one archive.
+
+    The same runs make the same file, byte by byte.
+
+    Parameters
+    ----------
+    sources : iterable of Path
+        As `read_results` takes them; the archive itself may be among them.
+    path : Path
+        Where to write; its name should end with ``.jsonl.gz``.
+
+    Raises
+    ------
+    ValueError
+        If there is no finished run in the sources, or they contradict each other.
+    """
+    results = read_results(sources)
+    if not results.runs:
+        raise ValueError("there is no finished run to keep")
+    lines: list[Mapping[str, Any]] = [{"sessions": results.sessions}]
+    lines += [{"problem": asdict(results.facts[name])} for name in sorted(results.facts)]
+    lines += [
+        _run_line(key, results.runs[key], results.facts[key[0]].optimum)
+        for key in sorted(results.runs)
+    ]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _read_directory(directory: Path) -> Results:
+    results = Results(sessions=read_sessions(directory))
+    for facts in read_facts(directory):
+        results.facts[facts.name] = facts
+        for sampler, seed, path in run_paths(directory, facts.name):
+            results.runs[facts.name, sampler, seed] = _curve(read_run(path))
+    return results
+
+
+def _curve(records: Iterable[TrialRecord]) -> Curve:
+    best, seconds = zip(*((record.best, record.seconds) for record in records), strict=True)
+    return Curve(np.array(best), np.array(seconds))
+
+
+def _read_archive(path: Path) -> Results:
+    results = Results()
+    try:
+        for text in gzip.decompress(path.read_bytes()).decode().splitlines():
+            line = json.loads(text)
+            if "sessions" in line:
+                results.sessions += line["sessions"]
+            elif "problem" in line:
+                facts = ProblemFacts(**line["problem"])
+                results.facts[facts.name] = facts
+            else:
+                problem, sampler, seed = line["run"]
+                results.runs[problem, sampler, seed] = _unpack(line, results.facts[problem].optimum)
+    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not an archive of results: {error!r}") from None
+    return results
+
+
+def _run_line(key: tuple[str, str, int], curve: Curve, optimum: float | None) -> dict[str, Any]:
+    changes = np.flatnonzero(np.diff(curve.best, prepend=np.nan) != 0)
+    best = curve.best[changes].tolist()
+    # A distance of 0 stays 0, which "solved" may ask for.
+    regrets = best if optimum is None else [_rounded(value - optimum, _DIGITS) for value in best]
+    parts = np.array_split(curve.seconds, _N_PARTS)
+    return {
+        "run": key,
+        "n_trials": len(curve.best),
+        "changes": changes.tolist(),
+        "regrets": regrets,
+        "milliseconds": [_rounded(1e3 * part.mean(), 4) if len(part) else None for part in parts],
+    }
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _unpack(line: Mapping[str, Any], optimum: float | None) -> Curve:
+    lengths = np.diff(line["changes"], append=line["n_trials"])
+    parts = [len(part) for part in np.array_split(np.empty(line["n_trials"]), _N_PARTS)]
+    milliseconds = np.array(line["milliseconds"], dtype=np.float64)
+    best = np.array(line["regrets"]) + (optimum or 0.0)
+    return Curve(np.repeat(best, lengths), np.repeat(milliseconds, parts) / 1e3)

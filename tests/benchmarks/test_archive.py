@@ -1,0 +1,115 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from mondrian_bo.benchmarks.archive import read_results, write_archive
+from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report import write_report
+from mondrian_bo.benchmarks.results import run_path
+from mondrian_bo.benchmarks.runner import run_benchmark
+from mondrian_bo.cli import main
+
+# A table with its optimum, noise (the best value may rise), and an optimum that is not known.
+PROBLEMS = ("svm_grid", "shifted_branin_noisy", "real_support_vectors")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("results")
+    assert not run_benchmark(PROBLEMS, ["random", "tpe"], range(2), directory, n_trials=40)
+    return directory
+
+
+def test_a_report_of_an_archive_is_that_of_the_directory(directory, tmp_path):
+    archive = tmp_path / "kept" / "all.jsonl.gz"
+    write_archive([directory], archive)
+    assert write_report([archive], tmp_path / "a") == write_report([directory], tmp_path / "b")
+
+
+def test_curves_survive(directory, tmp_path):
+    archive = tmp_path / "all.jsonl.gz"
+    write_archive([directory], archive)
+    kept, original = read_results([archive]), read_results([directory])
+    assert kept.facts == original.facts
+    assert kept.sessions == original.sessions
+    assert kept.runs.keys() == original.runs.keys()
+    for key, curve in original.runs.items():
+        optimum = original.facts[key[0]].optimum
+        exact = {"rtol": 0, "atol": 0} if optimum is None else {"rtol": 1e-7, "atol": 1e-14}
+        offset = optimum or 0.0
+        np.testing.assert_allclose(kept.runs[key].best - offset, curve.best - offset, **exact)
+        tenths = curve.seconds.reshape(10, -1).mean(axis=1)
+        np.testing.assert_allclose(kept.runs[key].seconds, tenths.repeat(4), rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_trials", [1, 7, 13])
+def test_runs_that_do_not_divide_by_ten(tmp_path, n_trials):
+    run_benchmark(["shifted_branin"], ["random"], range(1), tmp_path / "runs", n_trials=n_trials)
+    archive = tmp_path / "all.jsonl.gz"
+    write_archive([tmp_path / "runs"], archive)
+    (kept,) = read_results([archive]).runs.values()
+    (original,) = read_results([tmp_path / "runs"]).runs.values()
+    assert len(kept.best) == len(kept.seconds) == n_trials
+    assert kept.seconds.mean() == pytest.approx(original.seconds.mean(), rel=1e-3)
+
+
+def test_the_last_of_several_sources_counts(directory, tmp_path):
+    old, new = tmp_path / "old.jsonl.gz", tmp_path / "new"
+    write_archive([directory], old)
+    run_benchmark(["svm_grid"], ["random"], range(3), new, n_trials=20)
+    runs = read_results([old, new]).runs
+    assert len(runs) == 3 * 2 * 2 + 1
+    assert [len(runs["svm_grid", "random", seed].best) for seed in range(3)] == [20, 20, 20]
+    assert len(runs["svm_grid", "tpe", 0].best) == 40
+    # An archive is brought up to date in place, and nothing depends on the day.
+    write_archive([old, new], old)
+    before = old.read_bytes()
+    write_archive([old], old)
+    assert old.read_bytes() == before
+    assert len(read_results([old]).runs) == 13
+
+
+def test_sources_that_contradict_each_other(directory, tmp_path):
+    archive = tmp_path / "all.jsonl.gz"
+    write_archive([directory], archive)
+    lines = [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
+    for line in lines:
+        if line.get("problem", {}).get("name") == "svm_grid":
+            line["problem"]["optimum"] = 0.5
+    text = "\n".join(json.dumps(line) for line in lines)
+    archive.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(ValueError, match="another problem called svm_grid"):
+        read_results([directory, archive])
+
+
+def test_bad_sources(tmp_path):
+    with pytest.raises(ValueError, match="neither a directory nor an archive"):
+        read_results([tmp_path / "nothing"])
+    with pytest.raises(ValueError, match="no finished run to keep"):
+        write_archive([tmp_path], tmp_path / "all.jsonl.gz")
+    assert not (tmp_path / "all.jsonl.gz").exists()
+    for content in (b"text", gzip.compress(b"text"), gzip.compress(b'{"run": 1}')):
+        (tmp_path / "bad").write_bytes(content)
+        with pytest.raises(ValueError, match="bad is not an archive of results"):
+            read_results([tmp_path / "bad"])
+
+
+def test_commands(directory, tmp_path, capsys):
+    archive = str(tmp_path / "all.jsonl.gz")
+    assert main(["bench", "archive", str(directory), "--out", archive]) == 0
+    assert main(["bench", "report", archive]) == 2
+    assert "--out is needed" in capsys.readouterr().err
+    report = ["bench", "report", archive, str(directory), "--out", str(tmp_path / "report")]
+    assert main(report) == 0
+    assert "Mean rank over 3 problems, 2 seeds" in capsys.readouterr().out
+
+
+def test_a_directory_whose_problem_has_no_run(tmp_path):
+    run_benchmark(["shifted_branin"], ["random"], range(1), tmp_path, n_trials=3)
+    run_path(tmp_path, "shifted_branin", "random", 0).unlink()
+    assert read_results([tmp_path]).facts["shifted_branin"].optimum == pytest.approx(
+        get_problem("shifted_branin").optimum
+    )
+    assert not read_results([tmp_path]).runs
