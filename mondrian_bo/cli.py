@@ -99,6 +99,13 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         type=Path,
         help="interpreter of an environment with river, for the suite streams",
     )
+    run.add_argument(
+        "--known",
+        type=Path,
+        action="append",
+        default=[],
+        help="archive, or directory, whose runs are not run again; may be given several times",
+    )
     run.add_argument("--out", type=Path, required=True, help="directory of the results")
     run.set_defaults(command=_bench_run)
 
@@ -180,6 +187,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
         n_trials=suite.n_trials if arguments.trials is None else arguments.trials,
         tables=arguments.tables,
         n_jobs=arguments.jobs,
+        known=arguments.known,
     )
     for failure in failures:
         run = failure.run

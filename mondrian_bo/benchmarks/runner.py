@@ -8,7 +8,7 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,6 +19,7 @@ import numpy as np
 import optuna
 from tqdm import tqdm
 
+from mondrian_bo.benchmarks.archive import Curve, read_results
 from mondrian_bo.benchmarks.ax_harness import AxRun, AxStrategy
 from mondrian_bo.benchmarks.optuna_harness import OptunaRun
 from mondrian_bo.benchmarks.peers import get_peer
@@ -84,6 +85,7 @@ def run_benchmark(
     n_trials: int | None = None,
     tables: Path | None = None,
     n_jobs: int = 1,
+    known: Sequence[Path] = (),
 ) -> list[Failure]:
     """Run every problem with every sampler and seed, except the runs that are finished.
 
@@ -104,6 +106,8 @@ def run_benchmark(
         Directory of the original tables; by default the project's own are used.
     n_jobs : int, default=1
         How many runs at a time.
+    known : sequence of Path, default=()
+        Archives, or other directories, whose runs are not run again.
 
     Returns
     -------
@@ -113,7 +117,8 @@ def run_benchmark(
     Raises
     ------
     ValueError
-        If a name is unknown, a number is below 1, or the directory holds other problems' runs.
+        If a name is unknown, a number is below 1, the directory holds other problems' runs, or
+        `known` cannot be read.
     """
     if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
         raise ValueError("jobs, trials and seeds must be at least 1")
@@ -127,7 +132,8 @@ def run_benchmark(
         Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
         for seed, problem, sampler in product(seeds, resolved, samplers)
     ]
-    unfinished = [run for run in runs if not is_finished(run)]
+    kept = read_results(known).runs
+    unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept))]
     if not unfinished:
         return []
     append_session(directory)
@@ -140,6 +146,11 @@ def is_finished(run: Run) -> bool:
         return False
     with run.path.open() as file:
         return sum(1 for _ in file) >= run.n_trials
+
+
+def _is_kept(run: Run, kept: Mapping[tuple[str, str, int], Curve]) -> bool:
+    curve = kept.get((run.problem, run.sampler, run.seed))
+    return curve is not None and len(curve.best) >= run.n_trials
 
 
 def execute(run: Run) -> None:

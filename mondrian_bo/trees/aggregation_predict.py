@@ -111,9 +111,9 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     """Average the forecasts on the paths of all points, walking down the tree with them together.
 
     So every node is loaded once, however many points pass, and in preorder, in which the nodes of a
-    tree lie in memory. `kind` is the number of classes (columns
-    of `result`: their probabilities), `REAL` (mean of labels and mean of their squares, both less
-    the root's mean) or `DEPTH` (depth). Returns `n_components` plus the number of components.
+    tree lie in memory. `kind` is the number of classes (columns of `result`: their probabilities),
+    `REAL` (mean of labels and mean of their squares, both less the root's mean) or `DEPTH` (depth).
+    Returns `n_components` plus the number of components.
     """
     n_points, n_columns = result.shape
     each = len(rates) > 0

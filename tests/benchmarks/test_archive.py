@@ -71,6 +71,19 @@ def test_the_last_of_several_sources_counts(directory, tmp_path):
     assert len(read_results([old]).runs) == 13
 
 
+def test_known_runs_are_not_run_again(directory, tmp_path):
+    archive, out = tmp_path / "all.jsonl.gz", tmp_path / "out"
+    write_archive([directory], archive)
+    command = ["bench", "run", "--problems", "svm_grid", "--samplers", "random", "--out", str(out)]
+    command += ["--known", str(archive), "--seeds", "3"]
+    assert main([*command, "--trials", "40"]) == 0
+    assert [path.stem for path in (out / "svm_grid" / "random").iterdir()] == ["2"]
+    # Runs that are too short do not count.
+    assert main([*command, "--trials", "41"]) == 0
+    assert len(list((out / "svm_grid" / "random").iterdir())) == 3
+    assert all(len(curve.best) == 41 for curve in read_results([out]).runs.values())
+
+
 def test_sources_that_contradict_each_other(directory, tmp_path):
     archive = tmp_path / "all.jsonl.gz"
     write_archive([directory], archive)
