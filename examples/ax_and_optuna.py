@@ -1,6 +1,6 @@
 """One problem through Optuna and through Ax: the same optimizer asks for the same trials.
 
-Needs Ax: pip install -c constraints.txt 'mondrian-bo[ax]'.
+Needs Ax: pip install -c constraints.txt '.[ax]'.
 """
 
 from __future__ import annotations

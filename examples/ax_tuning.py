@@ -1,7 +1,7 @@
 """Ax with Mondrian forests: tune a model under a constraint, predict, save and go on, plot.
 
 Tunes extremely randomised trees on scikit-learn's breast cancer data for accuracy, with at most so
-many leaves in all. Needs Ax: pip install -c constraints.txt 'mondrian-bo[ax]'.
+many leaves in all. Needs Ax: pip install -c constraints.txt '.[ax]'.
 """
 
 from __future__ import annotations

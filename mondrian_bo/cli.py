@@ -232,7 +232,8 @@ def _bench_list(_: argparse.Namespace) -> int:
     print("problems")
     for problem in map(get_problem, problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
-        print(f"  {problem.name:<26}{problem.group:<19}{problem.description} ({size})")
+        kind = f"{problem.group}, {problem.half}"
+        print(f"  {problem.name:<26}{kind:<34}{problem.description} ({size})")
     print("suites")
     for name, suite in SUITES.items():
         print(f"  {name:<14}{', '.join(suite.problems)}")

@@ -5,8 +5,9 @@ and Hartmann-6 (a new pool for every five repeats), all cells of the two tables.
 ``min_samples_split=2``, empirical moments, mean + std. The paper does not say how it starts; here
 the first 10 points are random.
 
-Two models are run: ``library``, what ``MondrianSampler(acquisition="ucb")`` optimises with, the
-forest on Yeo-Johnson-transformed values; and ``paper``, the forest on the values as they are.
+Two models are run: ``library``, what ``MondrianSampler(surrogate="forest", acquisition="ucb")``
+optimises with, the forest on Yeo-Johnson-transformed values; and ``paper``, the forest on the
+values as they are.
 """
 
 from __future__ import annotations
