@@ -136,7 +136,10 @@ def write_archive(sources: Iterable[Path], path: Path) -> None:
     ]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    # The archive may be among the sources: it is there until its successor is.
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(gzip.compress(text.encode(), mtime=0))
+    partial.replace(path)
 
 
 def _read_directory(directory: Path) -> Results:

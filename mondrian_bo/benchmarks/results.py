@@ -18,6 +18,7 @@ __all__ = [
     "ProblemFacts",
     "TrialRecord",
     "append_session",
+    "facts_of",
     "read_facts",
     "read_run",
     "read_sessions",
@@ -86,6 +87,18 @@ def read_run(path: Path) -> list[TrialRecord]:
     return [TrialRecord(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
+def facts_of(problem: Problem) -> ProblemFacts:
+    """Return what a report needs to know of a problem."""
+    return ProblemFacts(
+        problem.name,
+        problem.description,
+        problem.group,
+        problem.half,
+        problem.optimum,
+        problem.tolerance,
+    )
+
+
 def record_problem(directory: Path, problem: Problem) -> None:
     """Write the facts of a problem, or check that they are those of the runs already there.
 
@@ -101,14 +114,7 @@ def record_problem(directory: Path, problem: Problem) -> None:
     ValueError
         If the directory holds runs of a different problem of this name, say of another table.
     """
-    facts = ProblemFacts(
-        problem.name,
-        problem.description,
-        problem.group,
-        problem.half,
-        problem.optimum,
-        problem.tolerance,
-    )
+    facts = facts_of(problem)
     path = directory / problem.name / "problem.json"
     if path.exists():
         if json.loads(path.read_text()) != asdict(facts):

@@ -1,5 +1,6 @@
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from mondrian_bo.benchmarks.archive import read_results, write_archive
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report import write_report
-from mondrian_bo.benchmarks.results import run_path
+from mondrian_bo.benchmarks.results import facts_of, run_path
 from mondrian_bo.benchmarks.runner import run_benchmark
 from mondrian_bo.cli import main
+
+KEPT = Path(__file__).parents[2] / "docs" / "results"
 
 # A table with its optimum, noise (the best value may rise), and an optimum that is not known.
 PROBLEMS = ("svm_grid", "shifted_branin_noisy", "real_support_vectors")
@@ -117,6 +120,14 @@ def test_commands(directory, tmp_path, capsys):
     report = ["bench", "report", archive, str(directory), "--out", str(tmp_path / "report")]
     assert main(report) == 0
     assert "Mean rank over 3 problems, 2 seeds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("archive", sorted(KEPT.glob("*.jsonl.gz")), ids=lambda path: path.name)
+def test_kept_results_are_of_the_problems_as_they_are(archive):
+    results = read_results([archive])
+    assert results.runs
+    for name, facts in results.facts.items():
+        assert facts == facts_of(get_problem(name))
 
 
 def test_a_directory_whose_problem_has_no_run(tmp_path):
