@@ -23,13 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 on success, 1 if a benchmark run failed, 2 for wrong arguments, 130 if
-        interrupted.
+        The exit status: 0 on success, 1 if a benchmark run failed, 2 for wrong arguments or files,
+        130 if interrupted.
     """
     arguments = _parser().parse_args(argv)
     try:
         status: int = arguments.command(arguments)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, OSError) as error:
         _notify(f"error: {error}")
         return 2
     except KeyboardInterrupt:

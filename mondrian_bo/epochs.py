@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.growing_array import GrowingArray
 from mondrian_bo.search import Search
 from mondrian_bo.trials import Trials
 
@@ -25,6 +26,9 @@ that do not improve take one off."""
 
 _BACKOFF = 2.0
 """After an epoch that was no better than what was known, the next takes so much more pressure."""
+
+_N_FAILED = 2
+"""A trial that failed is learnt if the nearest, so many, failed as well: one may be an accident."""
 
 _PATIENCE = 12
 """A fresh epoch ends after so many trials of its models without improvement."""
@@ -51,6 +55,11 @@ class Epochs:
         An epoch's first trials, which do not count against it.
     restarts : bool
         Whether there are fresh epochs.
+
+    Attributes
+    ----------
+    learnt_failures : list of int
+        Which of the trials failed, and are learnt all the same (see `fail`).
     """
 
     def __init__(
@@ -69,6 +78,8 @@ class Epochs:
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts
+        self._failed = GrowingArray(self._n_dimensions)
+        self.learnt_failures: list[int] = []
         self._fresh: Search | None = None
         self._pressure = 0
         self._n_in_vain = 0
@@ -116,14 +127,42 @@ class Epochs:
             self._pressure = 0
             self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
 
+    def fail(self, row: FloatArray) -> None:
+        """Add a trial that failed.
+
+        Its exact point is avoided. Where the nearest trials failed as well the fault is likely to
+        lie there, and a model that knew nothing of it would suggest the like for ever: the trial is
+        learnt as the median, and as infeasible.
+        """
+        to_failed = np.sort(self._distances(row, self._failed.rows))
+        to_others = np.delete(self._distances(row, self.trials.rows), self.learnt_failures)
+        self._failed.extend(row[None])
+        n_trials = len(self.trials)
+        is_faulty = len(to_failed) >= _N_FAILED and n_trials > 0
+        if is_faulty and to_failed[_N_FAILED - 1] <= to_others.min():
+            middle = (n_trials - 1) // 2
+            median = float(np.partition(self.trials.values, middle)[middle])
+            self.learnt_failures.append(n_trials)
+            self.tell(row, median, feasible=False)
+        else:
+            self.trials.avoid(row)
+
+    def _distances(self, row: FloatArray, others: FloatArray) -> FloatArray:
+        """Return the L1 distances of a row from others."""
+        # Of categories, and of what only one of two rows has: whether they differ.
+        gaps = np.minimum(np.abs(others - row), 1.0)
+        gaps = np.where(np.isnan(gaps), np.isnan(others) != np.isnan(row), gaps)
+        return np.asarray(gaps.sum(axis=1))
+
     def _least_gain(self) -> float:
         """Return what a trial must gain to count as better, and may lose to count as equal."""
         n_trials = len(self.trials)
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > 1.1 * self._n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
-            lower, upper = np.percentile(finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            self._gain, self._n_at_gain = _LEAST_GAIN * float(upper - lower), n_trials
+            # Of quarters, whose differences are finite.
+            lower, upper = np.percentile(0.25 * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
+            self._gain, self._n_at_gain = 4.0 * _LEAST_GAIN * float(upper - lower), n_trials
         return self._gain
 
     def _compare(self, row: FloatArray, other: FloatArray) -> tuple[bool, bool]:

@@ -81,7 +81,9 @@ class KnownNoise:
 
     def _believe(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> FloatArray:
         n_known = self.optimizer.n_trials
-        noise = errors * errors
+        # Squares beyond the range of float64 are infinite, as errors may be.
+        with np.errstate(over="ignore"):
+            noise = errors * errors
         gains = np.ones(len(values))
         believed = values
         if n_known >= _N_TAKEN:

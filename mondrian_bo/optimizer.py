@@ -120,7 +120,7 @@ class MondrianOptimizer:
     @property
     def n_trials(self) -> int:
         """Number of trials told, failed ones not counted."""
-        return len(self._epochs.trials)
+        return len(self._epochs.trials) - len(self._epochs.learnt_failures)
 
     @property
     def pending(self) -> list[Params]:
@@ -197,7 +197,8 @@ class MondrianOptimizer:
             Parameters by name.
         value : float, or sequence of float
             Their values. Infinities are very good or very bad ones; NaN says that the trial failed:
-            it is not learnt, but its exact point is not suggested again while others are left.
+            its exact point is not suggested again while others are left, and it is not learnt,
+            unless the two nearest trials failed as well: then it counts as the median.
 
         Raises
         ------
@@ -205,13 +206,15 @@ class MondrianOptimizer:
             If parameters or values are not what the space describes; then nothing is learnt.
         """
         many = [params] if isinstance(params, Mapping) else list(params)
-        several = value if isinstance(value, Sequence | np.ndarray) else [value]
-        values = [float(v) for v in several]
+        values = [float(v) for v in np.atleast_1d(value)]
         if len(many) != len(values):
             raise ValueError(f"Got {len(many)} trials, but {len(values)} values.")
         rows = [self._encode(one) for one in many]
         for row, number in zip(rows, values, strict=True):
             self._tell_row(row, number)
+            if self._allow_missing and not math.isnan(number):
+                # What a trial lacks it did not need: with it, it would be the same.
+                self._epochs.trials.exclude(row)
 
     def predict(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
@@ -311,10 +314,18 @@ class MondrianOptimizer:
         """
         return self.space.from_unit(self._suggest(list(pending), index, within, log_chance))
 
+    def exclude_row(self, row: FloatArray) -> None:
+        """Suggest no trial with the values of an encoded point, whatever fills its gaps."""
+        self._epochs.trials.exclude(row)
+
     def accepts(self, row: FloatArray) -> bool:
         """Whether an encoded point has all the parameters it must have."""
         if self._allow_missing:
             return not bool(np.isnan(row).all())
+        return self.is_complete(row)
+
+    def is_complete(self, row: FloatArray) -> bool:
+        """Whether an encoded point has all the parameters that are active."""
         try:
             self.space.from_unit(row)
         except ValueError:
@@ -323,11 +334,12 @@ class MondrianOptimizer:
 
     def _tell_row(self, row: FloatArray, value: float, feasible: bool = True) -> None:
         for i, waiting in enumerate(self._pending):
-            if waiting.tobytes() == row.tobytes():
+            # A trial may lack what was asked for it.
+            if np.where(np.isnan(row), np.nan, waiting).tobytes() == row.tobytes():
                 del self._pending[i]
                 break
         if math.isnan(value):
-            self._epochs.trials.avoid(row)
+            self._epochs.fail(row)
         else:
             self._epochs.tell(row, self._sign * value, feasible)
 

@@ -26,9 +26,10 @@ _SHRINK = 0.25
 class OutcomeTransform:
     """A monotone map of objective values to a scale that a surrogate models well.
 
-    Infinities become the best or worst finite value, very bad outliers are cut off, and a
-    Yeo-Johnson power transform with its parameter fitted by maximum likelihood makes the values as
-    Gaussian as it can; they end up with mean 0 and standard deviation 1. A constant objective is 0.
+    Infinities become the best or worst finite value (better or worse than those if they are all
+    equal), very bad outliers are cut off, and a Yeo-Johnson power transform with its
+    parameter fitted by maximum likelihood makes the values as Gaussian as it can; they end up with
+    mean 0 and standard deviation 1. A constant objective is 0.
 
     Parameters
     ----------
@@ -52,6 +53,12 @@ class OutcomeTransform:
             with np.errstate(over="ignore"):
                 ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._spread
             self._worst, self._best = max(float(ends[0]), -_WORST), min(float(ends[1]), _BEST)
+        elif (values != values[0]).any():
+            # Infinities are worse or better than the one number there is.
+            self._spread = 1.0
+            self._worst = -1.0 if values.min() == -np.inf else 0.0
+            self._best = 1.0 if values.max() == np.inf else 0.0
+        if self._spread > 0.0:
             scaled = self._scaled(values)
             if power:
                 self._power = _most_likely_power(scaled)

@@ -27,8 +27,9 @@ class Trials:
         self._rows = GrowingArray(n_dimensions)
         self._values = GrowingArray()
         self._best: list[tuple[bool, float, int]] = []
+        self._known: set[bytes] = set()
         # Rows by which of their entries are NaN.
-        self._known: dict[bytes, tuple[NDArray[np.bool_], set[bytes]]] = {}
+        self._excluded: dict[bytes, tuple[NDArray[np.bool_], set[bytes]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -66,18 +67,19 @@ class Trials:
         self.avoid(row)
 
     def is_known(self, row: FloatArray) -> bool:
-        """Whether this trial has been told, or refused with `avoid`.
-
-        One that lacked parameters is met again by every row with the values that it had.
-        """
-        return any(
-            np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in self._known.values()
+        """Whether this trial has been told, or refused with `avoid` or `exclude`."""
+        return row.tobytes() in self._known or any(
+            np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in self._excluded.values()
         )
 
     def avoid(self, row: FloatArray) -> None:
         """Count a row as known without a value, as for a trial that failed."""
+        self._known.add(row.tobytes())
+
+    def exclude(self, row: FloatArray) -> None:
+        """Count all rows as known that have the values of this one, whatever else they have."""
         gaps = np.isnan(row)
-        self._known.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
+        self._excluded.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
 
     def incumbents(self) -> FloatArray:
         """Return the rows of the ten best trials, best first, shape (k, d)."""

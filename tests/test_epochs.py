@@ -165,3 +165,47 @@ def test_without_restarts_there_is_one_search():
     spread_out(epochs)
     polish(epochs, 50)
     assert not is_fresh(epochs)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_values():
+    epochs = epochs_of()
+    for k in range(20):
+        epochs.tell(np.array([0.05 * k, 0.5]), 1.7e308 * (-1) ** k)
+    assert 0.0 < epochs._least_gain() < np.inf
+
+
+def test_failures_are_learnt_where_the_nearest_failed_too():
+    epochs = epochs_of()
+    for k in range(5):
+        epochs.tell(np.array([0.1 * k, 0.1]), float(k))
+    # Two that may be accidents, one far from them, and one among them.
+    for row, n_trials in [((0.8, 0.8), 5), ((0.8, 0.9), 5), ((0.1, 0.2), 5), ((0.9, 0.9), 6)]:
+        epochs.fail(np.array(row))
+        assert epochs.trials.is_known(np.array(row))
+        assert len(epochs.trials) == n_trials
+    assert epochs.learnt_failures == [5]
+    assert epochs.trials.values[5] == 2.0
+    assert [0.9, 0.9] not in epochs.trials.feasible_incumbents().tolist()
+    # What was learnt is no neighbour that speaks for the next.
+    epochs.fail(np.array([0.9, 0.91]))
+    assert epochs.learnt_failures == [5, 6]
+
+
+def test_failures_before_any_value():
+    epochs = epochs_of()
+    for k in range(5):
+        epochs.fail(np.array([0.1 * k, 0.1]))
+    assert len(epochs.trials) == 0
+
+
+def test_choices_are_neighbours_if_they_are_equal():
+    epochs = epochs_of(categorical=(True, False), continuous=(False, True))
+    epochs.tell(np.array([1.0, 0.5]), 1.0)
+    for x in (0.0, 1.0):
+        epochs.fail(np.array([2.0, x]))
+    epochs.fail(np.array([2.0, 0.5]))
+    assert epochs.learnt_failures == [1]
+    # The same number under another choice is as far as any other choice.
+    epochs.fail(np.array([5.0, 0.5]))
+    assert epochs.learnt_failures == [1]

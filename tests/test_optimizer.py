@@ -327,3 +327,21 @@ def test_accepts():
     tolerant = MondrianOptimizer(MIXED, seed=0, allow_missing=True)
     assert tolerant.accepts(np.where(np.arange(5) < 4, np.nan, row))
     assert not tolerant.accepts(np.full(5, np.nan))
+
+
+def test_trials_that_lack_what_was_asked_for():
+    space = SearchSpace({"n": Int(0, 3), "x": Float(0.0, 1.0)})
+    optimizer = MondrianOptimizer(space, seed=0, n_startup_trials=1, allow_missing=True)
+    for _ in range(4):
+        optimizer.tell({"n": optimizer.ask()["n"]}, 1.0)
+        assert optimizer.pending == []
+    # Whatever `x` had been, the trials would have been the same.
+    assert len(np.unique(optimizer._epochs.trials.rows[:, 0])) == 4
+
+
+def test_values_that_are_arrays():
+    optimizer = MondrianOptimizer(SQUARE, seed=0)
+    optimizer.tell({"x": 0.5, "y": 0.5}, np.array(1.0))
+    optimizer.tell([{"x": 0.25, "y": 0.5}], np.array([2.0]))
+    assert optimizer.best[1] == 1.0
+    assert optimizer.n_trials == 2

@@ -46,8 +46,8 @@ def test_known_rows():
 def test_known_rows_with_gaps():
     """An objective given the same values asks for the same parameters, and not for more."""
     trials = Trials(2)
-    trials.tell(np.array([0.5, np.nan]), 1.0)
-    trials.avoid(np.array([np.nan, 0.25]))
+    trials.exclude(np.array([0.5, np.nan]))
+    trials.exclude(np.array([np.nan, 0.25]))
     for row, known in [
         ((0.5, np.nan), True),
         ((0.5, 0.75), True),
@@ -56,6 +56,15 @@ def test_known_rows_with_gaps():
         ((0.75, np.nan), False),
     ]:
         assert trials.is_known(np.array(row)) == known
+
+
+def test_trials_that_lacked_parameters_rule_out_themselves_alone():
+    trials = Trials(2)
+    trials.tell(np.array([0.5, np.nan]), 1.0)
+    trials.avoid(np.array([np.nan, 0.25]))
+    assert trials.is_known(np.array([0.5, np.nan]))
+    assert trials.is_known(np.array([np.nan, 0.25]))
+    assert not trials.is_known(np.array([0.5, 0.25]))
 
 
 def test_rows_are_copied():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -169,7 +170,7 @@ def _read_archive(path: Path) -> Results:
             else:
                 problem, sampler, seed = line["run"]
                 results.runs[problem, sampler, seed] = _unpack(line, results.facts[problem].optimum)
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
         raise ValueError(f"{path} is not an archive of results: {error!r}") from None
     return results
 

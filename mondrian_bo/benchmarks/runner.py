@@ -24,7 +24,13 @@ from mondrian_bo.benchmarks.ax_harness import AxRun, AxStrategy
 from mondrian_bo.benchmarks.optuna_harness import OptunaRun
 from mondrian_bo.benchmarks.peers import get_peer
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.results import TrialRecord, append_session, record_problem, run_path
+from mondrian_bo.benchmarks.results import (
+    TrialRecord,
+    append_session,
+    read_facts,
+    record_problem,
+    run_path,
+)
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
 
@@ -117,8 +123,8 @@ def run_benchmark(
     Raises
     ------
     ValueError
-        If a name is unknown, a number is below 1, the directory holds other problems' runs, or
-        `known` cannot be read.
+        If a name is unknown, a number is below 1, the directory or `known` hold other problems'
+        runs, or `known` cannot be read.
     """
     if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
         raise ValueError("jobs, trials and seeds must be at least 1")
@@ -132,8 +138,11 @@ def run_benchmark(
         Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
         for seed, problem, sampler in product(seeds, resolved, samplers)
     ]
-    kept = read_results(known).runs
-    unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept))]
+    kept = read_results(known)
+    for facts in read_facts(directory):
+        if kept.facts.get(facts.name, facts) != facts:
+            raise ValueError(f"the known runs are of another problem called {facts.name}")
+    unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept.runs))]
     if not unfinished:
         return []
     append_session(directory)

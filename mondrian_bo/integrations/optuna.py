@@ -53,11 +53,12 @@ class MondrianSampler(BaseSampler):
 
     Notes
     -----
-    Pruned trials count as no better than the median of the complete ones. Failed trials are not
-    learnt from, but their exact points are avoided. Running trials, of other threads and workers
-    too, are believed to give what the model predicts. Where a parameter's range has changed,
-    suggestions follow the latest range and the model keeps what was learnt outside it; a range that
-    keeps changing is covered as a whole.
+    Pruned trials count as no better than the median of the complete ones, and as the median if they
+    have reported nothing. Failed trials are not learnt from, but their exact points are avoided;
+    where the two nearest trials failed as well, a failed one counts as the median. Running trials,
+    of other threads and workers too, are believed to give what the model predicts. Where a
+    parameter's range has changed, suggestions follow the latest range and the model keeps what was
+    learnt outside it; a range that keeps changing is covered as a whole.
 
     Multi-objective studies and constraints are refused with a ``ValueError``.
 
@@ -223,9 +224,11 @@ class _StudyMemory:
             full = complete(optimizer.space, row, trial.unasked)
             if optimizer.accepts(full):
                 optimizer.tell_rows(full[None], np.array([trial.outcome]))
-            if full is not row and optimizer.accepts(row):
-                # Whatever else is proposed with these values, the trial would be the same.
-                optimizer.tell_rows(row[None], np.array([np.nan]))
+            # Whatever else is proposed with these values, the trial would be the same. Not if it
+            # failed, maybe by accident before it asked for more, nor if it lacks what was unknown.
+            is_the_same = not np.isnan(trial.outcome) and optimizer.is_complete(full)
+            if full is not row and is_the_same and optimizer.accepts(row):
+                optimizer.exclude_row(row)
 
 
 def _maximizes(study: optuna.Study) -> bool:

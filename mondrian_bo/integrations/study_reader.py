@@ -103,15 +103,14 @@ class StudyReader:
                 "MondrianSampler does not support constraints yet: "
                 f"trial {trial.number} has {trial.constraints!r}."
             )
-        outcome = self._outcome(trial, maximize)
-        if outcome is None:
-            return
+        value = _value(trial)
+        outcome = self._outcome(trial, value, maximize)
         internal = _internal(trial)
         proposed = running_values(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
         self.finished.append(FinishedTrial(internal, unasked, outcome))
-        if trial.state == TrialState.FAIL:
-            # It may have failed before it asked for all its parameters.
+        if value is None:
+            # It may have ended before it asked for all its parameters.
             return
         for name, distribution in trial.distributions.items():
             if not distribution.single():
@@ -122,22 +121,19 @@ class StudyReader:
         }
         self.conditions.learn(names, choices)
 
-    def _outcome(self, trial: FrozenTrial, maximize: bool) -> float | None:
+    def _outcome(self, trial: FrozenTrial, value: float | None, maximize: bool) -> float:
         if trial.state == TrialState.COMPLETE:
-            assert trial.value is not None
-            bisect.insort(self._outcomes, trial.value)
-            return trial.value
+            assert value is not None
+            bisect.insort(self._outcomes, value)
+            return value
         if trial.state == TrialState.FAIL:
             return math.nan
-        value = trial.value
-        if value is None and trial.intermediate_values:
-            value = trial.intermediate_values[max(trial.intermediate_values)]
-        if value is None or math.isnan(value):
-            return None
         if not self._outcomes:
-            return value
+            return math.nan if value is None else value
         # The pruner judged the trial to be worse than most, whatever its value so early.
         median = self._outcomes[len(self._outcomes) // 2]
+        if value is None:
+            return median
         return min(value, median) if maximize else max(value, median)
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
@@ -149,6 +145,16 @@ class StudyReader:
             if self._changes[name] > _MANY_CHANGES:
                 distribution = _union(known, distribution)
             self.distributions[name] = distribution
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """Return the value of a trial, or the last one that it reported, if there is any."""
+    if trial.state == TrialState.FAIL:
+        return None
+    value = trial.value
+    if value is None and trial.intermediate_values:
+        value = trial.intermediate_values[max(trial.intermediate_values)]
+    return None if value is None or math.isnan(value) else value
 
 
 def _maximizes(study: optuna.Study) -> bool:
@@ -171,14 +177,18 @@ def _internal(trial: FrozenTrial) -> dict[str, float]:
 
 
 def _union(known: Any, latest: Any) -> Any:
-    """Return the range that covers both, if they differ in their ranges alone."""
-    same_kind = type(known) is type(latest) and isinstance(
-        known, FloatDistribution | IntDistribution
-    )
-    if same_kind and known.log == latest.log and known.step == latest.step:
-        ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
-        return type(known)(**ends, log=known.log, step=known.step)
-    return latest
+    """Return the range that covers both, if their scales and grids allow for it."""
+    is_range = isinstance(latest, FloatDistribution | IntDistribution)
+    if type(known) is not type(latest) or not is_range or known.log != latest.log:
+        return latest
+    step = known.step
+    if isinstance(latest, IntDistribution):
+        # Grids that do not meet are parts of a finer one.
+        step = math.gcd(known.step, latest.step, known.low - latest.low)
+    elif step != latest.step or (step is not None and known.low != latest.low):
+        return latest
+    ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
+    return type(known)(**ends, log=known.log, step=step)
 
 
 def publish(study: optuna.Study, trial: FrozenTrial, internal: dict[str, float]) -> None:

@@ -9,14 +9,17 @@ import pytest
 
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
-from ax.api.configs import RangeParameterConfig
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.data import Data, DataRow
+from ax.core.parameter import ParameterType, RangeParameter
+from ax.core.search_space import SearchSpace
 from ax.core.trial_status import TrialStatus
 from ax.utils.testing.core_stubs import get_branin_experiment
-from ax_clients import bowl, engine_of, engine_of_strategy, make_client, run
+from ax_clients import SQUARE, bowl, engine_of, engine_of_strategy, make_client, run
 
 from mondrian_bo import MondrianOptimizer
 from mondrian_bo.integrations.ax import MondrianGenerators, mondrian_generation_strategy
+from mondrian_bo.integrations.ax.space import TranslatedSpace
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 
@@ -194,6 +197,39 @@ def test_trials_from_outside_the_space_are_learnt(predictive):
         assert -0.5 <= seen["x"] <= 0.1
     # The last trial is read with the next suggestion.
     assert engine_of(client).n_observations == 10
+
+
+def test_values_that_a_logit_scale_has_no_place_for():
+    rate = RangeParameter("x", ParameterType.FLOAT, 0.01, 0.99, logit_scale=True)
+    space = TranslatedSpace(SearchSpace([rate]))
+    assert space.encode({"x": 0.5}) == pytest.approx(0.5)
+    assert space.encode({"x": 0.005}) < 0.0
+    # Ax takes them as arms from outside of its space.
+    assert all(np.isnan(space.encode({"x": x})).all() for x in (0.0, 1.0))
+
+
+@ROUTES
+@pytest.mark.filterwarnings("error:overflow")
+def test_standard_errors_of_any_size(predictive):
+    client = make_client(predictive=predictive)
+    errors = iter([0.0, 1e-300, 1e300, math.inf] * 4)
+    run(client, lambda p: {"loss": (bowl(p)["loss"], next(errors))}, 12)
+    assert engine_of(client).n_observations >= 11
+
+
+@ROUTES
+def test_a_choice_that_fails_is_left_alone(predictive):
+    kind = ChoiceParameterConfig("kind", ["a", "b", "c"], "str", is_ordered=False)
+    client = make_client([kind, *SQUARE], predictive=predictive, surrogate="gaussian_process")
+    n_failed = 0
+    for _ in range(40):
+        ((index, p),) = client.get_next_trials(1).items()
+        if p["kind"] == "a":
+            client.mark_trial_failed(index)
+            n_failed += 1
+        else:
+            client.complete_trial(index, raw_data=bowl(p))
+    assert n_failed < 16
 
 
 def batch_experiment():

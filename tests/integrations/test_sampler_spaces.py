@@ -185,6 +185,19 @@ def test_new_parameters_in_the_middle_of_a_study(spied):
     assert study.best_value < 0.1
 
 
+def test_new_parameters_of_trials_that_are_known():
+    """Trials from before the new parameter are no reason not to try their values with it."""
+
+    def objective(trial):
+        n = trial.suggest_int("n", 0, 20)
+        c = trial.suggest_categorical("c", list("abcde")) if trial.number >= 22 else "a"
+        return (n - 7) ** 2 + 5 * (c != "d")
+
+    study = optimize(make_study(), objective, 42)
+    assert study.best_params == {"n": 7, "c": "d"}
+    assert len({tuple(params.values()) for params in parameters(study)[22:]}) == 20
+
+
 def test_parameters_that_disappear():
     def objective(trial):
         value = trial.suggest_float("x", -1.0, 1.0) ** 2

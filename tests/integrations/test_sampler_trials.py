@@ -219,6 +219,19 @@ def test_all_trials_pruned(value):
     assert len({tuple(params.values()) for params in parameters(study)}) == 10
 
 
+def test_trials_pruned_for_what_they_are_do_not_recur():
+    """As objectives do that refuse some combinations, before they report anything."""
+
+    def objective(trial):
+        n = trial.suggest_int("n", 0, 30)
+        if n == 7:
+            raise optuna.TrialPruned
+        return (n - 7) ** 2
+
+    study = optimize(make_study(sampler()), objective, 25)
+    assert len({params["n"] for params in parameters(study)[1:]}) == 24
+
+
 # Failed -------------------------------------------------------------------------------------------
 
 
@@ -261,6 +274,35 @@ def test_failed_points_are_avoided():
     assert states(study)[TrialState.FAIL] >= 5
     # After the first, which tells what the parameters are, none of the twelve points repeats.
     assert len({tuple(params.values()) for params in parameters(study)}) == 12
+
+
+def test_regions_that_fail_are_left_alone():
+    """One choice, and half of what is next to the best of the others."""
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+        x, y = (trial.suggest_float(name, 0.0, 1.0) for name in "xy")
+        return math.nan if kind == "a" or x > 0.5 else (x - 0.6) ** 2 + y
+
+    for seed in range(2):
+        study = optimize(make_study(sampler(seed)), objective, 60)
+        assert states(study)[TrialState.FAIL] < 40
+
+
+def test_one_failure_is_an_accident():
+    """What depends on `x` cannot be stated as a condition, and trials lack it."""
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        if kind == "a" and trial.number in (14, 15, 16):
+            raise ZeroDivisionError
+        x = trial.suggest_float("x", 0.0, 1.0)
+        y = trial.suggest_float("y", 0.0, 1.0) if x > 0.5 else 0.4
+        return (kind == "b") + (x - 0.8) ** 2 + (y - 0.3) ** 2
+
+    study = optimize(make_study(sampler()), objective, 40, catch=ZeroDivisionError)
+    assert states(study)[TrialState.FAIL] > 0
+    assert np.mean([params["kind"] == "a" for params in parameters(study)[20:]]) > 0.5
 
 
 def test_trials_that_fail_early_do_not_confuse_the_conditions():

@@ -108,12 +108,23 @@ def test_pruned_trials_are_no_better_than_the_median(direction):
 
 
 @pytest.mark.parametrize("intermediate", [{}, {0: math.nan}, {0: 1.0, 1: math.nan}])
-def test_pruned_trials_without_a_value_are_left_out(intermediate):
+def test_pruned_trials_without_a_value_count_as_the_median(intermediate):
     study = make_study()
-    add(study, 1.0)
     add(study, None, TrialState.PRUNED, intermediate_values=intermediate)
-    add(study, 2.0)
-    assert outcomes(study) == [1.0, 2.0]
+    for value in (1.0, 5.0, 2.0):
+        add(study, value)
+    add(study, None, TrialState.PRUNED, intermediate_values=intermediate)
+    first, *others = outcomes(study)
+    assert math.isnan(first)
+    assert others == [1.0, 5.0, 2.0, 2.0]
+
+
+def test_pruned_trials_without_a_value_tell_nothing_of_the_conditions():
+    study = random_study(bowl, 5)
+    add(study, None, TrialState.PRUNED)
+    reader = StudyReader()
+    reader.read(study)
+    assert not reader.conditions.unexplained
 
 
 def test_infinite_values_are_outcomes_like_others():
@@ -223,6 +234,28 @@ def test_the_latest_range_is_followed_until_it_keeps_changing():
         assert reader.distributions["x"] == FloatDistribution(
             min(low for low, _ in seen), max(high for _, high in seen)
         )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("kind", "ranges", "expected"),
+    [
+        (IntDistribution, [(0, 10, 2), (1, 11, 2)], (0, 11, 1)),
+        (IntDistribution, [(0, 12, 4), (2, 14, 6)], (0, 14, 2)),
+        (IntDistribution, [(1, 9, 1), (-3, 5, 1)], (-3, 9, 1)),
+        (FloatDistribution, [(0.0, 1.0, 0.25), (0.0, 0.5, 0.25)], (0.0, 1.0, 0.25)),
+        # Of grids that do not meet the latest.
+        (FloatDistribution, [(0.0, 1.0, 0.5), (0.25, 1.25, 0.5)], (0.25, 1.25, 0.5)),
+    ],
+)
+def test_grids_that_keep_changing(kind, ranges, expected):
+    study, reader = make_study(), StudyReader()
+    for low, high, step in ranges * 6:
+        distribution = {"x": kind(low, high, step=step)}
+        study.add_trial(create_trial(value=0.0, params={"x": low}, distributions=distribution))
+    reader.read(study)
+    low, high, step = expected
+    assert reader.distributions["x"] == kind(low, high, step=step)
 
 
 def test_another_study_in_the_place_of_a_deleted_one():

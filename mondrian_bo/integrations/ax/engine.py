@@ -258,7 +258,15 @@ class Engine:
         n_known = self._n_known[expression]
         new = list(self._told.values())[n_known:] if n_known < len(self._told) else []
         self._n_known[expression] = len(self._told)
-        usable = [told for told in new if model.optimizer.accepts(told.row)]
+        usable = []
+        for told in new:
+            if not model.optimizer.accepts(told.row):
+                continue
+            if math.isnan(_value(expression, told.seen)[0]):
+                # Not measured, which is no fault of the arm, but it is not to be tried again.
+                model.optimizer.exclude_row(told.row)
+            else:
+                usable.append(told)
         if usable:
             values, errors = np.array([_value(expression, told.seen) for told in usable]).T
             if sign:
@@ -305,12 +313,12 @@ class Engine:
 
 def _value(expression: Expression, seen: Observation) -> tuple[float, float]:
     """Return value and standard error of an expression; NaN where metrics are missing."""
-    value, variance = 0.0, 0.0
+    value, error = 0.0, 0.0
     for metric, weight in expression:
-        mean, error = seen.outcomes.get(metric, (math.nan, math.nan))
+        mean, own_error = seen.outcomes.get(metric, (math.nan, math.nan))
         value += weight * mean
-        variance += (weight * error) ** 2
-    return value, math.sqrt(variance) if not math.isnan(variance) else math.nan
+        error = math.hypot(error, weight * own_error)
+    return value, error
 
 
 def _satisfies(bound: Bound, seen: Observation) -> bool:

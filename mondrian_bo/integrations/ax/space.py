@@ -288,6 +288,9 @@ def _same(value: Any) -> Any:
 
 
 def _logit(value: float) -> float:
+    # Arms attached by hand may lie where the scale has no place for them.
+    if not 0.0 < value < 1.0:
+        return math.nan
     return math.log(value) - math.log1p(-value)
 
 
