@@ -77,8 +77,8 @@ class MondrianForestRegressor(
         Where gamma_1, gamma_2 and the noise come from: the maximum of the density of each label
         given all others, over the forest's trees together, sought whenever the number of samples
         has doubled, with up to 5000 labels; or the heuristic of Appendix B, which also stands in
-        where there is nothing to learn from: fewer than 8 samples, constant labels, labels whose
-        variance overflows. Ignored by "empirical", and by Gaussian processes, which learn theirs.
+        where there is nothing to learn from: fewer than 8 samples, or constant labels. Ignored by
+        "empirical", and by Gaussian processes, which learn theirs.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the paper's pre-processing to [0, 1]. None follows
         the range of the data seen so far: then the scale of earlier cuts is that of earlier ranges,
@@ -218,7 +218,7 @@ class MondrianForestRegressor(
         self._validate_params()
         with unchanged_by_failure(self):
             data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            self._check_labels(labels)
+            check_squares(labels)
             model = self._new_model(data.shape[1])
         model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
         self.model_ = model
@@ -250,7 +250,7 @@ class MondrianForestRegressor(
         if is_empty_batch(self, X, y):
             return self
         data, labels = check_labelled_samples(self, X, y)
-        self._check_labels(labels)
+        check_squares(labels)
         self.model_.learn(data[None], labels, self.n_jobs)
         return self
 
@@ -310,10 +310,6 @@ class MondrianForestRegressor(
     def _points(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "model_")
         return check_samples(self, X)[None]
-
-    def _check_labels(self, labels: FloatArray) -> None:
-        if self.leaf == "gaussian_process":
-            check_squares(labels)
 
     def _new_model(self, n_features: int) -> ForestModel | ProcessModel:
         entropy = check_random_state(self.random_state).randint(2**31, size=4)

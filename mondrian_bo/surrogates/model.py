@@ -85,7 +85,7 @@ class ForestModel:
     hyperparameters : {"paper", "leave_one_out"}, default="paper"
         Whether to use the heuristic of Appendix B, or to maximise the forest's leave-one-out
         density whenever the number of points has doubled. The heuristic stays where labels teach
-        nothing: fewer than 8, constant ones, and those whose variance overflows.
+        nothing: fewer than 8, and constant ones.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
@@ -263,7 +263,7 @@ class ForestModel:
         if not self._learns or self.n_points < _LEARNING_START or heuristic.gamma_2 == 0.0:
             return False
         mean, variance = self.forest.label_moments()
-        if is_constant(mean, math.sqrt(variance)) or not math.isfinite(variance):
+        if is_constant(mean, math.sqrt(variance)):
             return False
         first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters
         learnt = learn_hyperparameters(self.forest, mean, variance, heuristic, first)
@@ -276,9 +276,8 @@ class ForestModel:
             learnt = learnt_weights(trees, squares, squares / np.maximum(trees.size - 1, 1))
             self.scales.feature_weights = self._own_weights * learnt
             return
-        with np.errstate(over="ignore"):
-            mean, std = float(targets.mean()), float(targets.std())
-        if not is_constant(mean, std) and math.isfinite(std):
+        mean, std = float(targets.mean()), float(targets.std())
+        if not is_constant(mean, std):
             self.scales.feature_weights = self._own_weights
             learnt = inverse_lengthscales(
                 points[0],

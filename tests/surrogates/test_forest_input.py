@@ -33,6 +33,7 @@ WRONG = {
     "inf in X": (np.array([[0.5, np.inf]]), np.array([1.0]), "infinity"),
     "NaN in y": (np.array([[0.5, 0.5]]), np.array([np.nan]), "NaN"),
     "-inf in y": (np.array([[0.5, 0.5]]), np.array([-np.inf]), "infinity"),
+    "a label too large": (np.array([[0.5, 0.5]]), np.array([-1e160]), "squares overflow"),
     "too few features": (np.array([[0.5]]), np.array([1.0]), "features"),
     "too many features": (np.ones((1, 3)), np.array([1.0]), "features"),
     "a flat X": (np.array([0.5, 0.5]), np.array([1.0, 1.0]), "2D array"),

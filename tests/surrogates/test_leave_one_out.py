@@ -164,16 +164,15 @@ def test_repeated_inputs_and_large_labels():
 
 def test_labels_that_teach_nothing():
     X, y = make_data(40)
-    for labels in (y[:7], np.full(40, 0.1), 1e160 * y):
-        with np.errstate(over="ignore", invalid="ignore"):
-            learnt, heuristic = (
-                make_forest(n_jobs=1).set_params(hyperparameters=rule).fit(X[: len(labels)], labels)
-                for rule in ("leave_one_out", "paper")
-            )
-            found, expected = (
-                forest.predict(X + 0.01, return_std=True) for forest in (learnt, heuristic)
-            )
-        assert np.array_equal(found, expected, equal_nan=True)
+    for labels in (y[:7], np.full(40, 0.1)):
+        learnt, heuristic = (
+            make_forest(n_jobs=1).set_params(hyperparameters=rule).fit(X[: len(labels)], labels)
+            for rule in ("leave_one_out", "paper")
+        )
+        found, expected = (
+            forest.predict(X + 0.01, return_std=True) for forest in (learnt, heuristic)
+        )
+        assert np.array_equal(found, expected)
 
 
 def test_constant_labels_and_scales():
