@@ -36,6 +36,7 @@ from mondrian_bo.trees.tree import (
     ROOT,
     UPPER,
     child_towards,
+    corners,
     distance_outside,
     is_leaf,
     tree_at,
@@ -241,13 +242,7 @@ def _open(tree, node, point, points, weights, min_samples_split, classes, lifeti
 @njit(**INNER)
 def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):  # type: ignore[no-untyped-def]
     """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
-    # Not by a function: those that only borrow call none that return arrays.
-    row = tree.row[node]
-    if row == NONE:
-        lower = tree.points[tree.children[node, FIRST_POINT]]
-        upper = lower
-    else:
-        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+    lower, upper = corners(tree, node)
     remaining = uniform(tree.stream) * total
     dimension = 0
     for k in range(len(x)):
@@ -268,6 +263,7 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
     leaf = add_leaf(tree, inner, lifetime)
     tree.dimension[leaf] = PAUSED if paused else NONE
     _join(tree, leaf, point, x)
+    row = tree.row[node]
     if row != NONE and tree.dimension[node] == PAUSED and tree.size[node] <= _FEW:
         tree.row[inner], tree.row[node] = row, NONE
     else:

@@ -227,15 +227,23 @@ def extent_outside(lower, upper, weights, points, point):  # type: ignore[no-unt
     return total
 
 
+@njit(inline="always")
+def corners(tree, node):  # type: ignore[no-untyped-def]
+    """Return the lower and upper corner of a node's box; a leaf of one point is its own.
+
+    Numba writes it out where it is called: functions that only borrow call none that return arrays.
+    """
+    row = tree.row[node]
+    if row == NONE:
+        member = tree.points[tree.children[node, FIRST_POINT]]
+        return member, member
+    return tree.box[row, LOWER], tree.box[row, UPPER]
+
+
 @njit(cache=True, nogil=True)
 def distance_outside(tree, node, weights, points, point):  # type: ignore[no-untyped-def]
     """Return eta_j(x) for a node's box; a leaf of one point is its own."""
-    row = tree.row[node]
-    if row == NONE:
-        lower = tree.points[tree.children[node, FIRST_POINT]]
-        upper = lower
-    else:
-        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+    lower, upper = corners(tree, node)
     return extent_outside(lower, upper, weights, points, point)
 
 
@@ -245,12 +253,7 @@ def distances_outside(tree, node, weights, points, order, start, end, result):  
 
     Nothing waits for a distance meanwhile, so that several are computed at a time.
     """
-    row = tree.row[node]
-    if row == NONE:
-        lower = tree.points[tree.children[node, FIRST_POINT]]
-        upper = lower
-    else:
-        lower, upper = tree.box[row, LOWER], tree.box[row, UPPER]
+    lower, upper = corners(tree, node)
     for i in range(start, end):
         result[i] = extent_outside(lower, upper, weights, points, order[i])
 
