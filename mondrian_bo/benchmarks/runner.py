@@ -27,7 +27,7 @@ from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.results import (
     TrialRecord,
     append_session,
-    read_facts,
+    facts_of,
     record_problem,
     run_path,
 )
@@ -131,17 +131,16 @@ def run_benchmark(
     for sampler in samplers:
         get_peer(sampler)
     resolved = [get_problem(name, tables) for name in problems]
+    kept = read_results(known)
     for problem in resolved:
+        if kept.facts.get(problem.name, facts_of(problem)) != facts_of(problem):
+            raise ValueError(f"the known runs are of another problem called {problem.name}")
         record_problem(directory, problem)
     # Seeds outermost: an interrupted benchmark has comparable runs of every sampler.
     runs = [
         Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
         for seed, problem, sampler in product(seeds, resolved, samplers)
     ]
-    kept = read_results(known)
-    for facts in read_facts(directory):
-        if kept.facts.get(facts.name, facts) != facts:
-            raise ValueError(f"the known runs are of another problem called {facts.name}")
     unfinished = [run for run in runs if not (is_finished(run) or _is_kept(run, kept.runs))]
     if not unfinished:
         return []
