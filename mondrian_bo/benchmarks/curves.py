@@ -103,7 +103,10 @@ def plot_score(problems: Sequence[PairedRuns], samplers: Sequence[str], path: Pa
         axes.grid(alpha=0.3)
     rank_axes, regret_axes = figure.axes
     rank_axes.set_ylabel("mean rank (95 % interval)")
-    rank_axes.legend()
+    # Outside: one within a panel lies on a curve for some samplers or others.
+    figure.legend(
+        *rank_axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(samplers)
+    )
     regret_axes.set_ylabel("mean normalised regret (95 % interval)")
     regret_axes.set_yscale("log")
     figure.savefig(path, dpi=120)
