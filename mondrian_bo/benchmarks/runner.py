@@ -132,9 +132,10 @@ def run_benchmark(
         get_peer(sampler)
     resolved = [get_problem(name, tables) for name in problems]
     kept = read_results(known)
+    for facts in map(facts_of, resolved):
+        if kept.facts.get(facts.name, facts) != facts:
+            raise ValueError(f"the known runs are of another problem called {facts.name}")
     for problem in resolved:
-        if kept.facts.get(problem.name, facts_of(problem)) != facts_of(problem):
-            raise ValueError(f"the known runs are of another problem called {problem.name}")
         record_problem(directory, problem)
     # Seeds outermost: an interrupted benchmark has comparable runs of every sampler.
     runs = [

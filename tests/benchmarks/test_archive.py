@@ -131,8 +131,13 @@ def test_known_runs_of_another_problem_are_refused(directory, tmp_path):
     record.write_text(json.dumps({**facts, "optimum": 0.5}))
     with pytest.raises(ValueError, match="another problem called shifted_branin_noisy"):
         run_benchmark(
-            ["shifted_branin_noisy"], ["random"], range(1), tmp_path / "new", known=[tmp_path]
+            ["branin", "shifted_branin_noisy"],
+            ["random"],
+            range(1),
+            tmp_path / "new",
+            known=[tmp_path],
         )
+    assert not (tmp_path / "new").exists()
 
 
 def test_commands(directory, tmp_path, capsys):
