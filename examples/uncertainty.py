@@ -1,4 +1,4 @@
-"""Uncertainty away from the data: the behaviour of Figure 2 of paper 004.
+"""Uncertainty away from the data: the behaviour of Figure 2 of Lakshminarayanan2016.
 
 Training inputs lie in two clouds in the plane; test inputs run along a line through them and far
 beyond. With the paper's hyper-parameters and rule for points that branch off, a Mondrian forest

@@ -6,14 +6,16 @@ nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from mondrian_bo.lazy_names import lazy_names
+from mondrian_bo.moved import install
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mondrian_bo.integrations.optuna import MondrianSampler
-    from mondrian_bo.optimizer import MondrianOptimizer
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+    from mondrian_bo.optimizer.optimizer import MondrianOptimizer
     from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 __all__ = [
@@ -32,17 +34,11 @@ _HOMES = {
     "Condition": "mondrian_bo.search_space",
     "Float": "mondrian_bo.search_space",
     "Int": "mondrian_bo.search_space",
-    "MondrianOptimizer": "mondrian_bo.optimizer",
-    "MondrianSampler": "mondrian_bo.integrations.optuna",
+    "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
+    "MondrianSampler": "mondrian_bo.integrations.optuna.sampler",
     "SearchSpace": "mondrian_bo.search_space",
 }
 
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+install()

@@ -19,5 +19,5 @@ def assert_same(one, two):
         trees = one_tree(one.forest_, t), one_tree(two.forest_, t)
         for own, other in zip(*trees, strict=True):
             assert own.tobytes() == other.tobytes()
-        counts = (e.forest_.values.counts[t, : len(trees[0].parent)] for e in (one, two))
+        counts = (e.forest_.node_stats.counts[t, : len(trees[0].parent)] for e in (one, two))
         assert np.array_equal(*counts)

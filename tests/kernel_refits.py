@@ -7,7 +7,7 @@ from mondrian_bo.trees.partition import label_points
 
 def labels_at(partitions, lifetime):
     labels = np.empty((partitions.n_points, partitions.n_trees), dtype=np.int32)
-    n_cells = label_points(partitions.trees, lifetime, labels)
+    n_cells = label_points(partitions.arrays, lifetime, labels)
     return labels, n_cells
 
 

@@ -1,4 +1,4 @@
-"""The figures of paper 003 in examples/amf run, each in a folder of its own."""
+"""The figures of Mourtada2021 in examples/amf run, each in a folder of its own."""
 
 from __future__ import annotations
 

@@ -11,17 +11,19 @@ import importlib.metadata
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import mondrian_bo
+from mondrian_bo.moved import MOVED
 
 PACKAGE = Path(mondrian_bo.__file__).resolve().parent
 ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LINKS = ("acquisitions", "benchmarks", "surrogates")
-MAX_LINES = 400
+MAX_LINES = 500
 
 
 def _run(code: str) -> str:
@@ -69,6 +71,16 @@ def test_unknown_attribute() -> None:
         mondrian_bo.Mondriaan  # noqa: B018
 
 
+@pytest.mark.parametrize("former", MOVED)
+def test_moved_module(former: str) -> None:
+    """A former import works, warns, and gives the very objects of the present module."""
+    code = f"import {former} as former, {MOVED[former]} as present; assert former is present"
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert f"DeprecationWarning: {former} is now {MOVED[former]}." in done.stderr
+
+
 def test_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
@@ -105,29 +117,24 @@ def test_every_folder_is_a_package() -> None:
 OPTUNA_ALLOWED = ("mondrian_bo.integrations", "mondrian_bo.benchmarks")
 AX_ALLOWED = ("mondrian_bo.integrations.ax", "mondrian_bo.benchmarks.ax_")
 
-# From the bottom up. A module imports from its own layer and from those before it; a module that is
-# in none of them (search_space.py, say) imports from none of them, except the package's face.
-LAYERS = (
-    ("trees",),
-    ("surrogates",),
-    ("acquisitions",),
-    ("outcomes", "trials"),
-    ("objective_model", "portfolio"),
-    ("settings",),
-    ("search",),
-    ("epochs",),
-    ("optimizer",),
-    ("known_noise",),
-    ("integrations",),
-    ("benchmarks",),
-    ("cli", "__main__"),
-)
+DESIGN = ROOT / "docs" / "design.md"
 
 
-def _layer(module: str) -> int:
-    """Index of the layer of a dotted name; -1 for a module of the package that is in none."""
-    part = [*module.split("."), ""][1]
-    return next((i for i, names in enumerate(LAYERS) if part in names), -1)
+def _read_layers(text: str) -> list[list[str]]:
+    """Rooms of the block that `docs/design.md` marks as layers, from the bottom up."""
+    block = text.split("```layers\n")[1].split("```")[0]
+    return [line.split("#")[0].split() for line in block.splitlines()]
+
+
+LAYERS = _read_layers(DESIGN.read_text(encoding="utf-8"))
+ROOMS = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+
+
+def _room(module: str) -> str:
+    """The room of a dotted name, by the longest prefix; empty for the package's face."""
+    parts = module.split(".")[1:]
+    prefixes = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in ROOMS), "")
 
 
 def _dotted(path: Path) -> str:
@@ -178,15 +185,47 @@ def test_imports_are_read(module: str, source: str, is_package: bool, expected: 
     assert _imports(module, source, is_package) == expected
 
 
+def test_every_module_has_a_room() -> None:
+    faces = {"mondrian_bo", "mondrian_bo.integrations"}
+    assert [_dotted(path) for path in MODULES if not _room(_dotted(path))] == sorted(
+        faces & {_dotted(path) for path in MODULES}
+    )
+
+
+def test_every_room_exists() -> None:
+    assert [room for room in ROOMS if not list(PACKAGE.glob(f"{room}*"))] == []
+
+
 def test_arrows_point_down(imports: dict[str, set[str]]) -> None:
+    """A room imports from itself and from rooms of lower layers."""
+    modules = set(imports)
     offenders = {
         (module, name)
         for module, names in imports.items()
+        for name in names & modules
         if module != "mondrian_bo"
-        for name in names
-        if _within(name, ("mondrian_bo",)) and _layer(name) > _layer(module)
+        and _room(name) != _room(module)
+        and ROOMS.get(_room(name), -1) >= ROOMS.get(_room(module), len(LAYERS))
     }
     assert not offenders
+
+
+def test_no_circles_between_files(imports: dict[str, set[str]]) -> None:
+    faces = {"mondrian_bo", "mondrian_bo.surrogates"}
+    arrows = {
+        module: {name for name in names & set(imports) if name not in faces and name != module}
+        for module, names in imports.items()
+        if module not in faces
+    }
+    # A package that is named only because one of its modules is imported is no arrow.
+    for module, names in arrows.items():
+        arrows[module] = {
+            name
+            for name in names
+            if not any(other.startswith(name + ".") for other in names)
+            and not module.startswith(name + ".")
+        }
+    TopologicalSorter(arrows).prepare()
 
 
 def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> None:
@@ -196,7 +235,8 @@ def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> Non
         for module, names in imports.items()
         if _within(module, ("mondrian_bo.trees",))
         for name in names
-        if name.partition(".")[0] not in allowed and not _within(name, ("mondrian_bo.trees",))
+        if name.partition(".")[0] not in allowed
+        and not _within(name, ("mondrian_bo.trees", "mondrian_bo.array_types"))
     }
     assert not offenders
 

@@ -1,4 +1,4 @@
-"""The examples of papers 001 (densities) and 002 run, each in a folder of its own."""
+"""The examples of Balog2016thesis (densities) and Davies2014 run, each in a folder of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of paper 003 share: models, data, scores along a stream, pictures."""
+"""What the figures of Mourtada2021 share: models, data, scores along a stream, pictures."""
 
 from __future__ import annotations
 

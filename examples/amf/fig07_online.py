@@ -1,4 +1,4 @@
-"""Figure 7 of paper 003: the decision function of AMF along a stream, with its test AUC.
+"""Figure 7 of Mourtada2021: the decision function of AMF along a stream, with its test AUC.
 
 Two simulated binary problems, two moons and two circles. One forest per row learns the samples one
 after the other; each panel shows what has been learnt by then.

@@ -1,4 +1,4 @@
-"""Figure 8 of paper 003: AMF goes deeper where a signal is rough.
+"""Figure 8 of Mourtada2021: AMF goes deeper where a signal is rough.
 
 Two signals of Donoho and Johnstone (1994) with Gaussian noise; their reconstruction by a forest of
 AMF, with both rules for the learning rate; and, below, the weighted depth of its trees.

@@ -1,4 +1,4 @@
-"""Figure 9 of paper 003: decision functions of forests of 100 trees on three toy problems.
+"""Figure 9 of Mourtada2021: decision functions of forests of 100 trees on three toy problems.
 
 AMF with and without aggregation (where each tree predicts with its leaves), the Mondrian forest,
 extremely randomised trees and a random forest; the area under the test ROC curve in each corner.

@@ -1,4 +1,4 @@
-"""Figure 10 of paper 003: average log-loss of online classifiers along streams.
+"""Figure 10 of Mourtada2021: average log-loss of online classifiers along streams.
 
 Each sample is predicted and then learnt; the first is learnt alone. Probabilities are clipped as in
 scikit-learn's `log_loss`, so that one wrong certainty costs 36. Means over shuffles of the samples.

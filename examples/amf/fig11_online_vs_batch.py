@@ -1,4 +1,4 @@
-"""Figure 11 of paper 003: test AUC of online classifiers along a stream, beside batch forests.
+"""Figure 11 of Mourtada2021: test AUC of online classifiers along a stream, beside batch forests.
 
 30 % of the samples are held out. Online models are tested every 100 samples (of a short stream, 20
 times); the random forest and the extremely randomised trees have learnt all samples at once.

@@ -1,4 +1,4 @@
-"""Figure 12 of paper 003: test AUC of forests of 1 to 50 trees.
+"""Figure 12 of Mourtada2021: test AUC of forests of 1 to 50 trees.
 
 30 % of the samples are held out; means over splits, with a band of one standard deviation.
 """

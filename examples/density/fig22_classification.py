@@ -1,4 +1,4 @@
-"""Figure 2.2 of paper 001: telling two digits apart by their densities, against dimension."""
+"""Figure 2.2 of Balog2016thesis: telling two digits apart by their densities, against dimension."""
 
 from __future__ import annotations
 

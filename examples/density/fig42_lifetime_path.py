@@ -1,4 +1,4 @@
-"""Figure 4.2 of paper 001: likelihoods of a density at all lifetimes, on Setosa of Iris."""
+"""Figure 4.2 of Balog2016thesis: likelihoods of a density at all lifetimes, on Setosa of Iris."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of paper 001, chapter 5, share."""
+"""What the figures of Balog2016thesis, chapter 5, share."""
 
 from __future__ import annotations
 

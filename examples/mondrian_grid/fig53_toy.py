@@ -1,4 +1,4 @@
-"""Figures 5.3, 5.4 and 5.6 of paper 001: greedy searches on toy problems in two dimensions."""
+"""Figures 5.3, 5.4 and 5.6 of Balog2016thesis: greedy searches on two-dimensional toys."""
 
 from __future__ import annotations
 

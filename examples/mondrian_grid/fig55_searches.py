@@ -1,4 +1,4 @@
-"""Figure 5.5 of paper 001: lifetime searches on a real set, here houses by their coordinates."""
+"""Figure 5.5 of Balog2016thesis: lifetime searches on house prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of papers 000 and 001 on the Mondrian kernel share."""
+"""What the figures of Balog2016 and Balog2016thesis on the Mondrian kernel share."""
 
 from __future__ import annotations
 

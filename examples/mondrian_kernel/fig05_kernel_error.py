@@ -1,4 +1,4 @@
-"""Figure 5 of paper 000: largest error of the kernel on 100 points, against M."""
+"""Figure 5 of Balog2016: largest error of the kernel on 100 points, against M."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 6 of paper 000, 3.1 of paper 001: test errors on CPU and California against features."""
+"""Figure 6 of Balog2016, 3.1 of Balog2016thesis: test errors against features."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def main():
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained")
     settings = sizes, options.repeats
     draw(left, (X, y), (X_test, y_test), 1e-6, RIDGE, *settings, False)
-    # Paper 001 does not tell its setting: here inputs in the unit cube, and more regularisation.
+    # Balog2016thesis does not tell its setting: here inputs in the unit cube, and more
+    # regularisation.
     draw(middle, *scaled((X, y), (X_test, y_test)), 0.3, 0.01, *settings, True)
     X, y = table(options.data, "california", "target", houses, options.quick)
     y = np.log(y) - np.log(y).mean()  # so that errors are in per cent of the deviation

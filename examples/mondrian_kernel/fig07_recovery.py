@@ -1,4 +1,4 @@
-"""Figure 7 of paper 000: recovering the lifetime 10 of a Laplace kernel from one path."""
+"""Figure 7 of Balog2016: recovering the lifetime 10 of a Laplace kernel from one path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 8 of paper 000: best validation error against time, one path against refitting."""
+"""Figure 8 of Balog2016: best validation error against time, one path against refitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 9 and 10 of paper 000: kernel and forest on the same Mondrian samples."""
+"""Figures 9 and 10 of Balog2016: kernel and forest on the same Mondrian samples."""
 
 from __future__ import annotations
 

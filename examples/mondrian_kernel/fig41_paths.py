@@ -1,4 +1,4 @@
-"""Figures 4.1 and 4.3 of paper 001: regularisation paths of forest (CCPP) and kernel (CPU)."""
+"""Figures 4.1 and 4.3 of Balog2016thesis: regularisation paths."""
 
 from __future__ import annotations
 

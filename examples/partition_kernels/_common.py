@@ -1,4 +1,4 @@
-"""What the figures of paper 002 share: data sets, and the kernels that are compared."""
+"""What the figures of Davies2014 share: data sets, and the kernels that are compared."""
 
 from __future__ import annotations
 

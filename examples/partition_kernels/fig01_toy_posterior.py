@@ -1,4 +1,4 @@
-"""Figure 1 of paper 002: Gaussian-process posteriors of two kernels on a toy problem."""
+"""Figure 1 of Davies2014: Gaussian-process posteriors of two kernels on a toy problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 2 of paper 002: principal components without a kernel, and under two of ours."""
+"""Figure 2 of Davies2014: principal components without a kernel, and under two of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of paper 002: test log-likelihood and MSE on six regression problems."""
+"""Figures 3 and 4 of Davies2014: test log-likelihood and MSE on six regression problems."""
 
 from __future__ import annotations
 

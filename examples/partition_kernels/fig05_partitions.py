@@ -1,4 +1,4 @@
-"""Figure 5 of paper 002: log-likelihood against the number of partitions m."""
+"""Figure 5 of Davies2014: log-likelihood against the number of partitions m."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 6 of paper 002: CPU time of kernel PCA against the number of points N, one thread."""
+"""Figure 6 of Davies2014: CPU time of kernel PCA against the number of points N, one thread."""
 
 from __future__ import annotations
 

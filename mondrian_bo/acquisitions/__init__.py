@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, mixture_moments
-from mondrian_bo.acquisitions.ei import ExpectedImprovement
-from mondrian_bo.acquisitions.log_ei import LogExpectedImprovement
-from mondrian_bo.acquisitions.pi import ProbabilityOfImprovement
+from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
+from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprovement
+from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
 from mondrian_bo.acquisitions.thompson import ThompsonSampling
-from mondrian_bo.acquisitions.ucb import UpperConfidenceBound
+from mondrian_bo.acquisitions.upper_confidence_bound import UpperConfidenceBound
 
 __all__ = [
     "Acquisition",

@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mondrian_bo.array_types import FloatArray
 
 
 class Prediction(NamedTuple):
@@ -20,15 +21,15 @@ class Prediction(NamedTuple):
         Their standard deviations, >= 0: 0 is a point mass, infinity is a flat distribution.
     """
 
-    means: NDArray[np.float64]
-    stds: NDArray[np.float64]
+    means: FloatArray
+    stds: FloatArray
 
 
 @runtime_checkable
 class Acquisition(Protocol):
     """A score of candidates: the next trial is the candidate with the largest."""
 
-    def __call__(self, prediction: Prediction, incumbent: float) -> NDArray[np.float64]:
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates.
 
         Parameters
@@ -46,7 +47,7 @@ class Acquisition(Protocol):
         ...
 
 
-def mixture_moments(prediction: Prediction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of mixtures of Gaussians.
 
     Parameters
@@ -63,7 +64,7 @@ def mixture_moments(prediction: Prediction) -> tuple[NDArray[np.float64], NDArra
 
     References
     ----------
-    Paper 004, equations (4) and (5).
+    Lakshminarayanan2016, equations (4) and (5).
     """
     means, stds = prediction
     # Squares beyond the range of float64 are to become infinite in silence.
@@ -77,7 +78,7 @@ def mixture_moments(prediction: Prediction) -> tuple[NDArray[np.float64], NDArra
     return mean, np.where(finite, np.sqrt(variance), np.inf)
 
 
-def improvements(prediction: Prediction, incumbent: float, margin: float) -> NDArray[np.float64]:
+def improvements(prediction: Prediction, incumbent: float, margin: float) -> FloatArray:
     """Distances of the component means above the value to beat.
 
     Parameters

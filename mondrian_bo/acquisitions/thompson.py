@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mondrian_bo.acquisitions.base import Prediction
+from mondrian_bo.array_types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,6 @@ class ThompsonSampling:
     surrogate's own prediction it would be the mean.
     """
 
-    def __call__(self, prediction: Prediction, incumbent: float) -> NDArray[np.float64]:
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Return the values of the drawn function, shape (m,); the incumbent does not matter."""
         return np.asarray(prediction.means.mean(axis=0))

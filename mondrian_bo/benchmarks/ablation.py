@@ -26,8 +26,8 @@ from mondrian_bo.acquisitions import (
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.score import signed_rank_test
 from mondrian_bo.benchmarks.text_table import to_markdown
-from mondrian_bo.optimizer import MondrianOptimizer
-from mondrian_bo.portfolio import Arm, Portfolio, get_portfolio
+from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
 _DEFAULT = get_portfolio("gaussian_process", "auto")

@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.results import (
     ProblemFacts,
     TrialRecord,
@@ -29,7 +29,6 @@ from mondrian_bo.benchmarks.results import (
 
 __all__ = ["Curve", "Results", "read_results", "write_archive"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # An archived run has one time for each tenth of its trials: reports ask for no more.
 _N_PARTS = 10

@@ -12,19 +12,19 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.text_table import to_markdown
-from mondrian_bo.optimizer import MondrianOptimizer
+from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 _LEVELS = (0.5, 0.9)
 _PARTS = ((0.05, 0.25), (0.25, 0.5), (0.5, 1.0))
 """Shares of the budget, after the first trials, which no model suggests."""
 
 
-def run(name: str, seed: int, n_trials: int) -> NDArray[np.float64]:
+def run(name: str, seed: int, n_trials: int) -> FloatArray:
     """Search with the default optimizer and compare each trial with what was predicted for it.
 
     Parameters
@@ -55,7 +55,7 @@ def run(name: str, seed: int, n_trials: int) -> NDArray[np.float64]:
     return errors
 
 
-def table(errors: dict[str, NDArray[np.float64]]) -> tuple[list[str], list[list[str]]]:
+def table(errors: dict[str, FloatArray]) -> tuple[list[str], list[list[str]]]:
     """Return header and rows from errors of shape (runs, trials) by problem."""
     header = ["problem"]
     for first, last in _PARTS:

@@ -43,7 +43,7 @@ class Peer:
 
 def _mondrian(seed: int, **settings: Any) -> BaseSampler:
     # Imported here: numba is of no concern to the worker processes of other peers.
-    from mondrian_bo.integrations.optuna import MondrianSampler
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
     return MondrianSampler(seed=seed, **settings)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import permutation_test, rankdata, wilcoxon
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.results import ProblemFacts
 from mondrian_bo.benchmarks.summary import ProblemResults
 
@@ -30,7 +30,6 @@ __all__ = [
     "signed_rank_test",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Outcome: TypeAlias = Literal["win", "tie", "loss"]
 
 # Percentages of the budget that tables show, as indices into the percentages 1, ..., 100.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.archive import Curve, Results
 from mondrian_bo.benchmarks.results import ProblemFacts
 
@@ -44,19 +44,19 @@ class ProblemResults:
     facts: ProblemFacts
     optimum: float
     start: float
-    best: Mapping[str, Mapping[int, NDArray[np.float64]]]
-    seconds: Mapping[str, Mapping[int, NDArray[np.float64]]]
+    best: Mapping[str, Mapping[int, FloatArray]]
+    seconds: Mapping[str, Mapping[int, FloatArray]]
 
     @property
     def n_trials(self) -> int:
         """Trials per run."""
         return len(next(iter(next(iter(self.best.values())).values())))
 
-    def regrets(self, sampler: str) -> NDArray[np.float64]:
+    def regrets(self, sampler: str) -> FloatArray:
         """Return the distance to the optimum, shape (runs, trials)."""
         return np.array(list(self.best[sampler].values())) - self.optimum
 
-    def relative_regrets(self, sampler: str, seeds: Sequence[int]) -> NDArray[np.float64]:
+    def relative_regrets(self, sampler: str, seeds: Sequence[int]) -> FloatArray:
         """Return the regrets of some runs in units of `start`, shape (seeds, trials).
 
         Regrets below a millionth of it are 0: nobody cares who polished the optimum further, so

@@ -1,4 +1,4 @@
-"""The optimisation experiment of paper 004 (section 5.3, Table 3), on pools of points.
+"""The optimisation experiment of Lakshminarayanan2016 (section 5.3, Table 3), on pools of points.
 
 The acquisition is maximised over a finite pool, each point once: 250,000 random points for Branin
 and Hartmann-6 (a new pool for every five repeats), all cells of the two tables. 10 trees,
@@ -20,18 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from mondrian_bo.acquisitions import Prediction, UpperConfidenceBound
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.text_table import to_markdown, to_text
-from mondrian_bo.objective_model import ObjectiveModel
-from mondrian_bo.surrogates.forest_surrogate import ForestSurrogate
-from mondrian_bo.trials import Trials
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
 POOL_SIZE = 250_000
 REPEATS_PER_POOL = 5
@@ -184,7 +182,7 @@ def _pool(name: str, seed: int, tables: Path | None) -> Pool:
 
 
 def _summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    header = ["problem", "best of the pools", "paper 004"]
+    header = ["problem", "best of the pools", "Lakshminarayanan2016"]
     header += [f"{model}: {what}" for model in MODELS for what in ("best found", "optimum found")]
     rows = []
     for name in BUDGETS:

@@ -6,7 +6,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from mondrian_bo.array_types import FloatArray
 
 # Up to this many cells, vectorised float64 arithmetic finds the cell of a cell's own middle on
 # both scales. No model tells finer grids from a continuum.
@@ -30,7 +32,7 @@ def cell(unit: float, size: int) -> int:
     return min(numerator * size // denominator, size - 1)
 
 
-def log_cell_centres(index: ArrayLike, size: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
+def log_cell_centres(index: ArrayLike, size: ArrayLike, low: ArrayLike) -> FloatArray:
     """Positions of the integers ``low + index`` among ``size`` of them on a logarithmic scale.
 
     The scale runs from ``low - 1/2`` to ``low + size - 1/2``. It is computed from the index, not
@@ -42,7 +44,7 @@ def log_cell_centres(index: ArrayLike, size: ArrayLike, low: ArrayLike) -> NDArr
     return np.asarray(centres, dtype=np.float64)
 
 
-def log_cells(unit: ArrayLike, size: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
+def log_cells(unit: ArrayLike, size: ArrayLike, low: ArrayLike) -> FloatArray:
     """Index, from 0 to ``size``, of the cell of `log_cell_centres` that holds ``unit``."""
     base = np.subtract(low, 0.5)
     offset = base * np.expm1(np.multiply(unit, np.log1p(np.divide(size, base))))

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import qmc
 
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.search_space.parameters import Categorical, Parameter
 from mondrian_bo.search_space.space import SearchSpace
-
-FloatArray = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
 """Sums may exceed a bound by this share of the largest absolute value that they can take."""
@@ -105,7 +104,7 @@ class RestrictedSpace(SearchSpace):
     def __reduce__(self) -> tuple[type[SearchSpace], tuple[object, ...]]:  # type: ignore[override]
         return type(self), (dict(self), self._fixed, self._inequalities)
 
-    def contains(self, rows: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, rows: ArrayLike) -> BoolArray:
         """Whether rows satisfy the linear constraints; shape (m,).
 
         Parameters
@@ -180,7 +179,7 @@ class RestrictedSpace(SearchSpace):
         result[np.ix_(wrong, self._columns)] = moved
         return super().snap(result)
 
-    def _feasible(self, units: FloatArray) -> NDArray[np.bool_]:
+    def _feasible(self, units: FloatArray) -> BoolArray:
         """Whether the constrained columns satisfy all constraints; NaN satisfies what it is in."""
         with np.errstate(invalid="ignore"):
             cells = np.minimum(np.floor(units * self._cells_of), self._cells_of - 1.0)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_bo.search_space.conditions import Link, link_conditions
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space.grids import MAX_VECTOR_CELLS, log_cell_centres, log_cells
+from mondrian_bo.search_space.links import Link, link_conditions
 from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
 
 
@@ -50,9 +51,9 @@ class SearchSpace(Mapping[str, Parameter]):
     """
 
     names: tuple[str, ...]
-    n_choices: NDArray[np.int64]
-    grid_sizes: NDArray[np.int64]
-    is_categorical: NDArray[np.bool_]
+    n_choices: IntArray
+    grid_sizes: IntArray
+    is_categorical: BoolArray
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = _checked(parameters)
@@ -127,7 +128,7 @@ class SearchSpace(Mapping[str, Parameter]):
         total = math.prod(_n_points(sizes[root], branches[root]) for root in roots)
         return float(min(total, sys.float_info.max))
 
-    def to_unit(self, params: Mapping[str, object]) -> NDArray[np.float64]:
+    def to_unit(self, params: Mapping[str, object]) -> FloatArray:
         """Encode parameter values.
 
         Parameters
@@ -195,7 +196,7 @@ class SearchSpace(Mapping[str, Parameter]):
             if not math.isnan(unit)
         }
 
-    def snap(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def snap(self, rows: ArrayLike) -> FloatArray:
         """Move rows to the nearest points that encode parameter values.
 
         Entries are clipped to their range and moved to the middle of their cell where the
@@ -241,7 +242,7 @@ class SearchSpace(Mapping[str, Parameter]):
             snapped[~self._active(snapped, link), link.child] = np.nan
         return snapped
 
-    def from_uniform(self, points: ArrayLike) -> NDArray[np.float64]:
+    def from_uniform(self, points: ArrayLike) -> FloatArray:
         """Map points of the unit cube, such as a Sobol sequence, to rows.
 
         Parameters
@@ -265,7 +266,7 @@ class SearchSpace(Mapping[str, Parameter]):
             uniform = np.where(self.is_categorical, choices, uniform)
         return self.snap(uniform)
 
-    def sample(self, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def sample(self, m: int, rng: np.random.Generator) -> FloatArray:
         """Draw rows uniformly.
 
         Parameters
@@ -282,7 +283,7 @@ class SearchSpace(Mapping[str, Parameter]):
         """
         return self.from_uniform(rng.random((m, self.n_dimensions)))
 
-    def enumerate_rows(self) -> NDArray[np.float64]:
+    def enumerate_rows(self) -> FloatArray:
         """List all distinct rows of a finite space; look at `cardinality` first.
 
         Returns
@@ -308,14 +309,14 @@ class SearchSpace(Mapping[str, Parameter]):
             rows[np.repeat(active, repeats), j] = np.tile(units, int(active.sum()))
         return rows
 
-    def _matrix(self, rows: ArrayLike, argument: str) -> NDArray[np.float64]:
+    def _matrix(self, rows: ArrayLike, argument: str) -> FloatArray:
         matrix = np.asarray(rows, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[1] != self.n_dimensions:
             expected = f"(m, {self.n_dimensions})"
             raise ValueError(f"`{argument}` must have shape {expected}, got {matrix.shape}.")
         return matrix
 
-    def _centres(self, j: int) -> NDArray[np.float64]:
+    def _centres(self, j: int) -> FloatArray:
         """Entries of all values of a parameter with a grid, in order."""
         centres = np.arange(self.grid_sizes[j], dtype=np.float64)
         if j in self._log:
@@ -324,7 +325,7 @@ class SearchSpace(Mapping[str, Parameter]):
             centres = (centres + 0.5) / self._sizes[j]
         return centres
 
-    def _cells(self, rows: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _cells(self, rows: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
         """Grid cells of snapped or clipped entries; all columns must be of one kind."""
         units, sizes = rows[:, columns], self._sizes[columns]
         if columns[0] in self._log:
@@ -332,16 +333,16 @@ class SearchSpace(Mapping[str, Parameter]):
         else:
             cells = np.floor(units * sizes)
         # The upper end of [0, 1] belongs to the last cell.
-        bounded: NDArray[np.float64] = np.minimum(cells, sizes - 1.0)
+        bounded: FloatArray = np.minimum(cells, sizes - 1.0)
         return bounded
 
-    def _active(self, rows: NDArray[np.float64], link: Link) -> NDArray[np.bool_]:
+    def _active(self, rows: FloatArray, link: Link) -> BoolArray:
         """Rows where the child is active; the parent's column must be settled already."""
         parent = rows[:, link.parent]
         if not self.is_categorical[link.parent]:
             parent = self._cells(rows, np.array([link.parent]))[:, 0]
         # An inactive parent is NaN, which is in no set.
-        active: NDArray[np.bool_] = np.isin(parent, link.cells)
+        active: BoolArray = np.isin(parent, link.cells)
         return active
 
 

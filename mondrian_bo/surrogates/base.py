@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import FloatArray
 
 
 class Surrogate(Protocol):
@@ -40,20 +39,20 @@ class Surrogate(Protocol):
         ...
 
 
-class Slopes(NamedTuple):
+class Gradients(NamedTuple):
     """Predictions of C components at m rows, and how they change with the numeric columns.
 
     Attributes
     ----------
     means, stds : float64 arrays of shape (C, m)
-    mean_slopes, std_slopes : float64 arrays of shape (C, m, d)
+    mean_gradients, std_gradients : float64 arrays of shape (C, m, d)
         Derivatives; 0 for categorical columns.
     """
 
     means: FloatArray
     stds: FloatArray
-    mean_slopes: FloatArray
-    std_slopes: FloatArray
+    mean_gradients: FloatArray
+    std_gradients: FloatArray
 
 
 @runtime_checkable
@@ -65,7 +64,7 @@ class SmoothSurrogate(Protocol):
         """Number C of components of its predictions, each of which costs time."""
         ...
 
-    def slopes(self, rows: FloatArray) -> Slopes:
+    def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their derivatives."""
         ...
 

@@ -1,4 +1,4 @@
-"""Aggregation with exponential weights over all prunings of a Mondrian tree (paper 003, AMF).
+"""Aggregation with exponential weights over all prunings of a Mondrian tree (Mourtada2021, AMF).
 
 Every node v forecasts the labels of its block and pays for it: L_v is its cumulative loss, each
 label being forecast from the earlier ones alone. With w_v = exp(-step L_v), the average of the
@@ -20,12 +20,11 @@ the labels are centred, and Lemma 1 holds for any forecast made before the label
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.trees.aggregation_nodes import (
     LABEL,
     LOG_2,
@@ -283,20 +282,20 @@ def _extend_cells(  # type: ignore[no-untyped-def]
 def extend_aggregation(
     forest: Tree,
     values: Aggregation,
-    points: NDArray[Any],
-    targets: NDArray[Any],
-    importance: NDArray[np.float64],
+    points: AnyArray,
+    targets: AnyArray,
+    importance: FloatArray,
     classes: NDArray[np.int32],
-    progress: NDArray[np.int64],
+    progress: IntArray,
     end: int,
-    rates: NDArray[np.float64],
-    box: NDArray[np.float64],
+    rates: FloatArray,
+    box: FloatArray,
     n_classes: int,
     dirichlet: float,
     step: float,
     learn: bool,
-    best: NDArray[np.float64],
-    trace: NDArray[np.float64],
+    best: FloatArray,
+    trace: FloatArray,
 ) -> bool:
     """Learn stored points one after the other (Algorithms 2, 4 and 5).
 

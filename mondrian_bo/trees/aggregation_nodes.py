@@ -1,4 +1,4 @@
-"""What each node of an aggregated Mondrian tree knows, and how it learns (paper 003, AMF).
+"""What each node of an aggregated Mondrian tree knows, and how it learns (Mourtada2021, AMF).
 
 See :mod:`mondrian_bo.trees.aggregation`, which grows the trees that these nodes belong to.
 """
@@ -6,12 +6,13 @@ See :mod:`mondrian_bo.trees.aggregation`, which grows the trees that these nodes
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.memory import mapped_zeros
 from mondrian_bo.trees.tree import (
@@ -52,8 +53,8 @@ class Aggregation(NamedTuple):
     """
 
     statistics: NDArray[np.floating]
-    loss: NDArray[np.float64]
-    average: NDArray[np.float64]
+    loss: FloatArray
+    average: FloatArray
 
 
 def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
@@ -290,10 +291,10 @@ def _learn_together(  # type: ignore[no-untyped-def]
 def relearn_forest(
     forest: Tree,
     values: Aggregation,
-    best: NDArray[np.float64],
-    points: NDArray[Any],
-    targets: NDArray[Any],
-    importance: NDArray[np.float64],
+    best: FloatArray,
+    points: AnyArray,
+    targets: AnyArray,
+    importance: FloatArray,
     n_classes: int,
     dirichlet: float,
     step: float,

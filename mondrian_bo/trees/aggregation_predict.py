@@ -1,4 +1,4 @@
-"""Predictions of aggregated prunings (paper 003, Algorithms 3 and 6).
+"""Predictions of aggregated prunings (Mourtada2021, Algorithms 3 and 6).
 
 A prediction walks from the root to the leaf that holds x. At node v the prunings that end there
 take their share ``exp(-step L_v) / (2 average_v)`` of the weight that has come down, and v's

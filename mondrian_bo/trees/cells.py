@@ -1,4 +1,6 @@
-"""Growing Mondrian trees on a given box, not restricted to the data (paper 003, Algorithms 1, 2).
+"""Growing Mondrian trees on a given box, not restricted to the data.
+
+See Mourtada2021, Algorithms 1, 2.
 
 Here ``tree.box`` holds the cell of each node, and splits that leave a cell empty are kept: the tree
 is the smallest part of one fixed Mondrian partition of the box that separates the data, whatever

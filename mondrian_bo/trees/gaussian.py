@@ -1,4 +1,6 @@
-"""The hierarchical Gaussian on a Mondrian tree: exact messages, online (paper 004, section 3).
+"""The hierarchical Gaussian on a Mondrian tree: exact messages, online.
+
+See Lakshminarayanan2016, section 3.
 
 All variances are in units of gamma_1: by definition ``phi_j = gamma_1 (sigmoid(gamma_2 tau_j) -
 sigmoid(gamma_2 tau_parent))`` and the noise is ``gamma_1 / K`` (Appendix B), so posterior means do
@@ -20,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
@@ -57,9 +59,9 @@ class Gaussian(NamedTuple):
         it are the phi_j, with full relative precision deep in the tree.
     """
 
-    moments: NDArray[np.float64]
-    messages: NDArray[np.float64]
-    remaining: NDArray[np.float64]
+    moments: FloatArray
+    messages: FloatArray
+    remaining: FloatArray
 
 
 class Hyperparameters(NamedTuple):
@@ -70,7 +72,7 @@ class Hyperparameters(NamedTuple):
     gamma_2 : float
         Speed at which the prior variance is spent along a path, per unit of split time.
     noise : float
-        Noise variance in units of gamma_1, 1/K in Appendix B of paper 004.
+        Noise variance in units of gamma_1, 1/K in Appendix B of Lakshminarayanan2016.
     """
 
     gamma_2: float

@@ -6,11 +6,12 @@ recording and restoring is O(depth), where copying the forest would be O(n).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.trees.tree import N_NODES, NODE_FIELDS, NONE, Tree, touched_by, view_of
 
 
@@ -38,17 +39,17 @@ class Entry(NamedTuple):
     """
 
     n_points: int
-    nodes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    nodes: tuple[IntArray, IntArray]
     node_content: list[NDArray[np.generic]]
-    boxes: tuple[NDArray[np.int64], NDArray[np.int64]]
-    box_content: NDArray[np.float64]
-    links: tuple[NDArray[np.int64], NDArray[np.int64]]
+    boxes: tuple[IntArray, IntArray]
+    box_content: FloatArray
+    links: tuple[IntArray, IntArray]
     link_content: NDArray[np.int32]
-    counters: NDArray[np.int64]
+    counters: IntArray
     stream: NDArray[np.uint64]
 
 
-Values = tuple[NDArray[Any], ...]
+Values = tuple[AnyArray, ...]
 """What the nodes carry: arrays with an entry per tree and node."""
 
 
@@ -56,9 +57,7 @@ def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
     return [*(getattr(trees, name) for name in NODE_FIELDS), *values]
 
 
-def record(
-    trees: Tree, values: Values, point: NDArray[np.float64], n_points: int, room: int
-) -> Entry:
+def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: int) -> Entry:
     """Copy what the insertion of a point may overwrite.
 
     Parameters

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.mondrian import extend_tree
 from mondrian_bo.trees.tree import (
@@ -59,7 +59,7 @@ class KneserNey(NamedTuple):
         The customers c_jk of each class.
     """
 
-    counts: NDArray[np.float64]
+    counts: FloatArray
 
 
 def empty_counts(n_trees: int, n_classes: int) -> KneserNey:

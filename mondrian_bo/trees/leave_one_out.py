@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.predict import condition
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
@@ -55,9 +56,9 @@ class RestrictedForest(NamedTuple):
 
     sibling: NDArray[np.int32]
     parent: NDArray[np.int32]
-    split_time: NDArray[np.float64]
+    split_time: FloatArray
     size: NDArray[np.int32]
-    centre: NDArray[np.float64]
+    centre: FloatArray
     leaf: NDArray[np.int32]
 
 

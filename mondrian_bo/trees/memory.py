@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import mmap
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from mondrian_bo.array_types import AnyArray
 
 _LARGE = 1 << 20
 """Bytes from which on room for more entries is asked for without numpy."""
@@ -15,7 +17,7 @@ _LARGE = 1 << 20
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def mapped_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def mapped_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
     """Return zeros in memory of their own, where the system has it.
 
     Its pages become resident one by one, as they are written to, and are given back with the array.

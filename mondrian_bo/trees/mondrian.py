@@ -1,8 +1,8 @@
-"""Growing Mondrian trees: in one batch (Algorithms 1, 2 of paper 004) or online (3, 4).
+"""Growing Mondrian trees: in one batch (Algorithms 1, 2 of Lakshminarayanan2016) or online (3, 4).
 
 Distances are weighted per dimension: a block with data extents e_d splits at rate
 ``sum_d weights[d] * e_d``. With ``weights[d] = 1 / range_d`` this is the paper's pre-processing to
-[0, 1]; other weights are the per-dimension lifetimes of paper 001, chapter 5.
+[0, 1]; other weights are the per-dimension lifetimes of Balog2016thesis, chapter 5.
 
 A leaf with fewer than `min_samples_split` points is *paused*: a new point only widens its box and
 joins it, and when it holds enough points its block is sampled from the stored points. Online and
@@ -10,8 +10,8 @@ batch then have the same distribution, which Algorithm 4 as printed has for ``mi
 alone. Where classes are given, a leaf whose points are all of one class is paused too, until one of
 a second class arrives. A block of zero extent (duplicates) has rate 0 and never splits.
 
-``min_samples_split=1`` is for forests that are always grown online (paper 003, Algorithms 4, 5): no
-leaf waits for more points, and a leaf of one class is cut off from a point of another that lies
+``min_samples_split=1`` is for forests that are always grown online (Mourtada2021, Algorithms 4, 5):
+no leaf waits for more points, and a leaf of one class is cut off from a point of another that lies
 outside of its box, with no cut inside of it; only a point inside has its block sampled. Until such
 a point arrives nothing can happen to the leaf: it may do without a box, which is made of its points
 then.

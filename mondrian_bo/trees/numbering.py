@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray
 from mondrian_bo.trees.memory import mapped_zeros
 from mondrian_bo.trees.tree import (
     LEFT,
@@ -28,7 +29,7 @@ from mondrian_bo.trees.tree import (
 )
 
 
-def number_in_preorder(forest: Tree, carried: Sequence[NDArray[Any]] = ()) -> None:
+def number_in_preorder(forest: Tree, carried: Sequence[AnyArray] = ()) -> None:
     """Give the nodes and boxes of every tree new numbers, in place.
 
     Takes O(T n d), and room for a number per node of one tree meanwhile.
@@ -66,7 +67,7 @@ def number_in_preorder(forest: Tree, carried: Sequence[NDArray[Any]] = ()) -> No
         tree.row[with_box] = np.arange(n_boxes, dtype=np.int32)
 
 
-def _reorder(entries: NDArray[Any], order: NDArray[np.integer[Any]]) -> None:
+def _reorder(entries: AnyArray, order: NDArray[np.integer[Any]]) -> None:
     """Let the first of an array's entries be those that `order` lists, in place."""
     # Column by column: what is copied as a whole leaves more memory behind that is free but ours.
     for column in entries.reshape(len(entries), -1).T:

@@ -1,4 +1,4 @@
-"""The partitions that trees with split times are at every lifetime (paper 000, section 4.1).
+"""The partitions that trees with split times are at every lifetime (Balog2016, section 4.1).
 
 At lifetime L the cells of a tree are the topmost nodes that have not split by then. Each point has
 a *label* in each tree, an array of shape (n, T): points of one cell have the same label, points of
@@ -136,8 +136,8 @@ def locate(forest, points, weights, lifetime, labels, found, stays):  # type: ig
     """Find the cells of points that are not in the trees; O(T d depth) each.
 
     A point outside of the data's boxes may be cut off on its way, by the conditional Mondrian
-    (paper 001, section 1.3): a node of which it is at distance eta lets it pass with probability
-    exp(-eta times the time the node has lived).
+    (Balog2016thesis, section 1.3): a node of which it is at distance eta lets it pass with
+    probability exp(-eta times the time the node has lived).
 
     Parameters
     ----------

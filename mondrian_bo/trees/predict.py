@@ -1,4 +1,4 @@
-"""Prediction with a Mondrian tree (Algorithm 5 of paper 004), many points at once.
+"""Prediction with a Mondrian tree (Algorithm 5 of Lakshminarayanan2016), many points at once.
 
 The points go down the tree together and are partitioned at each split, so that a node's box and
 messages are loaded once for all of them. On the way the downward message is carried along: it needs

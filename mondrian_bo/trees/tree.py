@@ -1,10 +1,10 @@
 """The arrays of a Mondrian tree and of a forest.
 
-A tree (T, delta, xi, tau) of paper 004, section 2.2, is a NamedTuple of arrays, one entry or row
-per node; nodes are numbered in the order of their creation
-(:mod:`mondrian_bo.trees.numbering` may number them anew). A forest is the same NamedTuple with
-one more leading axis, over trees; :func:`tree_at` is the view of one tree. Numba compiles functions
-of such tuples once and caches them on disk.
+A tree (T, delta, xi, tau) of Lakshminarayanan2016, section 2.2, is a NamedTuple of arrays, one
+entry or row per node; nodes are numbered in the order of their creation
+(:mod:`mondrian_bo.trees.numbering` may number them anew). A forest is the same NamedTuple with one
+more leading axis, over trees; :func:`tree_at` is the view of one tree. Numba compiles functions of
+such tuples once and caches them on disk.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.trees.compiling import COUNTING, INNER
 from mondrian_bo.trees.memory import resized
 
@@ -80,11 +81,11 @@ class Tree(NamedTuple):
     threshold: NDArray[np.floating]
     split_time: NDArray[np.floating]
     row: NDArray[np.int32]
-    box: NDArray[np.float64]
+    box: FloatArray
     size: NDArray[np.int32]
     next_point: NDArray[np.int32]
-    points: NDArray[np.float64]
-    counters: NDArray[np.int64]
+    points: FloatArray
+    counters: IntArray
     stream: NDArray[np.uint64]
 
 

@@ -8,7 +8,7 @@ from mondrian_bo.benchmarks.problems import SUITES, get_problem
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def single_threaded_blas():
     with threadpool_limits(1):  # as the runner has it
         yield
 

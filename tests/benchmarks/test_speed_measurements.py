@@ -103,10 +103,10 @@ def test_all_arrays_are_counted():
     X, y = regression_data(40, 3)
     forest = MondrianForestRegressor(random_state=0).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
     inner = forest.model_.forest
-    capacity, room = inner.trees.parent.shape[1], inner.trees.next_point.shape[1]
-    assert capacity > inner.trees.counters[:, 0].max()
+    capacity, room = inner.arrays.parent.shape[1], inner.arrays.next_point.shape[1]
+    assert capacity > inner.arrays.counters[:, 0].max()
     node = 4 + 8 + 2 + 8 + 8 + 4 + 4 + 16 + 32 + 8
-    boxes = inner.trees.box.shape[1] * 16 * 3
+    boxes = inner.arrays.box.shape[1] * 16 * 3
     expected = 10 * (capacity * node + boxes + 4 * room + 24 + 8) + room * (8 * 3 + 8)
     assert memory.array_bytes(forest) == expected
 

@@ -1,4 +1,4 @@
-"""The hierarchical Gaussian of paper 004 as one dense normal law, and Algorithm 5 over it."""
+"""The hierarchical Gaussian of Lakshminarayanan2016 as one dense normal, and Algorithm 5."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.surrogates.gaussian_forest import GaussianForest
+from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.trees.gaussian import Hyperparameters
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
@@ -79,15 +79,15 @@ def boxes_of(trees):
 
 def one_tree(forest, t=0):
     """Return a tree without unused room."""
-    n_nodes = int(forest.trees.counters[t, N_NODES])
-    fields = {name: getattr(forest.trees, name)[t, :n_nodes].copy() for name in NODE_FIELDS}
+    n_nodes = int(forest.arrays.counters[t, N_NODES])
+    fields = {name: getattr(forest.arrays, name)[t, :n_nodes].copy() for name in NODE_FIELDS}
     # All nodes with boxes, as a leaf of one point has none of its own.
-    fields["box"] = boxes_of(forest.trees)[t, :n_nodes]
+    fields["box"] = boxes_of(forest.arrays)[t, :n_nodes]
     fields["row"] = np.arange(n_nodes, dtype=np.int32)
     fields["points"] = points_of(forest, t).copy()
-    fields["next_point"] = forest.trees.next_point[t, : forest.n_points].copy()
-    fields["counters"] = forest.trees.counters[t].copy()
-    fields["stream"] = forest.trees.stream[t].copy()
+    fields["next_point"] = forest.arrays.next_point[t, : forest.n_points].copy()
+    fields["counters"] = forest.arrays.counters[t].copy()
+    fields["stream"] = forest.arrays.stream[t].copy()
     return Tree(**fields)
 
 
@@ -107,7 +107,7 @@ def snapshot(forest):
         tree = one_tree(forest, t)
         for name, field in tree._asdict().items():
             content[f"{t}.{name}"] = field
-        for name, field in forest.values._asdict().items():
+        for name, field in forest.node_stats._asdict().items():
             content[f"{t}.{name}"] = field[t, : len(tree.parent)].copy()
     return content
 
@@ -215,7 +215,7 @@ class Shapes(NamedTuple):
 
 def shapes(forest):
     """Return the statistics of a forest's trees."""
-    trees, rows = forest.trees, np.arange(forest.n_trees)
+    trees, rows = forest.arrays, np.arange(forest.n_trees)
     used = np.arange(trees.parent.shape[1]) < trees.counters[:, N_NODES, None]
     depth = np.zeros(trees.parent.shape, dtype=int)
     ancestor = np.where(used, trees.parent, NONE)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from trees.oracles import one_tree
 
-from mondrian_bo.surrogates.aggregated_forest import AggregatedForest
+from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.trees.aggregation import REAL
 from mondrian_bo.trees.tree import LEFT, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT
 
@@ -68,7 +68,7 @@ def arrays(forest):
         fields["children"][inner] = number[fields["children"][inner]]
         fields["counters"] = np.delete(tree.counters, ROOT)
         content |= {f"{t}.{name}": field for name, field in fields.items()}
-        for name, field in forest.values._asdict().items():
+        for name, field in forest.node_stats._asdict().items():
             content[f"{t}.{name}"] = field[t, nodes]
     return content
 

@@ -71,7 +71,7 @@ def play(forest, rng, n, places, opponent, bound=1.0):
 
 
 def node_losses(forest, t):
-    return forest.values.loss[t, : forest.trees.counters[t, N_NODES]]
+    return forest.node_stats.loss[t, : forest.arrays.counters[t, N_NODES]]
 
 
 def check_lemma_1(forest, losses):
@@ -82,7 +82,7 @@ def check_lemma_1(forest, losses):
         price = math.log(2.0) / forest.step
         assert total <= cheapest(tree, node_losses(forest, t), price) + slack
         # What the proof shows is more: the mixture's own loss.
-        mixed = -forest.values.average[t, tree.counters[ROOT]] / forest.step
+        mixed = -forest.node_stats.average[t, tree.counters[ROOT]] / forest.step
         assert total <= mixed + slack
 
 
@@ -119,7 +119,7 @@ def test_classes(seed, n, d, places, opponent, n_classes, split_pure):
         assert losses[t].sum() <= best + rate + 1e-9
         if split_pure:
             # With step 1 the mixture is Bayes' rule, and its loss that of the chain rule.
-            average = forest.values.average[t, tree.counters[ROOT]]
+            average = forest.node_stats.average[t, tree.counters[ROOT]]
             assert losses[t].sum() == pytest.approx(-average, rel=1e-10, abs=1e-10)
 
 

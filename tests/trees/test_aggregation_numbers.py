@@ -65,7 +65,7 @@ def test_a_million_samples(task, restricted, one_by_one):
     values = used_values(forest)
     for name in ("0.loss", "0.average", "0.statistics", "trace"):
         assert np.all(np.isfinite(values.get(name, 0.0))), name
-    assert forest.values.average[0].min() < -10 * 745  # whose exp would be 0
+    assert forest.node_stats.average[0].min() < -10 * 745  # whose exp would be 0
     queries = np.concatenate([distinct, rng.random((200, 2)).astype(np.float32)])[None]
     for rates in (NO_RATES, np.ones(2)):
         for rule in (AGGREGATED, AT_LEAF):

@@ -56,12 +56,12 @@ def check_against_all_prunings(forest, importance, queries):
     for t in range(forest.n_trees):
         tree = one_tree(forest, t)
         known = history(tree, points, targets, importance, n_classes, forest.dirichlet)
-        loss = forest.values.loss[t]
+        loss = forest.node_stats.loss[t]
         np.testing.assert_allclose(
             [loss[node] for node in known.losses], list(known.losses.values()), atol=1e-10
         )
         mixture = posterior(tree, known.losses, forest.step)
-        average = forest.values.average[t, tree.counters[ROOT]]
+        average = forest.node_stats.average[t, tree.counters[ROOT]]
         np.testing.assert_allclose(average, mixture.log_average, rtol=0, atol=1e-10)
         own = np.zeros_like(expected)
         squares = np.zeros(len(queries))
@@ -141,13 +141,13 @@ def test_prunings_of_a_known_tree():
     # Two points in one dimension: the root alone, or both leaves. By hand.
     points = np.array([[0.25], [0.75]], dtype=np.float32)
     forest = learn(make_forest(1, step=0.5), points, np.array([1.0, 3.0]))
-    assert forest.trees.counters[0, N_NODES] == 3
+    assert forest.arrays.counters[0, N_NODES] == 3
     assert len(prunings(one_tree(forest))) == 2
     # The root pays (3 - 1)^2; the right leaf, empty until then, forecasts as the root does.
-    root, loss = forest.trees.counters[0, ROOT], forest.values.loss[0]
+    root, loss = forest.arrays.counters[0, ROOT], forest.node_stats.loss[0]
     assert loss[:3].sum() == 8.0
     assert loss[root] == 4.0
-    assert forest.values.average[0, root] == pytest.approx(-2.0, abs=1e-15)
+    assert forest.node_stats.average[0, root] == pytest.approx(-2.0, abs=1e-15)
     means, _ = forest.predict(points[None], NO_RATES, AGGREGATED)
     # Half of the weight with the mean of both.
     np.testing.assert_allclose(means, [[0.5 * 2.0 + 0.5 * 1.0, 0.5 * 2.0 + 0.5 * 3.0]])

@@ -92,13 +92,13 @@ def test_valid_after_every_point(seed, n, d, grid, task, restricted):
         classes = targets[: i + 1] if task == "paused" else None
         for t in range(2):
             tree, known = one_tree(forest, t), points[: i + 1]
-            check_rows(forest.trees, t)
+            check_rows(forest.arrays, t)
             if not restricted:
                 check_cells(tree, known, unit_box(d), classes)
             elif task != "paused":
                 check_tree(tree, known)
             else:
-                check_paused(tree, known, classes, forest.trees.row[t] != NONE)
+                check_paused(tree, known, classes, forest.arrays.row[t] != NONE)
 
 
 def check_rows(trees, t):
@@ -171,14 +171,16 @@ def test_a_leaf_of_one_class_has_its_box_when_another_class_comes(n_before):
     targets[n_before:] = 1
     forest = make_forest(2, n_trees=3, n_classes=2, split_pure=False)
     learn(forest, points[:n_before], targets[:n_before], steps=[])
-    assert np.all(forest.trees.row[:, 0] == NONE)
+    assert np.all(forest.arrays.row[:, 0] == NONE)
     learn(forest, points[n_before:], targets[n_before:])
     for t in range(3):
-        root = forest.trees.counters[t, ROOT]
-        leaf = int(np.argmax(forest.trees.size[t, : forest.trees.counters[t, N_NODES]] == n_before))
-        assert forest.trees.children[t, leaf, LEFT] == NONE
-        assert (forest.trees.row[t, leaf] == NONE) == (n_before == 5)
-        hull = forest.trees.box[t, forest.trees.row[t, root]]
+        root = forest.arrays.counters[t, ROOT]
+        leaf = int(
+            np.argmax(forest.arrays.size[t, : forest.arrays.counters[t, N_NODES]] == n_before)
+        )
+        assert forest.arrays.children[t, leaf, LEFT] == NONE
+        assert (forest.arrays.row[t, leaf] == NONE) == (n_before == 5)
+        hull = forest.arrays.box[t, forest.arrays.row[t, root]]
         assert np.array_equal(hull, [points.min(axis=0), points.max(axis=0)])
 
 
@@ -205,7 +207,7 @@ def test_law_of_every_cut_of_a_cell(at_once):
     points = (0.2 * rng.random((12, 2))).astype(np.float32)
     forest = make_forest(2, n_trees=N_TREES, seed=2, restricted=False)
     learn(forest, points, np.zeros(12), rates=RATES, steps=[] if at_once else None)
-    trees, rows = forest.trees, np.arange(N_TREES)[:, None]
+    trees, rows = forest.arrays, np.arange(N_TREES)[:, None]
     used = np.arange(trees.parent.shape[1]) < trees.counters[:, N_NODES, None]
     inner = used & (trees.children[:, :, LEFT] != NONE)
     start = np.where(trees.parent == NONE, 0.0, trees.split_time[rows, trees.parent])
@@ -383,7 +385,7 @@ def test_depth_on_clustered_data(cluster, restricted):
 def test_first_cut_may_leave_a_cell_empty():
     points = np.array([[0.1, 0.1], [0.2, 0.2]], dtype=np.float32)
     forest = learn(make_forest(2, n_trees=N_TREES, restricted=False), points, np.zeros(2))
-    trees, rows = forest.trees, np.arange(N_TREES)
+    trees, rows = forest.arrays, np.arange(N_TREES)
     root = trees.counters[:, ROOT]
     right = trees.children[rows, root, RIGHT]
     empty = trees.size[rows, right] == 0

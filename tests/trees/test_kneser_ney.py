@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from trees.oracles import one_tree
 
-from mondrian_bo.surrogates.class_forest import ClassForest
+from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
 from mondrian_bo.trees.kneser_ney import expected_discount
 from mondrian_bo.trees.tree import LEFT, LOWER, NONE, PAUSED, RIGHT, ROOT, UPPER
 
@@ -102,7 +102,7 @@ def check_against_definition(forest, probes):
         counts = slow_counts(tree, points, classes, importance)
         assert sorted(counts) == list(range(len(tree.parent)))
         for node, count in counts.items():
-            np.testing.assert_allclose(forest.values.counts[t, node], count, rtol=1e-12, atol=0)
+            np.testing.assert_allclose(forest.node_stats.counts[t, node], count, rtol=1e-12, atol=0)
         expected += [slow_prediction(tree, counts, x) for x in probes]
     found = forest.predict_proba(probes[None], RATES)
     np.testing.assert_allclose(found, expected / forest.n_trees, rtol=0, atol=1e-12)
@@ -110,7 +110,7 @@ def check_against_definition(forest, probes):
 
 def inner_nodes(forest):
     """Return {(tree, node): size} of the nodes that are not leaves."""
-    trees = forest.trees
+    trees = forest.arrays
     return {
         (t, node): int(trees.size[t, node])
         for t in range(forest.n_trees)
@@ -141,7 +141,7 @@ def test_after_each_insertion(options, seed, weighted):
             for (t, node), size in now.items()
             if (t, node) not in before
         )
-        before, n_before = now, forest.trees.counters[:, 0].copy()
+        before, n_before = now, forest.arrays.counters[:, 0].copy()
     assert reopened >= (1 if "lifetime" in options else 2) or options.get("lifetime") == 1.0
 
 
@@ -175,14 +175,14 @@ def test_leaves_hold_one_class_unless_they_cannot_be_split():
             assert pure or len(np.unique(points[members], axis=0)) == 1
         for node in range(len(tree.parent)):
             if tree.children[node, LEFT] != NONE:
-                assert np.count_nonzero(forest.values.counts[t, node]) > 1
+                assert np.count_nonzero(forest.node_stats.counts[t, node]) > 1
 
 
 def test_customers_are_at_most_the_weight_of_the_class():
     points, classes, importance = make_data(seed=0)
     forest = make_forest(1)
     forest.extend(points[None], classes, RATES[None], importance)
-    root = forest.values.counts[0, forest.trees.counters[0, ROOT]]
+    root = forest.node_stats.counts[0, forest.arrays.counters[0, ROOT]]
     totals = np.bincount(classes, importance, N_CLASSES)
     assert np.allclose(np.minimum(root, 1.0), np.minimum(totals, 1.0), atol=1e-12)
 

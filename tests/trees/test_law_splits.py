@@ -30,7 +30,7 @@ def make_points(n=30):
 
 def splits(forest, weights):
     """Return what Algorithm 2 drew at each node with points enough to split, as flat arrays."""
-    trees, rows = forest.trees, np.arange(forest.n_trees)[:, None]
+    trees, rows = forest.arrays, np.arange(forest.n_trees)[:, None]
     used = np.arange(trees.parent.shape[1]) < trees.counters[:, N_NODES, None]
     box = boxes_of(trees)
     extents = weights * (box[:, :, UPPER] - box[:, :, LOWER])
@@ -111,14 +111,14 @@ def test_root_of_a_tree(first):
     points = make_points()
     extents = WEIGHTS * np.ptp(points, axis=0)
     forest = grow(points, first=first, n_trees=N_TREES, seed=77, weights=WEIGHTS)
-    root = forest.trees.counters[:, 1]
+    root = forest.arrays.counters[:, 1]
     rows = np.arange(N_TREES)
-    time = forest.trees.split_time[rows, root]
+    time = forest.arrays.split_time[rows, root]
     assert stats.kstest(time, "expon", args=(0.0, 1.0 / extents.sum())).pvalue > SIGNIFICANCE
-    dimension = forest.trees.dimension[rows, root]
+    dimension = forest.arrays.dimension[rows, root]
     observed = np.bincount(dimension, minlength=3)
     assert stats.chisquare(observed, N_TREES * extents / extents.sum()).pvalue > SIGNIFICANCE
     for d in range(3):
-        location = forest.trees.threshold[rows, root][dimension == d]
+        location = forest.arrays.threshold[rows, root][dimension == d]
         law = stats.uniform(points[:, d].min(), np.ptp(points[:, d]))
         assert stats.kstest(location, law.cdf).pvalue > SIGNIFICANCE

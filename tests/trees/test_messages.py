@@ -60,11 +60,11 @@ def check_nodes(forest):
         for node in range(len(tree.parent)):
             labels = dense.members(node)
             below = np.isin(dense.targets, labels)
-            moments = forest.values.moments[t, node]
+            moments = forest.node_stats.moments[t, node]
             assert moments[MEAN] == pytest.approx(labels.mean(), abs=1e-10)
             assert moments[SQUARES] == pytest.approx(np.sum((labels - labels.mean()) ** 2))
             time = tree.split_time[node]
-            remaining = forest.values.remaining[t, node]
+            remaining = forest.node_stats.remaining[t, node]
             assert remaining == pytest.approx(0.5 - dense.spent(time), abs=1e-14)
             # Labels given mu_node: what they share above the node is fixed.
             covariance = dense.label_covariance[np.ix_(below, below)] - dense.prior[node, node]
@@ -78,7 +78,7 @@ def check_nodes(forest):
                 deviation @ inverse @ deviation,
                 np.linalg.slogdet(covariance)[1],
             ]
-            message = forest.values.messages[t, node]
+            message = forest.node_stats.messages[t, node]
             assert np.allclose(message, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -189,11 +189,11 @@ def test_messages_kept_online_are_those_of_a_full_sweep(min_samples_split, lifet
         min_samples_split=min_samples_split,
         lifetime=lifetime,
     )
-    online = [field.copy() for field in forest.values]
-    refresh_forest(forest.trees, forest.values, forest.targets, *forest.hyperparameters)
+    online = [field.copy() for field in forest.node_stats]
+    refresh_forest(forest.arrays, forest.node_stats, forest.targets, *forest.hyperparameters)
     for t in range(3):
-        used = forest.trees.counters[t, N_NODES]
-        for before, after in zip(online, forest.values, strict=True):
+        used = forest.arrays.counters[t, N_NODES]
+        for before, after in zip(online, forest.node_stats, strict=True):
             assert np.allclose(before[t, :used], after[t, :used], rtol=1e-10, atol=1e-10)
 
 
@@ -205,8 +205,8 @@ def test_label_moments_and_the_root():
         assert mean == pytest.approx(targets.mean(), abs=1e-12)
         assert variance == pytest.approx(targets.var(), rel=1e-12)
         for t in range(3):
-            root = forest.trees.counters[t, ROOT]
-            assert forest.values.moments[t, root, MEAN] == pytest.approx(mean, abs=1e-12)
+            root = forest.arrays.counters[t, ROOT]
+            assert forest.node_stats.moments[t, root, MEAN] == pytest.approx(mean, abs=1e-12)
 
 
 def test_remaining_variance():

@@ -31,13 +31,13 @@ def test_trees_stay_the_same(restricted, split_pure, seed):
     forest, rng = grow_one_by_one(
         120, restricted=restricted, n_classes=n_classes, split_pure=split_pure, seed=seed
     )
-    new, trees = copy.deepcopy(forest), forest.trees
-    number_in_preorder(new.trees)
+    new, trees = copy.deepcopy(forest), forest.arrays
+    number_in_preorder(new.arrays)
     # The values are still in the old order.
     for t in range(3):
         nodes = preorder_of(view_of(trees, t))
         assert nodes != sorted(nodes)
-        for field in new.values:
+        for field in new.node_stats:
             field[t, : len(nodes)] = field[t, nodes]
     assert_same_bits(arrays(new), arrays(forest))
     # Both learn on alike, and new rows of boxes do not fall on old ones.
@@ -53,7 +53,7 @@ def test_what_nodes_carry_moves_with_them(restricted, record, seed):
     forest, rng = grow_one_by_one(120, restricted=restricted, record=record, seed=seed)
     new = copy.deepcopy(forest)
     new.renumber()
-    assert not np.array_equal(new.trees.parent, forest.trees.parent)
+    assert not np.array_equal(new.arrays.parent, forest.arrays.parent)
     assert_same_bits(arrays(new), arrays(forest))
     assert np.array_equal(new.best_losses(), forest.best_losses())
     points, targets = rng.random((40, 3)).astype(np.float32), rng.normal(size=40)
@@ -64,9 +64,9 @@ def test_what_nodes_carry_moves_with_them(restricted, record, seed):
 @pytest.mark.parametrize("restricted", [True, False])
 def test_the_order(restricted):
     forest, _ = grow_one_by_one(150, restricted=restricted)
-    number_in_preorder(forest.trees)
+    number_in_preorder(forest.arrays)
     for t in range(3):
-        tree = view_of(forest.trees, t)
+        tree = view_of(forest.arrays, t)
         n_nodes = tree.counters[N_NODES]
         assert tree.counters[ROOT] == 0
         assert preorder_of(tree) == list(range(n_nodes))
@@ -78,7 +78,7 @@ def test_the_order(restricted):
 def test_trees_of_no_point_or_one(n):
     forest = empty_forest(np.ones((2, 1), dtype=np.uint64), 3)
     if n == 1:
-        forest = grow_one_by_one(1)[0].trees
+        forest = grow_one_by_one(1)[0].arrays
     before = copy.deepcopy(forest)
     number_in_preorder(forest)
     for field, old in zip(forest, before, strict=True):
@@ -92,7 +92,7 @@ def test_draws_do_not_depend_on_the_numbers():
     one_by_one = learn(make_forest(2, n_trees=2), points, targets)
     at_once = learn(make_forest(2, n_trees=2), points, targets, steps=[])
     # Only large batches number nodes anew.
-    assert not np.array_equal(one_by_one.trees.parent, at_once.trees.parent)
+    assert not np.array_equal(one_by_one.arrays.parent, at_once.arrays.parent)
     assert_same_bits(arrays(one_by_one), arrays(at_once))
     queries = rng.random((1, 50, 2)).astype(np.float32)
     for rates in (NO_RATES, np.ones(2)):
@@ -108,14 +108,14 @@ def test_draws_do_not_depend_on_the_numbers():
 @pytest.mark.parametrize("n", range(1, 9))
 def test_numbers_last_while_points_are_known_for_a_time(n):
     forest, rng = grow_one_by_one(n)
-    before = [field.copy() for field in forest.trees[:-1]]
+    before = [field.copy() for field in forest.arrays[:-1]]
     with forest.extended(
         rng.random((1, 4, 3)).astype(np.float32), rng.normal(size=4), np.ones((1, 3))
     ):
-        n_nodes = [len(preorder_of(view_of(forest.trees, t))) for t in range(3)]
-    used = forest.trees.counters[:, N_NODES]
+        n_nodes = [len(preorder_of(view_of(forest.arrays, t))) for t in range(3)]
+    used = forest.arrays.counters[:, N_NODES]
     assert np.all(used < n_nodes)
     for t in range(3):
         for name in ("parent", "children", "dimension", "split_time", "row", "size"):
-            old = before[forest.trees._fields.index(name)][t, : used[t]]
-            assert np.array_equal(getattr(forest.trees, name)[t, : used[t]], old)
+            old = before[forest.arrays._fields.index(name)][t, : used[t]]
+            assert np.array_equal(getattr(forest.arrays, name)[t, : used[t]], old)

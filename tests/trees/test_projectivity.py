@@ -26,7 +26,7 @@ def restriction(tree, subset):
 
 
 def restrictions(forest, subset):
-    rows = [restriction(tree_at(forest.trees, t), subset) for t in range(forest.n_trees)]
+    rows = [restriction(tree_at(forest.arrays, t), subset) for t in range(forest.n_trees)]
     time, dimension, place = np.array(rows).T
     return time, dimension.astype(int), place
 
@@ -51,7 +51,7 @@ def test_later_points_leave_the_restriction_alone(first):
     # Inserting points never changes how those before them are split, not only in law.
     points = np.random.default_rng(9).random((30, 3))
     forest = grow(points[:15], first=first, n_trees=20, seed=1)
-    before = [restriction(tree_at(forest.trees, t), points[:15]) for t in range(20)]
+    before = [restriction(tree_at(forest.arrays, t), points[:15]) for t in range(20)]
     forest.extend(3.0 * points[None, 15:] - 1.0, np.zeros(15), np.ones((1, 3)))
-    after = [restriction(tree_at(forest.trees, t), points[:15]) for t in range(20)]
+    after = [restriction(tree_at(forest.arrays, t), points[:15]) for t in range(20)]
     assert before == after

@@ -98,10 +98,10 @@ def test_unused_room_is_restored_too(kind, min_samples_split):
     points, targets = make_fantasy(kind, forest)
     for _ in range(2):
         # The first block makes the room that it needs, the second finds it.
-        before = [field.copy() for field in (*forest.trees, *forest.values)]
+        before = [field.copy() for field in (*forest.arrays, *forest.node_stats)]
         with forest.extended(points, targets, WEIGHTS[None]):
             pass
-    for old, new in zip(before, (*forest.trees, *forest.values), strict=True):
+    for old, new in zip(before, (*forest.arrays, *forest.node_stats), strict=True):
         assert old.shape == new.shape
         assert old.tobytes() == new.tobytes()
 
@@ -205,6 +205,6 @@ def test_an_exception_passes_through_and_is_no_excuse():
 def test_damage_is_noticed():
     forest = make_forest()
     before = snapshot(forest)
-    forest.values.messages[2, 0, 1] = np.nextafter(forest.values.messages[2, 0, 1], np.inf)
+    forest.node_stats.messages[2, 0, 1] = np.nextafter(forest.node_stats.messages[2, 0, 1], np.inf)
     with pytest.raises(AssertionError):
         assert_same_bits(snapshot(forest), before)

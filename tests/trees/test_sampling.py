@@ -138,7 +138,7 @@ def test_a_key_names_one_function(rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_functions_are_piecewise_constant(rule):
     forest = make_forest(3, min_samples_split=5)
-    tree = forest.trees
+    tree = forest.arrays
     leaves = forest.leaves(forest.points)[:, 0]
     counts = np.bincount(leaves)
     shared = int(np.argmax(counts))
@@ -161,9 +161,9 @@ def test_distance_of_the_last_branch_off():
     # On a ray away from all data a function ends with the value of a branch-off before the root,
     # from a distance on that is exponential with rate tau_root (Algorithm 5).
     forest = make_forest(4)
-    root = forest.trees.counters[0, ROOT]
-    rate = WEIGHTS[0] * forest.trees.split_time[0, root]
-    corner = boxes_of(forest.trees)[0, root, UPPER]
+    root = forest.arrays.counters[0, ROOT]
+    rate = WEIGHTS[0] * forest.arrays.split_time[0, root]
+    corner = boxes_of(forest.arrays)[0, root, UPPER]
     distances = np.linspace(0.0, 20.0 / rate, 2001)
     ray = corner + distances[:, None] * [1.0, 0.0]
     found = []

@@ -72,7 +72,7 @@ def test_larger_trees(first, min_samples_split, lifetime):
     )
     check_forest(forest, weights)
     # A weight of zero: no tree cuts there.
-    assert not np.any(forest.trees.dimension[:, : forest.trees.counters[:, N_NODES].min()] == 1)
+    assert not np.any(forest.arrays.dimension[:, : forest.arrays.counters[:, N_NODES].min()] == 1)
 
 
 def test_trees_grow_while_they_are_checked():
@@ -88,7 +88,7 @@ def test_duplicates_never_split():
     points = np.full((40, 2), 0.3)
     for first in (0, 7, 40):
         forest = grow(points, first=first, n_trees=3)
-        assert np.all(forest.trees.counters[:, N_NODES] == 1)
+        assert np.all(forest.arrays.counters[:, N_NODES] == 1)
         check_forest(forest)
     # And they stay together when others come.
     others = np.concatenate([points, np.random.default_rng(1).random((5, 2))])
@@ -109,7 +109,7 @@ def test_short_lifetime_never_splits():
     points = np.random.default_rng(3).random((50, 2))
     for first in (0, 20, 50):
         forest = grow(points, first=first, n_trees=5, lifetime=1e-9)
-        assert np.all(forest.trees.counters[:, N_NODES] == 1)
+        assert np.all(forest.arrays.counters[:, N_NODES] == 1)
         check_forest(forest)
 
 
@@ -126,7 +126,7 @@ def test_preorder_visits_parents_first():
     points = np.random.default_rng(4).random((40, 2))
     forest = grow(points, first=10, n_trees=3)
     for t in range(3):
-        tree = tree_at(forest.trees, t)
+        tree = tree_at(forest.arrays, t)
         n_nodes = int(tree.counters[N_NODES])
         nodes = np.empty(n_nodes, dtype=np.int32)
         preorder(tree, nodes)

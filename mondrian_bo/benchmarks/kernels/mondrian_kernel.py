@@ -7,11 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from mondrian_bo.benchmarks.speed.clock import best, timed
-from mondrian_bo.surrogates.mondrian_kernel.cuts import CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
-from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
-from mondrian_bo.surrogates.mondrian_kernel.path_data import PathData, sample_path_data
-from mondrian_bo.surrogates.mondrian_kernel.path_solvers import DualSolver, PrimalSolver
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    PathData,
+    sample_path_data,
+)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import DualSolver, PrimalSolver
 
 __all__ = ["measure_features", "measure_path"]
 

@@ -9,7 +9,8 @@ positive as far as it is moved.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mondrian_bo.array_types import FloatArray
 
 __all__ = [
     "BRANIN_MINIMUM",
@@ -28,7 +29,6 @@ __all__ = [
     "styblinski_tang",
 ]
 
-FloatArray = NDArray[np.float64]
 
 BRANIN_MINIMUM = 10 / (8 * np.pi)
 HARTMANN3_MINIMUM = -3.862779787

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.problems.base import Problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -23,8 +23,8 @@ _FOLDS = 3
 
 
 class _Data(NamedTuple):
-    x: NDArray[np.float64]
-    y: NDArray[Any]
+    x: FloatArray
+    y: AnyArray
 
 
 @cache

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.search_space import Float, SearchSpace
@@ -21,7 +21,7 @@ def box(low: float, high: float, n_dimensions: int) -> SearchSpace:
     return SearchSpace({f"x{i + 1}": Float(low, high) for i in range(n_dimensions)})
 
 
-def of_vector(function: Callable[[NDArray[np.float64]], float], n_dimensions: int) -> Objective:
+def of_vector(function: Callable[[FloatArray], float], n_dimensions: int) -> Objective:
     """Return a function of a vector as an objective of ``x1``, ``x2``, ..."""
     names = [f"x{i + 1}" for i in range(n_dimensions)]
 

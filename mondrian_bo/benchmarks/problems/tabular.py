@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half, Problem
 from mondrian_bo.search_space import Int, SearchSpace
 
@@ -45,7 +45,7 @@ class Table:
 
     columns: tuple[str, ...]
     levels: tuple[tuple[float, ...], ...]
-    values: NDArray[np.float64]
+    values: FloatArray
 
 
 def load_table(name: str, tables: Path | None = None) -> Table:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mondrian_bo.array_types import FloatArray
 
 __all__ = ["regression_data"]
-
-FloatArray = NDArray[np.float64]
 
 
 def regression_data(n: int, d: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:

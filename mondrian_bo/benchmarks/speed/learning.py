@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typical
 from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
@@ -19,7 +18,6 @@ from mondrian_bo.surrogates import MondrianForestRegressor
 
 __all__ = ["against_extra_trees", "partial_fit", "process_updates", "warm_up"]
 
-FloatArray = NDArray[np.float64]
 
 SCIKIT_GARDEN = {5: 49_000.0, 20: 27_000.0}
 """Points per second of CPU time that scikit-garden learns in a batch, by d: a published figure."""

@@ -8,10 +8,9 @@ import os
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numpy.typing import NDArray
-
+from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.benchmarks.speed.rows import Limit, Row
 from mondrian_bo.surrogates import MondrianForestRegressor
@@ -114,10 +113,10 @@ def _mapped_bytes(forest: MondrianForestRegressor) -> int:
     return sum(int(owner.nbytes) for owner in _owners(forest) if owner.base is not None)
 
 
-def _owners(forest: MondrianForestRegressor) -> list[NDArray[Any]]:
+def _owners(forest: MondrianForestRegressor) -> list[AnyArray]:
     """Return the arrays that a forest's arrays are views of, each once."""
     inner = forest.model_.forest
-    fields = (*inner.trees, *inner.values, inner.points, inner.targets)
+    fields = (*inner.arrays, *inner.node_stats, inner.points, inner.targets)
     owners = (f if f.base is None else f.base for f in fields)
     return list({id(owner): owner for owner in owners}.values())
 

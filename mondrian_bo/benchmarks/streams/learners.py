@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import SGDClassifier
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.streams.data import Stream
 from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, OnlineDummyClassifier
 
 __all__ = ["LEARNERS", "ONELEARN", "OURS", "PUBLISHED", "Learner", "forecast", "log_losses"]
 
-FloatArray = NDArray[np.float64]
 
 OURS = "amf"
 ONELEARN = "onelearn"

@@ -9,11 +9,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.speed.clock import Cost
 from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 from mondrian_bo.benchmarks.streams import river_worker
@@ -43,7 +42,7 @@ def find_river(named: Path | None) -> Path | None:
     return named
 
 
-def learn(python: Path, X: NDArray[Any], y: NDArray[Any]) -> Cost:
+def learn(python: Path, X: AnyArray, y: AnyArray) -> Cost:
     """Measure how a new forest of 10 trees learns samples one by one, in a process of its own.
 
     Parameters

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typical
 from mondrian_bo.benchmarks.speed.onelearn_peer import Estimator, OnelearnPeer
 from mondrian_bo.benchmarks.speed.onelearn_worker import resident_growth
@@ -21,8 +21,6 @@ from mondrian_bo.benchmarks.streams import river_peer
 from mondrian_bo.surrogates import AMFClassifier, AMFRegressor
 
 __all__ = ["Sizes", "learning", "measurements", "memory", "predicting", "samples"]
-
-AnyArray = NDArray[Any]
 
 
 class Sizes(NamedTuple):

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.benchmarks.tables.measured import MeasuredTable
 
 __all__ = ["svm_table"]
@@ -29,10 +29,10 @@ _WRONG_LABELS = 0.1
 
 
 class _Split(NamedTuple):
-    train_x: NDArray[np.float64]
-    train_y: NDArray[np.int64]
-    valid_x: NDArray[np.float64]
-    valid_y: NDArray[np.int64]
+    train_x: FloatArray
+    train_y: IntArray
+    valid_x: FloatArray
+    valid_y: IntArray
 
 
 def svm_table() -> MeasuredTable:

@@ -22,9 +22,9 @@ from ax.core.search_space import SearchSpace
 from ax.core.types import TModelPredictArm
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.generators.types import TConfig
-from numpy.typing import NDArray
 from pandas import DataFrame
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.engine import Observation
 from mondrian_bo.integrations.ax.generator import MondrianGenerator, Parameters
 from mondrian_bo.integrations.ax.goal import read_goal
@@ -36,8 +36,6 @@ from mondrian_bo.integrations.ax.observations import (
     read_experiment_data,
 )
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-
-FloatArray = NDArray[np.float64]
 
 _BEYOND_NADIR = 0.1
 """Inferred thresholds are beyond the worst of the Pareto front by this share of its range."""

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from ax.exceptions.core import DataRequiredError, UnsupportedError
-from numpy.typing import NDArray
 
-from mondrian_bo.acquisitions.constrained import log_chance_below
+from mondrian_bo.acquisitions.feasibility import log_probability_below
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Bound, Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-from mondrian_bo.known_noise import KnownNoise
-from mondrian_bo.optimizer import MondrianOptimizer
+from mondrian_bo.optimizer.known_noise import KnownNoise
+from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.search_space import Float, SearchSpace
-
-FloatArray = NDArray[np.float64]
 
 _N_BEST = 10
 _LIKELY_FEASIBLE = 0.5
@@ -166,14 +164,14 @@ class Engine:
         # A constraint on something nobody has measured yet rules nothing out.
         models = [(bound, model) for bound, model in models if model.optimizer.n_trials]
 
-        def log_chance(rows: FloatArray) -> FloatArray:
+        def log_probability(rows: FloatArray) -> FloatArray:
             total = np.zeros(len(rows))
             for bound, model in models:
                 mean, std = model.predict_rows(rows)
-                total += log_chance_below(bound.sign * mean, std, bound.sign * bound.bound)
+                total += log_probability_below(bound.sign * mean, std, bound.sign * bound.bound)
             return total
 
-        return optimizer.suggest(pending_rows, index, within, log_chance if models else None)
+        return optimizer.suggest(pending_rows, index, within, log_probability if models else None)
 
     def predict(self, metric: str, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation of a metric at encoded points, both of shape (m,).
@@ -215,7 +213,7 @@ class Engine:
         chance = np.zeros(len(rows))
         for bound in goal.bounds:
             moments = self._model(bound.expression).predict_rows(rows)
-            chance += log_chance_below(
+            chance += log_probability_below(
                 bound.sign * moments[0], moments[1], bound.sign * bound.bound
             )
         likely = chance >= math.log(_LIKELY_FEASIBLE)

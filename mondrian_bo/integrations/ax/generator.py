@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from ax.generators.torch_base import TorchGenerator
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.engine import Engine, Observation
 from mondrian_bo.integrations.ax.goal import Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.search_space import SearchSpace
 
-FloatArray = NDArray[np.float64]
 Parameters = Mapping[str, Any]
 
 

@@ -19,9 +19,9 @@ from ax.core.parameter import (
 from ax.core.search_space import SearchSpace as AxSearchSpace
 from ax.core.types import TParameterization, TParamValue
 from ax.exceptions.core import UnsupportedError, UserInputError
-from numpy.typing import NDArray
 
-from mondrian_bo.integrations.distributions import encode
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.distributions import encode
 from mondrian_bo.search_space import (
     Categorical,
     Condition,
@@ -32,8 +32,6 @@ from mondrian_bo.search_space import (
     SearchSpace,
 )
 from mondrian_bo.search_space import Parameter as OurParameter
-
-FloatArray = NDArray[np.float64]
 
 
 class _Column(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.mondrian import choose_dimension, cut
 from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut
@@ -34,8 +35,6 @@ from mondrian_bo.trees.tree import (
     with_cell_capacity,
     with_point_capacity,
 )
-
-FloatArray = NDArray[np.float64]
 
 _LEFT_STREAM, _RIGHT_STREAM = np.uint64(1), np.uint64(2)
 _LEAST_CAPACITY = 64

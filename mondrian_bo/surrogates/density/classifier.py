@@ -1,21 +1,24 @@
-"""Classification by the densities of the classes (paper 001, Figure 2.2)."""
+"""Classification by the densities of the classes (Balog2016thesis, Figure 2.2)."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_around
-from mondrian_bo.surrogates.validation import check_bounds, check_samples, unchanged_by_failure
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.surrogates.estimators.validation import (
+    check_bounds,
+    check_samples,
+    unchanged_by_failure,
+)
 
 
 class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
@@ -61,7 +64,7 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
         "priors": ["array-like", None],
     }
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
     densities_: list[MondrianForestDensity]
     n_features_in_: int
 
@@ -140,13 +143,13 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
         """Return the probabilities of the classes, shape (n_samples, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> AnyArray:
         """Return the most probable class of each input, shape (n_samples,)."""
         log_proba = self.predict_log_proba(X)
         return np.asarray(self.classes_[log_proba.argmax(axis=1)])
 
 
-def check_priors(priors: ArrayLike | None, counts: NDArray[np.int64]) -> FloatArray:
+def check_priors(priors: ArrayLike | None, counts: IntArray) -> FloatArray:
     """Return the probabilities of the classes: those given, or their frequencies.
 
     Raises

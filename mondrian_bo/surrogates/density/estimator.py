@@ -1,4 +1,4 @@
-"""Density estimation with Mondrian forests (paper 001, section 2 and appendix C)."""
+"""Density estimation with Mondrian forests (Balog2016thesis, section 2 and appendix C)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import WITHOUT
 from mondrian_bo.surrogates.density.model import DensityModel
-from mondrian_bo.surrogates.validation import (
+from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
     check_samples,
     own_copy,
     unchanged_by_failure,
 )
 from mondrian_bo.trees.random import make_streams
-
-FloatArray = NDArray[np.float64]
 
 _FIRST_LIFETIME, _LAST_LIFETIME = 16.0, 1024.0
 
@@ -33,8 +32,8 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
 
     Each tree is a Mondrian partition of a box. A cell shares its probability mass between the two
     cells it splits into by a Beta variable whose prior mean is the share of the volume; given the
-    data the masses are Beta-binomial (paper 001, appendix C). The density is the mean over trees of
-    the expected ones, constant in each leaf.
+    data the masses are Beta-binomial (Balog2016thesis, appendix C). The density is the mean over
+    trees of the expected ones, constant in each leaf.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
 
     References
     ----------
-    M. Balog: The Mondrian Process in Machine Learning, 2015 (paper 001).
+    M. Balog: The Mondrian Process in Machine Learning, 2015 (Balog2016thesis).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How a density changes with the lifetime (paper 001, section 4.1)."""
+"""How a density changes with the lifetime (Balog2016thesis, section 4.1)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import FloatArray
+
 Criterion = Literal["validation", "leave_one_out"]
 
 

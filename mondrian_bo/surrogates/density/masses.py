@@ -1,11 +1,11 @@
-"""Posterior masses of the cells of a partition (paper 001, appendix C), and their path."""
+"""Posterior masses of the cells of a partition (Balog2016thesis, appendix C), and their path."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.trees.tree import (
     LEFT,
     LOWER,
@@ -17,8 +17,6 @@ from mondrian_bo.trees.tree import (
     is_leaf,
     tree_at,
 )
-
-FloatArray = NDArray[np.float64]
 
 WITH, WITHOUT = 0, 1
 """Densities given all points, and given all but the one at which they are evaluated."""
@@ -102,8 +100,8 @@ def _sort_points(tree, leaves, first, order):  # type: ignore[no-untyped-def]
 def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  # type: ignore[no-untyped-def]
     """Write the mean log density of points, relative to the uniform one, after each split.
 
-    Each split changes the points of one cell alone (paper 001, section 4.1), so the whole path
-    costs as much as the points' ways down the trees.
+    Each split changes the points of one cell alone (Balog2016thesis, section 4.1), so the whole
+    path costs as much as the points' ways down the trees.
 
     Parameters
     ----------
@@ -154,7 +152,7 @@ def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  #
         path[k + 1] = total / n_points
 
 
-def splits_in_order(forest: Tree) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+def splits_in_order(forest: Tree) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the times of all splits in order, their trees and their nodes."""
     trees, nodes = np.nonzero(forest.children[:, :, LEFT] > 0)
     times = forest.split_time[trees, nodes].astype(np.float64)

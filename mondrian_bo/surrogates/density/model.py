@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.cells import grow_partitions
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import (
@@ -16,8 +17,6 @@ from mondrian_bo.surrogates.density.masses import (
     splits_in_order,
 )
 from mondrian_bo.trees.tree import LEFT, LOWER, NONE, UPPER, Tree, leaves_of
-
-FloatArray = NDArray[np.float64]
 
 _CHUNK = 4096
 
@@ -70,11 +69,11 @@ class DensityModel:
         """Logarithm of the volume of the box."""
         return float(np.sum(np.log(self.box[1] - self.box[0])))
 
-    def is_inside(self, points: FloatArray) -> NDArray[np.bool_]:
+    def is_inside(self, points: FloatArray) -> BoolArray:
         """Return which points are in the box, shape (m,)."""
         return np.asarray(np.all((points >= self.box[0]) & (points <= self.box[1]), axis=1))
 
-    def leaves(self, points: FloatArray) -> NDArray[np.int64]:
+    def leaves(self, points: FloatArray) -> IntArray:
         """Return the leaf that holds each point in each tree, shape (m, T)."""
         leaves = np.empty((len(points), self.n_trees), dtype=np.int64)
         leaves_of(self.trees, points[None], leaves)

@@ -1,1 +1,1 @@
-"""Gaussian processes on the blocks of Mondrian trees."""
+"""Gaussian processes: kernels, hyper-parameters and draws from the prior."""

@@ -6,17 +6,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from mondrian_bo.surrogates.gaussian_process.block import Covariance, factorise
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.kernel import kernel_matrix, precision_gradient
-from mondrian_bo.surrogates.gaussian_process.one_thread import one_thread
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))
 _SMALLEST_NOISE = {0.5: 1e-2, 2.5: 1e-6}
@@ -71,7 +68,7 @@ REGRESSION_PRIOR = Prior(
 optimizer expects, and inputs that repeat."""
 
 
-def start(categorical: NDArray[np.bool_], prior: Prior) -> list[Covariance]:
+def start(categorical: BoolArray, prior: Prior) -> list[Covariance]:
     """Return what a fit starts from: lengthscales 1, amplitude 1, little noise."""
     ones = np.ones(len(categorical))
     return [
@@ -104,7 +101,7 @@ def fit(
     list of Covariance
         The maximum for each smoothness, the largest first.
     """
-    with one_thread():
+    with single_threaded_blas():
         found = [_fit(blocks, one, prior, max_iterations) for one in first]
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 

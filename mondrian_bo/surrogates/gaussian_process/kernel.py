@@ -126,11 +126,11 @@ def kernel_matrix(  # type: ignore[no-untyped-def]
         column[:] = points[:, j]
         for i in range(n):
             _add_squares(column[i], column, i, precisions[j], categorical[j], result[i])
-    with_slopes = len(slope) > 0
+    with_gradients = len(slope) > 0
     for i in range(n):
         for k in range(i + 1):
             result[i, k], factor = _matern(result[i, k], smoothness, peak)
-            if with_slopes:
+            if with_gradients:
                 slope[i, k] = factor
 
 

@@ -7,18 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from mondrian_bo.surrogates.gaussian_process.block import Covariance
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.trees.random import hashed_normal, hashed_word
-
-FloatArray = NDArray[np.float64]
 
 _N_FEATURES = 512
 
 
 def draw_from_prior(
-    covariance: Covariance, n_choices: NDArray[np.int64], rng: np.random.Generator
+    covariance: Covariance, n_choices: IntArray, rng: np.random.Generator
 ) -> Callable[[FloatArray], FloatArray]:
     """Draw a function from a process of amplitude 1 with a Matern kernel.
 

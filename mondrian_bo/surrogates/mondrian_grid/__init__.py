@@ -1,4 +1,4 @@
 """The Mondrian grid: random features for the Laplace kernel with a lifetime for each dimension.
 
-Paper 001, chapter 5.
+Balog2016thesis, chapter 5.
 """

@@ -1,4 +1,7 @@
-"""Searching for lifetimes, one for each dimension, on a grid model (001, section 5.2 and 5.3)."""
+"""Searching for lifetimes, one for each dimension, on a grid model.
+
+See Balog2016thesis, section 5.2 and 5.3.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mondrian_bo.surrogates.mondrian_grid.grid_model import GridModel
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 
-FloatArray = NDArray[np.float64]
 Criterion = Literal["validation_error", "log_marginal_likelihood"]
 
 
@@ -46,7 +48,7 @@ class LifetimeSearch:
         """The best score."""
         return min(self.scores)
 
-    def relevant_features(self, threshold: float) -> NDArray[np.int64]:
+    def relevant_features(self, threshold: float) -> IntArray:
         """Return the dimensions whose best lifetime is at least a threshold."""
         return np.flatnonzero(self.best_lifetimes >= threshold)
 

@@ -1,4 +1,4 @@
-"""Regression with Mondrian grids (paper 001, chapter 5)."""
+"""Regression with Mondrian grids (Balog2016thesis, chapter 5)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.mondrian_grid.grid_cells import GridCells
-from mondrian_bo.surrogates.mondrian_grid.grid_model import GridModel
-from mondrian_bo.surrogates.mondrian_kernel.cell_posterior import CellPosterior
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
-from mondrian_bo.surrogates.mondrian_kernel.path_data import check_path_data, label_variance
-from mondrian_bo.surrogates.predictive import PredictiveMomentsMixin
-from mondrian_bo.surrogates.validation import (
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
+from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
     check_squares,
     own_copy,
     unchanged_by_failure,
 )
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
+from mondrian_bo.surrogates.mondrian_grid.model import GridModel
+from mondrian_bo.surrogates.mondrian_kernel.cell_posterior import CellPosterior
+from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    check_path_data,
+    label_variance,
+)
 
 
 class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):

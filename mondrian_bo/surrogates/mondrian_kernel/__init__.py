@@ -1,4 +1,4 @@
 """The Mondrian kernel: random features for the Laplace kernel, and learning with them.
 
-Papers 000 and 001 (chapters 3 and 4).
+Balog2016 and Balog2016thesis (chapters 3 and 4).
 """

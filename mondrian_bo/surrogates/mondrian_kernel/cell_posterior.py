@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.surrogates.mondrian_kernel.cholesky_system import CholeskySystem
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.feature_map import indicator_features
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
 
-FloatArray = NDArray[np.float64]
 Form = Literal["primal", "dual"]
 
 _CHUNK = 4096
@@ -50,7 +50,7 @@ class CellPartitions(Protocol):
 
 
 class CellPosterior:
-    """The joint fit of the weights of all cells, with its posterior (000, section 4.2.1).
+    """The joint fit of the weights of all cells, with its posterior (Balog2016, section 4.2.1).
 
     Weights are independent and normal under the prior, labels are sums of weights with normal
     noise: a Gaussian process whose kernel is `prior_variance` times the Mondrian kernel. It is
@@ -117,7 +117,7 @@ class CellPosterior:
     def forest_weights(self) -> FloatArray:
         """Weights of the cells if those of each partition are fitted on their own, shape (C,).
 
-        They minimise equation (4) of paper 000, with the same regularisation.
+        They minimise equation (4) of Balog2016, with the same regularisation.
         """
         sums = self._sums - self._mean * self._counts
         scale = self.partitions.n_trees**-0.5
@@ -189,7 +189,7 @@ class CellPosterior:
     def quadratic(self) -> float:
         """Return ``targets^T (Phi Phi^T + ridge I)^-1 targets``, of centred targets."""
         residual = self.partitions.targets - self.mean - self._features() @ self.weights
-        # Two sums of squares, with nothing to cancel (000, section 4.2.1).
+        # Two sums of squares, with nothing to cancel (Balog2016, section 4.2.1).
         return float(residual @ residual) / self.ridge + float(self.weights @ self.weights)
 
     def log_marginal_likelihood(self) -> float:

@@ -1,11 +1,11 @@
-"""Support vector machines and logistic regression with the Mondrian kernel (paper 000, 4.2.2)."""
+"""Support vector machines and logistic regression with the Mondrian kernel (Balog2016, 4.2.2)."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -14,17 +14,16 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
-from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
-from mondrian_bo.surrogates.mondrian_kernel.sgd_path import sgd_lifetime_path
-from mondrian_bo.surrogates.one_versus_rest import (
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,
     several_classes,
 )
-from mondrian_bo.surrogates.validation import unchanged_by_failure
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
+from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
 
 
 def _has_probabilities(classifier: MondrianKernelClassifier) -> bool:
@@ -91,7 +90,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     References
     ----------
     M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (paper 000).
+    2016 (Balog2016).
 
     Examples
     --------
@@ -184,7 +183,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         learning_rate: float = 1.0,
         n_evaluations: int | None = 200,
     ) -> LifetimePath:
-        """Return shares of wrong classes at lifetimes from 0 to `lifetime` (paper 000, 4.2.2).
+        """Return shares of wrong classes at lifetimes from 0 to `lifetime` (Balog2016, 4.2.2).
 
         The estimator itself is not changed. The weights follow from stochastic gradient descent
         that goes on from cut to cut; they are near those of `fit`, not equal.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import FloatArray, IntArray
 
 
 def normal_equations(
-    cells: NDArray[np.int64], n_cells: int, targets: FloatArray
+    cells: IntArray, n_cells: int, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return Phi^T Phi and Phi^T targets of the features of cells, O(n M^2 + C^2).
 

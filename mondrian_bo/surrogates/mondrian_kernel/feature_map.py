@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from mondrian_bo.surrogates.validation import check_feature_weights
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import check_feature_weights
 
 
 class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -73,7 +72,7 @@ def seed_sequence(random_state: int | np.random.RandomState | None) -> np.random
 def indicator_features(
     labels: NDArray[np.int32], n_labels: int, values: FloatArray | None = None
 ) -> csr_matrix:
-    """Return the feature matrix with one entry per row and partition (000, eq. 2).
+    """Return the feature matrix with one entry per row and partition (Balog2016, eq. 2).
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Random features for the Laplace kernel from Mondrian partitions (papers 000 and 001)."""
+"""Random features for the Laplace kernel from Mondrian partitions.
+
+See Balog2016 and Balog2016thesis.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,23 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.surrogates.estimators.validation import (
+    check_samples,
+    own_copy,
+    unchanged_by_failure,
+)
 from mondrian_bo.surrogates.mondrian_kernel.feature_map import (
     LaplaceFeatureMap,
     indicator_features,
 )
-from mondrian_bo.surrogates.mondrian_kernel.partition_forest import PartitionForest
-from mondrian_bo.surrogates.validation import check_samples, own_copy, unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 
 
 class MondrianFeatures(LaplaceFeatureMap):
     """Features of the Mondrian kernel: the cells of random partitions that hold each input.
 
     M partitions are sampled by Mondrian processes, and an input's features indicate its M cells,
-    scaled by M^-1/2 (paper 000, eq. 2). In expectation, the inner product of two rows is the
+    scaled by M^-1/2 (Balog2016, eq. 2). In expectation, the inner product of two rows is the
     Laplace kernel ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)`` (proposition 1); the
     error is O(M^-1/2).
 
@@ -52,17 +59,17 @@ class MondrianFeatures(LaplaceFeatureMap):
     -----
     Partitions are instantiated where the learnt inputs are. An input elsewhere may be cut off from
     them by a cut that is not there yet, and a cell of its own is no column. Its features are
-    expected ones, over all the ways the conditional Mondrian may extend the partitions (as paper
-    001, chapter 2, predicts): M^-1/2 times the probability of not being cut off. So the inner
-    product with a learnt input stays an unbiased estimate of the kernel, and rows far from all
-    inputs are close to zero. To have such inputs in cells of their own, learn them.
+    expected ones, over all the ways the conditional Mondrian may extend the partitions (as
+    Balog2016thesis, chapter 2, predicts): M^-1/2 times the probability of not being cut off. So the
+    inner product with a learnt input stays an unbiased estimate of the kernel, and rows far from
+    all inputs are close to zero. To have such inputs in cells of their own, learn them.
 
     Fitting takes O(M d n log n) or less, a row O(M d depth).
 
     References
     ----------
     M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (paper 000).
+    2016 (Balog2016).
 
     Examples
     --------

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.feature_map import LaplaceFeatureMap
-
-FloatArray = NDArray[np.float64]
 
 
 class LaplaceFourierFeatures(LaplaceFeatureMap):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import (
     Hyperparameter,
     Kernel,
@@ -11,11 +11,13 @@ from sklearn.gaussian_process.kernels import (
     StationaryKernelMixin,
 )
 
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import FloatArray
 
 
 class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    """The Laplace kernel ``exp(-sum_d lifetime_d |x_d - x'_d|)`` (000, section 3; 001, def. 5.1).
+    """The Laplace kernel ``exp(-sum_d lifetime_d |x_d - x'_d|)``.
+
+    See Balog2016, section 3; Balog2016thesis, def. 5.1.
 
     A kernel of scikit-learn's Gaussian processes, with the gradient that learning its lifetimes
     needs. scikit-learn's own ``Matern(nu=0.5)`` takes Euclidean distances.

@@ -1,4 +1,4 @@
-"""The posterior over the lifetime, given its prior (000, Appendix B)."""
+"""The posterior over the lifetime, given its prior (Balog2016, Appendix B)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 
-FloatArray = NDArray[np.float64]
 Cdf = Callable[[FloatArray], FloatArray]
 
 
@@ -33,7 +32,7 @@ class LifetimePosterior:
     probabilities: FloatArray
     log_evidence: float
 
-    def representatives(self, n_most: int | None) -> tuple[NDArray[np.int64], FloatArray]:
+    def representatives(self, n_most: int | None) -> tuple[IntArray, FloatArray]:
         """Return intervals that stand for all, with their weights.
 
         Parameters

@@ -7,16 +7,15 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import check_samples
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
-from mondrian_bo.surrogates.validation import check_samples
-
-FloatArray = NDArray[np.float64]
 
 
 class LinearMachine(BaseEstimator):

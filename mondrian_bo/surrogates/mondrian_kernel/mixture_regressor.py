@@ -1,4 +1,4 @@
-"""Regression with the Mondrian kernel, averaged over its lifetime (000, Appendix B)."""
+"""Regression with the Mondrian kernel, averaged over its lifetime (Balog2016, Appendix B)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.mixture import GaussianMixture
-from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
-from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
+from mondrian_bo.surrogates.estimators.validation import check_samples, unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import (
     Cdf,
     LifetimePosterior,
     lifetime_posterior,
 )
-from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
-from mondrian_bo.surrogates.predictive import PredictiveDistributionMixin
-from mondrian_bo.surrogates.validation import check_samples, unchanged_by_failure
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
+from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
 class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin, BaseEstimator):

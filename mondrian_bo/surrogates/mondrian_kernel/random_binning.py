@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.feature_map import (
     LaplaceFeatureMap,
     indicator_features,
 )
-
-FloatArray = NDArray[np.float64]
 
 _LARGEST_BIN = 2.0**62
 

@@ -1,4 +1,4 @@
-"""Bayesian ridge regression with the Mondrian kernel (papers 000 and 001)."""
+"""Bayesian ridge regression with the Mondrian kernel (Balog2016 and Balog2016thesis)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
-from mondrian_bo.surrogates.mondrian_kernel.forest_path import forest_path
-from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
-from mondrian_bo.surrogates.mondrian_kernel.kernel_path import Direction, Method, kernel_path
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
-from mondrian_bo.surrogates.mondrian_kernel.partition_forest import PartitionForest
-from mondrian_bo.surrogates.mondrian_kernel.path_data import (
-    PathData,
-    label_variance,
-    sample_path_data,
-)
-from mondrian_bo.surrogates.predictive import PredictiveMomentsMixin
-from mondrian_bo.surrogates.validation import (
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
+from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_labelled_samples,
     check_samples,
@@ -31,8 +21,21 @@ from mondrian_bo.surrogates.validation import (
     own_copy,
     unchanged_by_failure,
 )
-
-FloatArray = NDArray[np.float64]
+from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import (
+    Direction,
+    Method,
+    kernel_path,
+)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    PathData,
+    label_variance,
+    sample_path_data,
+)
+from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 
 class LifetimePaths(NamedTuple):
@@ -41,7 +44,7 @@ class LifetimePaths(NamedTuple):
     Attributes
     ----------
     kernel : LifetimePath
-        All weights fitted jointly (paper 000, eq. 3).
+        All weights fitted jointly (Balog2016, eq. 3).
     forest : LifetimePath
         The weights of each tree fitted on their own (eq. 4).
     """
@@ -54,7 +57,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
     """Gaussian-process regression with the Mondrian kernel, online.
 
     Labels are sums of the weights of the M cells that hold an input, plus noise. Weights and noise
-    are normal, and the weights of all cells are fitted jointly (paper 000, eq. 3): ridge regression
+    are normal, and the weights of all cells are fitted jointly (Balog2016, eq. 3): ridge regression
     on :class:`MondrianFeatures`, with the posterior of the function. As M grows, this becomes the
     Gaussian process with the Laplace kernel.
 
@@ -95,7 +98,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
     References
     ----------
     M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (paper 000).
+    2016 (Balog2016).
 
     Examples
     --------
@@ -175,7 +178,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn more samples (section 5 and Appendix C of paper 000).
+        """Learn more samples (section 5 and Appendix C of Balog2016).
 
         Partitions are extended by the conditional Mondrian, new cells border the equations, and
         each sample is an update of rank one. The result equals solving from scratch on the
@@ -213,7 +216,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         """Predict with the same partitions and prior, but each tree fitted on its own (eq. 4).
 
         That is a Mondrian forest without hierarchical smoothing; for one tree it is `predict`
-        (001, Appendix B.1).
+        (Balog2016thesis, Appendix B.1).
 
         Parameters
         ----------
@@ -251,7 +254,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         n_evaluations: int | None = None,
         keep_weights: bool = False,
     ) -> LifetimePath:
-        """Return errors and evidence at every lifetime from 0 to `lifetime` (paper 000, section 4).
+        """Return errors and evidence at every lifetime from 0 to `lifetime` (Balog2016, section 4).
 
         The estimator itself is not changed. Partitions are sampled of the training and validation
         inputs together, as in the paper.
@@ -263,7 +266,8 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         X_val, y_val : array-likes or None, default=None
             Validation data.
         direction, method, n_evaluations, keep_weights
-            See :func:`mondrian_bo.surrogates.mondrian_kernel.kernel_path.kernel_path`.
+            See
+            :func:`mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path.kernel_path`.
 
         Returns
         -------
@@ -290,7 +294,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> LifetimePath:
-        """Return the path of the forest of `predict_forest` alone (001, section 4.1).
+        """Return the path of the forest of `predict_forest` alone (Balog2016thesis, section 4.1).
 
         Parameters
         ----------

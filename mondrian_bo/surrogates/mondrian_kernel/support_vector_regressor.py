@@ -1,4 +1,4 @@
-"""Support vector regression with the Mondrian kernel (paper 000, 4.2.2)."""
+"""Support vector regression with the Mondrian kernel (Balog2016, 4.2.2)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_path import LifetimePath
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import check_squares, unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    check_path_data,
+    label_variance,
+)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
 from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
-from mondrian_bo.surrogates.mondrian_kernel.path_data import check_path_data, label_variance
-from mondrian_bo.surrogates.mondrian_kernel.sgd_path import sgd_lifetime_path
-from mondrian_bo.surrogates.validation import check_squares, unchanged_by_failure
-
-FloatArray = NDArray[np.float64]
 
 
 class MondrianKernelSVR(RegressorMixin, LinearMachine):
@@ -76,7 +78,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
     References
     ----------
     M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (paper 000).
+    2016 (Balog2016).
 
     Examples
     --------
@@ -164,7 +166,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         learning_rate: float = 0.1,
         n_evaluations: int | None = 200,
     ) -> LifetimePath:
-        """Return errors at lifetimes from 0 to `lifetime` (paper 000, section 4.2.2).
+        """Return errors at lifetimes from 0 to `lifetime` (Balog2016, section 4.2.2).
 
         The estimator itself is not changed. The weights follow from stochastic gradient descent
         that goes on from cut to cut; they are near those of `fit`, not equal.

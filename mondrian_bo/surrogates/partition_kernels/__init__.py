@@ -1,1 +1,1 @@
-"""Random partition kernels (paper 002): how often random partitions put two points together."""
+"""Random partition kernels (Davies2014): how often random partitions put two points together."""

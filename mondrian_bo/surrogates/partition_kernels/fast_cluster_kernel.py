@@ -1,4 +1,4 @@
-"""The Fast Cluster kernel (paper 002, Algorithm 2)."""
+"""The Fast Cluster kernel (Davies2014, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Labels
-
-FloatArray = NDArray[np.float64]
 
 
 class FastClusterKernel(PartitionKernel):
@@ -21,7 +19,7 @@ class FastClusterKernel(PartitionKernel):
 
     Each partition keeps every dimension with probability 1/2, draws s uniformly from 0 to h and
     2^s of the training points as centres, and assigns points to the nearest centre in the kept
-    dimensions (paper 002, Algorithm 2).
+    dimensions (Davies2014, Algorithm 2).
 
     Parameters
     ----------
@@ -69,7 +67,7 @@ class FastClusterKernel(PartitionKernel):
         "random_state": ["random_state"],
     }
 
-    dimensions_: NDArray[np.bool_]
+    dimensions_: BoolArray
     centres_: list[FloatArray]
 
     def __init__(
@@ -132,7 +130,7 @@ def nearest_centres(points, centres, labels):  # type: ignore[no-untyped-def]
         labels[i] = nearest
 
 
-def _some_dimensions(rng: np.random.RandomState, n_features: int) -> NDArray[np.bool_]:
+def _some_dimensions(rng: np.random.RandomState, n_features: int) -> BoolArray:
     while True:
         kept = rng.random_sample(n_features) < 0.5
         if kept.any():

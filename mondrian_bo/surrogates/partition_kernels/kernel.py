@@ -6,21 +6,19 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.surrogates.partition_kernels.operator import Labels, PartitionGram
-from mondrian_bo.surrogates.validation import unchanged_by_failure
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class PartitionKernel(TransformerMixin, BaseEstimator):
-    """Base of the random partition kernels (paper 002, definitions 1 and 2).
+    """Base of the random partition kernels (Davies2014, definitions 1 and 2).
 
     k(a, b) is the share of m random partitions that put a and b into the same cluster. `fit` draws
     the partitions, `assign` tells the clusters of any points; the rest follows. :meth:`gram` and

@@ -1,4 +1,4 @@
-"""Kernel PCA with a random partition kernel, by Lanczos iteration (paper 002, section 5.3)."""
+"""Kernel PCA with a random partition kernel, by Lanczos iteration (Davies2014, section 5.3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -14,10 +14,9 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
-
-FloatArray = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-10
 
@@ -26,7 +25,7 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
     """Kernel principal components under a random partition kernel.
 
     The leading eigenvectors of the centred Gram matrix, which is never formed: a Lanczos step takes
-    O(m N) (paper 002, equation 8). With a supervised kernel this is supervised dimensionality
+    O(m N) (Davies2014, equation 8). With a supervised kernel this is supervised dimensionality
     reduction (section 4.3.1).
 
     Parameters

@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
-
-FloatArray = NDArray[np.float64]
 
 _LEAST_SHIFT = 0.1
 
@@ -118,5 +116,5 @@ class _ShiftedGram(LinearOperator):
         self.shift = shift
         super().__init__(np.dtype(np.float64), gram.shape)  # type: ignore[call-arg]
 
-    def _matvec(self, x: NDArray[Any]) -> FloatArray:
+    def _matvec(self, x: AnyArray) -> FloatArray:
         return np.asarray(self.gram.matvec(x) + self.shift * x)

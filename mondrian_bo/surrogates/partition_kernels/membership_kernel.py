@@ -1,4 +1,4 @@
-"""Kernels of partitions that the data themselves define (paper 002, section 4.2)."""
+"""Kernels of partitions that the data themselves define (Davies2014, section 4.2)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Labels
 from mondrian_bo.surrogates.partition_kernels.random_partition_kernel import labels_among
-
-FloatArray = NDArray[np.float64]
 
 
 class MembershipKernel(PartitionKernel):
     """Kernel of given partitions: the columns of a membership matrix.
 
     Each column of X is a partition of its rows, by value: users by whether they have seen a film,
-    words by whether a document has them (paper 002, section 4.2), or the labels of any clusterings
+    words by whether a document has them (Davies2014, section 4.2), or the labels of any clusterings
     side by side.
 
     Parameters

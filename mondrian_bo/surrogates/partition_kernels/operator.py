@@ -1,4 +1,4 @@
-"""Gram matrices of random partition kernels, never formed (paper 002, section 3.3)."""
+"""Gram matrices of random partition kernels, never formed (Davies2014, section 3.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, get_index_dtype
 from scipy.sparse.linalg import LinearOperator
 
-FloatArray = NDArray[np.float64]
+from mondrian_bo.array_types import AnyArray, FloatArray
+
 Labels = NDArray[np.int32]
 
 ALONE = -1
@@ -144,7 +145,7 @@ class PartitionGram(LinearOperator):
             np.fill_diagonal(dense, 1.0)
         return dense
 
-    def restricted(self, points: NDArray[Any]) -> PartitionGram:
+    def restricted(self, points: AnyArray) -> PartitionGram:
         """Return the Gram matrix of some of the points, given by indices or a mask."""
         if not self.is_symmetric:
             raise ValueError("only a Gram matrix, of points with themselves, can be restricted")
@@ -158,13 +159,13 @@ class PartitionGram(LinearOperator):
         ]
         return np.concatenate(sizes).astype(np.float64)
 
-    def _matvec(self, x: NDArray[Any]) -> FloatArray:
+    def _matvec(self, x: AnyArray) -> FloatArray:
         return self._product(self.rows, self.columns, x)
 
-    def _rmatvec(self, x: NDArray[Any]) -> FloatArray:
+    def _rmatvec(self, x: AnyArray) -> FloatArray:
         return self._product(self.columns, self.rows, x)
 
-    def _product(self, targets: Labels, sources: Labels, x: NDArray[Any]) -> FloatArray:
+    def _product(self, targets: Labels, sources: Labels, x: AnyArray) -> FloatArray:
         vector = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
         result = np.zeros(targets.shape[1])
         add_cluster_sums(targets, sources, self.offsets, self._ones, vector, result)

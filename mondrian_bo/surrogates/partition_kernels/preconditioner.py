@@ -1,16 +1,12 @@
-"""The preconditioner of systems with a random partition kernel (paper 002, equations 9, 10)."""
+"""The preconditioner of systems with a random partition kernel (Davies2014, equations 9, 10)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram, add_cluster_sums
-
-FloatArray = NDArray[np.float64]
 
 
 class PartitionPreconditioner(LinearOperator):
@@ -50,7 +46,7 @@ class PartitionPreconditioner(LinearOperator):
         self._weights = 1.0 / (gram.cluster_sizes() + self.shift)
         super().__init__(np.dtype(np.float64), gram.shape)  # type: ignore[call-arg]
 
-    def _matvec(self, x: NDArray[Any]) -> FloatArray:
+    def _matvec(self, x: AnyArray) -> FloatArray:
         vector = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
         labels = self.gram.rows
         means = np.zeros(len(vector))
@@ -58,5 +54,5 @@ class PartitionPreconditioner(LinearOperator):
         means += self.gram.alone * vector / (1.0 + self.shift)
         return np.asarray((vector - means / self.gram.n_partitions) / self.shift)
 
-    def _rmatvec(self, x: NDArray[Any]) -> FloatArray:
+    def _rmatvec(self, x: AnyArray) -> FloatArray:
         return self._matvec(x)

@@ -1,4 +1,4 @@
-"""The Random Forest kernel (paper 002, Algorithm 1)."""
+"""The Random Forest kernel (Davies2014, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Labels
 from mondrian_bo.surrogates.partition_kernels.tree_levels import Hierarchy, hierarchies, leaves_of
-
-FloatArray = NDArray[np.float64]
 
 
 class RandomForestKernel(PartitionKernel):
     """Random Forest kernel: trees of a forest, each cut at a random height.
 
     A tree of the forest and a height d of it, uniform from 0 to the tree's own height, make a
-    partition: two points are together if they have the same ancestor at level d (paper 002,
+    partition: two points are together if they have the same ancestor at level d (Davies2014,
     Algorithm 1). Leaves above level d stay whole.
 
     Parameters
@@ -154,7 +153,7 @@ class RandomForestKernel(PartitionKernel):
         self._clusters = [clusters for clusters, _ in drawn]
         return [number for _, number in drawn]
 
-    def _is_split(self, tree: Hierarchy, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    def _is_split(self, tree: Hierarchy, rng: np.random.RandomState) -> BoolArray:
         """Draw a height; return which nodes split, if they are not leaves, down to it."""
         is_inner = np.isin(np.arange(len(tree.parent)), tree.parent)
         if self.height == "level":

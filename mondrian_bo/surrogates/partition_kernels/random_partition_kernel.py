@@ -1,4 +1,4 @@
-"""Kernels from anything that partitions data at random (paper 002, sections 3 and 4.1)."""
+"""Kernels from anything that partitions data at random (Davies2014, sections 3 and 4.1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Labels
 
-FloatArray = NDArray[np.float64]
 Partition = Callable[[FloatArray], ArrayLike]
 Partitioner = Callable[[FloatArray, Any, np.random.RandomState], Partition | ArrayLike]
 
@@ -31,7 +31,7 @@ class RandomPartitionKernel(PartitionKernel):
     Parameters
     ----------
     partitioner : callable, estimator or None, default=None
-        What yields a random partition (paper 002, section 4.1). None is k-means from a random
+        What yields a random partition (Davies2014, section 4.1). None is k-means from a random
         start, ``KMeans(n_init=1)``.
 
         A callable gets ``(X, y, rng)``, with `rng` a numpy RandomState, and returns the clusters of
@@ -167,11 +167,11 @@ class _Predicted:
 class _NearestRow:
     """The clusters of given rows, and of other points as those of the nearest row."""
 
-    def __init__(self, rows: FloatArray, clusters: NDArray[Any]) -> None:
+    def __init__(self, rows: FloatArray, clusters: AnyArray) -> None:
         self.tree = KDTree(rows)
         self.clusters = clusters
 
-    def __call__(self, X: FloatArray) -> NDArray[Any]:
+    def __call__(self, X: FloatArray) -> AnyArray:
         return np.asarray(self.clusters[self.tree.query(X)[1]])
 
 
@@ -188,7 +188,7 @@ class _KnownClusters:
         return labels_among(self.values, found)
 
 
-def labels_among(known: NDArray[Any], values: NDArray[Any]) -> Labels:
+def labels_among(known: AnyArray, values: AnyArray) -> Labels:
     """Return the indices of values in a sorted array, or ``ALONE`` for those it does not have."""
     places = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[places] == values, places, ALONE).astype(np.int32)
@@ -201,7 +201,7 @@ def _some(rng: np.random.RandomState, n: int, share: float) -> NDArray[np.intp]:
     return np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
 
 
-def _as_clusters(clusters: Any, n: int) -> NDArray[Any]:
+def _as_clusters(clusters: Any, n: int) -> AnyArray:
     """Check what a partition returned: one cluster for each of n inputs."""
     found = np.asarray(clusters)
     if found.shape != (n,):

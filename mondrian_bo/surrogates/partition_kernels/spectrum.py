@@ -16,13 +16,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
-
-FloatArray = NDArray[np.float64]
 
 _BREAKDOWN = 1e-10
 

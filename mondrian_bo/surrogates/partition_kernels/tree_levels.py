@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.surrogates.growing_forest import GrowingForest
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.trees.tree import N_NODES, ROOT
-
-IntArray = NDArray[np.int64]
 
 _NO_NODE = -1
 
@@ -31,9 +30,9 @@ class Hierarchy(NamedTuple):
 
     parent: IntArray
     level: IntArray
-    split_time: NDArray[np.float64] | None
+    split_time: FloatArray | None
 
-    def clusters(self, is_split: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
+    def clusters(self, is_split: BoolArray) -> tuple[NDArray[np.int32], int]:
         """Return the cluster of each node if only some nodes split, and their number.
 
         Parameters
@@ -73,7 +72,7 @@ def hierarchies(forest: Any) -> list[Hierarchy]:
     """
     own = _growing_forest(forest)
     if own is not None:
-        return [_mondrian_tree(own.trees, t) for t in range(len(own.trees.counters))]
+        return [_mondrian_tree(own.arrays, t) for t in range(len(own.arrays.counters))]
     trees = [getattr(tree, "tree_", None) for tree in np.ravel(getattr(forest, "estimators_", []))]
     if not trees or any(tree is None for tree in trees):
         raise ValueError(
@@ -83,7 +82,7 @@ def hierarchies(forest: Any) -> list[Hierarchy]:
     return [_scikit_learn_tree(tree) for tree in trees]
 
 
-def leaves_of(forest: Any, X: NDArray[np.float64]) -> IntArray:
+def leaves_of(forest: Any, X: FloatArray) -> IntArray:
     """Return the leaf of each tree that holds each input, shape (n_samples, n_trees)."""
     own = _growing_forest(forest)
     if own is not None:

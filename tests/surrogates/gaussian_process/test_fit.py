@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mondrian_bo.surrogates.gaussian_process.block import Block, Covariance
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Prior,
     _from_logs,
@@ -16,6 +16,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     fit,
     start,
 )
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
 
 CATEGORICAL = np.array([True, False, False])
 START = start(CATEGORICAL, Prior())
@@ -113,7 +114,7 @@ def test_the_prior_alone_is_met_without_information():
     (found,) = fit([(np.full((1, 3), 0.5), np.zeros(1))], START, Prior(), 100)
     assert np.allclose(found.precisions, 1.0, atol=1e-3)
     assert isinstance(found, Covariance)
-    Block(np.full((1, 3), 0.5), np.zeros(1), found)
+    GaussianProcessLeaf(np.full((1, 3), 0.5), np.zeros(1), found)
 
 
 @pytest.mark.parametrize("smoothness", [0.5, 2.5])

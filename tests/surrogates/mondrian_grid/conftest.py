@@ -5,6 +5,6 @@ from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
+def single_threaded_blas():
     with threadpool_limits(1):
         yield

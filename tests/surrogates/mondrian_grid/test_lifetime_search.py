@@ -14,7 +14,7 @@ from mondrian_bo.surrogates import (
 
 
 def make_model(seed=0, n=160, n_val=80, **options):
-    """The second dimension is irrelevant (001, figure 5.4)."""
+    """The second dimension is irrelevant (Balog2016thesis, figure 5.4)."""
     rng = np.random.default_rng(seed)
     X = rng.random((n + n_val, 2))
     y = np.sin(8.0 * X[:, 0]) + 0.1 * rng.normal(size=len(X))

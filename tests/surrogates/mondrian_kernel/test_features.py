@@ -130,7 +130,7 @@ def fitted(X, lifetime, seed):
 
 
 def test_conditional_extension_has_the_law_of_the_whole():
-    """001, Theorem 1.14: partitions of four points, given at once or two after two."""
+    """Balog2016thesis, Theorem 1.14: partitions of four points, given at once or two after two."""
     X = POINTS[[0, 3, 1, 2]]
     batch, online = fitted(X, 1.5, 0), fitted(X[:2], 1.5, 1)
     for x in X[2:]:
@@ -141,7 +141,7 @@ def test_conditional_extension_has_the_law_of_the_whole():
 
 
 def test_restriction_has_the_law_of_the_part():
-    """001, Theorem 1.11: the partitions of three points do not depend on others."""
+    """Balog2016thesis, Theorem 1.11: the partitions of three points do not depend on others."""
     whole, part = fitted(POINTS, 1.5, 2), fitted(POINTS[1:4], 1.5, 3)
     assert same_law(partition_patterns(whole, slice(1, 4)), partition_patterns(part)) > 1e-3
 
@@ -159,7 +159,7 @@ def test_new_inputs_get_expected_features(x):
     features = MondrianFeatures(n, 1.2, random_state=5).fit(POINTS)
     partitions = features.partitions_
     # The same partition in all trees, but random streams of their own.
-    for name, field in partitions.trees._asdict().items():
+    for name, field in partitions.arrays._asdict().items():
         if name != "stream":
             field[:] = field[:1]
     partitions.label(partitions.lifetime)

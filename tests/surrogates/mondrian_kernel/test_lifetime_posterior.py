@@ -13,9 +13,9 @@ from mondrian_bo.surrogates import (
     MondrianKernelRegressor,
     lifetime_posterior,
 )
-from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
-from mondrian_bo.surrogates.mondrian_kernel.kernel_path import kernel_path
-from mondrian_bo.surrogates.mondrian_kernel.path_data import sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 PRIORS = {"uniform": uniform(0.0, 5.0), "short": truncexpon(b=5.0 / 0.7, scale=0.7)}
 NEW = np.array([[0.5], [0.1], [1.5]])

@@ -1,10 +1,10 @@
-"""In one dimension cuts are a Poisson process (001, Lemma 1.9 and Theorem 1.10)."""
+"""In one dimension cuts are a Poisson process (Balog2016thesis, Lemma 1.9 and Theorem 1.10)."""
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare, expon, kstest, poisson
 
-from mondrian_bo.surrogates.mondrian_kernel.partition_forest import PartitionForest
+from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.trees.tree import N_NODES, NONE
 
 LIFETIME = 6.0
@@ -18,7 +18,7 @@ def grown(points, n_trees, seed):
 
 def cuts(forest, t):
     """Locations and times of the cuts of a tree, from left to right."""
-    trees = forest.trees
+    trees = forest.arrays
     inner = np.flatnonzero(trees.children[t, : trees.counters[t, N_NODES], 0] != NONE)
     places = trees.threshold[t, inner]
     order = np.argsort(places)

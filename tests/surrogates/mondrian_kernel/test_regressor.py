@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, Ridge
 
 from mondrian_bo.surrogates import LaplaceKernel, MondrianKernelRegressor
-from mondrian_bo.surrogates.mondrian_kernel.kernel_model import KernelModel
+from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 
 def make_data(n=60, n_features=2, seed=0):
@@ -108,7 +108,7 @@ def test_far_away_is_the_prior():
 
 
 def test_kernel_and_forest_coincide_for_one_tree():
-    """001, Appendix B.1."""
+    """Balog2016thesis, Appendix B.1."""
     X, y = make_data()
     one = MondrianKernelRegressor(1, 4.0, noise_variance=0.1, random_state=0).fit(X, y)
     assert np.allclose(one.predict(NEW), one.predict_forest(NEW))
@@ -117,7 +117,7 @@ def test_kernel_and_forest_coincide_for_one_tree():
 
 
 def test_forest_minimises_its_objective():
-    """Equation 4 of paper 000, by least squares on the features of each tree."""
+    """Equation 4 of Balog2016, by least squares on the features of each tree."""
     X, y = make_data()
     model = MondrianKernelRegressor(5, 4.0, noise_variance=0.3, random_state=0).fit(X, y)
     total = np.zeros(len(X))

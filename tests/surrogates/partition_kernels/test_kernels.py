@@ -98,7 +98,7 @@ def test_forests_of_ours(forest, height):
     assert not hasattr(forest, "n_features_in_")
     fitted = kernel.forest_
     grown = fitted.forest_ if hasattr(fitted, "forest_") else fitted.model_.forest
-    trees, leaves = grown.trees, grown.leaves(X[None].astype(grown.points.dtype))
+    trees, leaves = grown.arrays, grown.leaves(X[None].astype(grown.points.dtype))
     for t, labels in enumerate(kernel.assign(X)):
         paths = []
         for leaf in leaves[:, t]:

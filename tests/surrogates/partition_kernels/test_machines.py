@@ -15,8 +15,8 @@ from mondrian_bo.surrogates import (
     PartitionSVC,
     RandomForestKernel,
 )
-from mondrian_bo.surrogates.partition_kernels.gaussian_process import choose_variances
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, PartitionGram
+from mondrian_bo.surrogates.partition_kernels.regressor import choose_variances
 from mondrian_bo.surrogates.partition_kernels.spectrum import (
     cluster_spectrum,
     exact_spectrum,

@@ -1,0 +1,77 @@
+"""Expected improvement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.array_types import FloatArray
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement:
+    """Expectation of the amount by which a candidate beats the incumbent: E[max(y - target, 0)].
+
+    Exact for the mixture: the average over the components of the Gaussian closed form. The target
+    is the incumbent plus the margin.
+
+    Parameters
+    ----------
+    margin : float, default 0.0
+        Improvement that counts for nothing, in the units of the prediction; finite and >= 0. More
+        of it explores more.
+
+    Raises
+    ------
+    ValueError
+        If ``margin`` is negative, infinite or NaN.
+
+    References
+    ----------
+    Jones, Schonlau and Welch (1998), Efficient global optimization of expensive black-box
+    functions, equation (15).
+    """
+
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "margin", checked_margin(self.margin))
+
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
+        """Score candidates; see `Acquisition`. The scores are >= 0."""
+        gain = improvements(prediction, incumbent, self.margin)
+        scores: FloatArray = gaussian_expected_improvement(gain, prediction.stds).mean(0)
+        return scores
+
+
+def gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> FloatArray:
+    """Return the expectation of max(N(improvement, std**2), 0).
+
+    Parameters
+    ----------
+    improvement : ndarray of float64
+        Means; may be infinite.
+    std : ndarray of float64, same shape
+        Standard deviations, from 0 to infinity.
+
+    Returns
+    -------
+    ndarray of float64, same shape
+        The expectations, >= 0.
+    """
+    # Not std * (density + z * ndtr(z)): z overflows for tiny std, its product with std is the
+    # improvement.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = improvement / std
+        density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        expectation = np.maximum(std * density + improvement * ndtr(z), 0.0)
+    regular = (std > 0.0) & np.isfinite(std) & np.isfinite(improvement)
+    if regular.all():
+        return expectation
+    flat = np.isinf(std) & np.isfinite(improvement)
+    limit = np.where(flat, np.inf, np.maximum(improvement, 0.0))
+    return np.where(regular, expectation, limit)

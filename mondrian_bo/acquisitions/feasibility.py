@@ -1,0 +1,68 @@
+"""Acquisition under constraints: how good a candidate is, and how likely it is feasible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mondrian_bo.acquisitions.base import Acquisition
+from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
+from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
+from mondrian_bo.array_types import FloatArray
+
+Score: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Maps rows of shape (m, d) to scores of shape (m,)."""
+
+
+def constrained(acquisition: Acquisition, score: Score, log_probability: Score) -> Score:
+    """Weigh the scores of an acquisition by the probability that candidates are feasible.
+
+    Expected and probability of improvement are multiplied by it. To their logarithms its logarithm
+    is added, and to confidence bounds and drawn functions too, which are in standard deviations of
+    the outcome: there it is a barrier.
+
+    Parameters
+    ----------
+    acquisition : Acquisition
+        What the scores are.
+    score : callable
+        The scores.
+    log_probability : callable
+        The logarithm of the probability, <= 0.
+
+    Returns
+    -------
+    callable
+        The weighted scores.
+
+    References
+    ----------
+    Gardner et al. (2014), Bayesian optimization with inequality constraints, equation (5).
+    """
+    if isinstance(acquisition, ExpectedImprovement | ProbabilityOfImprovement):
+        return lambda rows: score(rows) * np.exp(log_probability(rows))
+    return lambda rows: score(rows) + log_probability(rows)
+
+
+def log_probability_below(mean: FloatArray, std: FloatArray, bound: float) -> FloatArray:
+    """Return the logarithm of the probability that Gaussians are at most a bound.
+
+    Parameters
+    ----------
+    mean, std : ndarray of float64, shape (m,)
+        Moments; a standard deviation of 0 is a point mass.
+    bound : float
+        The bound.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Finite: no prediction rules a candidate out for good.
+    """
+    least = np.finfo(np.float64).tiny
+    with np.errstate(over="ignore"):
+        scores = (bound - mean) / np.maximum(std, least)
+    return np.asarray(log_ndtr(np.clip(scores, -1e100, 1e100)))

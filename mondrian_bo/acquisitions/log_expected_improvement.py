@@ -1,0 +1,96 @@
+"""Logarithm of the expected improvement, without underflow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx
+
+from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_improvement
+from mondrian_bo.array_types import FloatArray
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+# Below this z the series is exact to float64, while 1 minus the Mills ratio loses digits as z**2.
+_SERIES_BELOW = -1e3
+
+
+@dataclass(frozen=True)
+class LogExpectedImprovement:
+    """Logarithm of `ExpectedImprovement`, which ranks candidates even where that underflows to 0.
+
+    Minus infinity only where no component can improve: all are point masses at or below the target
+    (or the target is infinite, or beyond 1e150 standard deviations away).
+
+    Parameters
+    ----------
+    margin : float, default 0.0
+        Improvement that counts for nothing, in the units of the prediction; finite and >= 0.
+
+    Raises
+    ------
+    ValueError
+        If ``margin`` is negative, infinite or NaN.
+
+    References
+    ----------
+    Ament et al. (2023), Unexpected improvements to expected improvement for Bayesian optimization,
+    equation (9) and appendix A.1.
+    """
+
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "margin", checked_margin(self.margin))
+
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
+        """Score candidates; see `Acquisition`."""
+        gain = improvements(prediction, incumbent, self.margin)
+        logs = log_gaussian_expected_improvement(gain, prediction.stds)
+        scores: FloatArray = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
+        return scores
+
+
+def log_gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> FloatArray:
+    """Return the logarithm of the expectation of max(N(improvement, std**2), 0).
+
+    Parameters
+    ----------
+    improvement : ndarray of float64
+        Means; may be infinite.
+    std : ndarray of float64, same shape
+        Standard deviations, from 0 to infinity.
+
+    Returns
+    -------
+    ndarray of float64, same shape
+        The logarithms.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = improvement / std
+        # False where z is NaN: there, as above the tail, the expectation itself is safe. It is 0 or
+        # NaN where the deviation is infinite.
+        tail = (z < -1.0) & (std > 0.0)
+        logs = np.empty_like(z)
+        # A few candidates are often all on one side, and to score none takes as long.
+        if tail.any():
+            logs[tail] = np.log(std[tail]) + _log_h_tail(z[tail])
+        if not tail.all():
+            body = ~tail
+            logs[body] = np.log(gaussian_expected_improvement(improvement[body], std[body]))
+    return logs
+
+
+def _log_h_tail(z: FloatArray) -> FloatArray:
+    """Return the logarithm of h(z) = density(z) + z * ndtr(z), for z < -1."""
+    square = z * z
+    # h(z) = density(z) * (1 - |z| * Mills ratio); erfcx scales the Mills ratio safely.
+    mills = -z * math.sqrt(0.5 * math.pi) * erfcx(z * -math.sqrt(0.5))
+    shortfall = np.log1p(-mills)
+    far = z < _SERIES_BELOW
+    if far.any():
+        inverse = 1.0 / square[far]
+        shortfall[far] = np.log(inverse) + np.log1p(inverse * (15.0 * inverse - 3.0))
+    return -0.5 * square - _LOG_SQRT_2PI + shortfall

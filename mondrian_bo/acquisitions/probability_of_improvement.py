@@ -1,0 +1,50 @@
+"""Probability of improvement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.array_types import FloatArray
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement:
+    """Probability that a candidate beats the incumbent: P[y > incumbent + margin].
+
+    Exact for the mixture: the average over the components. A point mass on the target does not
+    beat it.
+
+    Parameters
+    ----------
+    margin : float, default 0.0
+        What counts as better, in the units of the prediction; finite and >= 0. With 0 the score
+        only exploits.
+
+    Raises
+    ------
+    ValueError
+        If ``margin`` is negative, infinite or NaN.
+
+    References
+    ----------
+    Kushner (1964), A new method of locating the maximum point of an arbitrary multipeak curve in
+    the presence of noise.
+    """
+
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "margin", checked_margin(self.margin))
+
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
+        """Score candidates; see `Acquisition`. The scores are in [0, 1]."""
+        gain = improvements(prediction, incumbent, self.margin)
+        regular = (prediction.stds > 0.0) & np.isfinite(gain)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            probability = ndtr(gain / prediction.stds)
+        scores: FloatArray = np.where(regular, probability, gain > 0.0).mean(axis=0)
+        return scores

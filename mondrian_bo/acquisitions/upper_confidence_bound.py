@@ -1,0 +1,45 @@
+"""Upper confidence bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mondrian_bo.acquisitions.base import Prediction, mixture_moments
+from mondrian_bo.array_types import FloatArray
+
+
+@dataclass(frozen=True)
+class UpperConfidenceBound:
+    """Mean of the mixture plus a multiple of its standard deviation.
+
+    Parameters
+    ----------
+    kappa : float, default 1.0
+        The multiple, finite and >= 0. The paper uses 1.
+
+    Raises
+    ------
+    ValueError
+        If ``kappa`` is negative, infinite or NaN.
+
+    References
+    ----------
+    Lakshminarayanan2016, section 5.3, footnote 7.
+    """
+
+    kappa: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.kappa < math.inf:
+            raise ValueError(f"`kappa` must be finite and >= 0, got {self.kappa!r}.")
+
+    def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
+        """Score candidates; see `Acquisition`. The incumbent plays no part."""
+        mean, std = mixture_moments(prediction)
+        if self.kappa == 0:
+            return mean
+        # An infinite mean comes with an infinite spread, which must not cancel it.
+        return mean + self.kappa * np.where(np.isfinite(mean), std, 0.0)

@@ -1,0 +1,226 @@
+"""The search for the candidate with the best score.
+
+Three kinds of candidates, in rounds that are each scored in one call: quasi-random points over the
+whole space, perturbations of the best trials at many scales (what gains most, see
+``docs/research``), and perturbations of the best candidates so far. A small finite space is
+searched exhaustively.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from scipy.stats import qmc
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.search_space import SearchSpace
+
+_EXHAUSTIVE = 4096
+"""Spaces with at most this many points are searched exhaustively."""
+
+_SCALES = (1e-3, 0.4)
+"""Range of the standard deviation of a perturbation, log-uniform, in the unit cube."""
+
+_N_ELITE = 10
+_ROUNDS = 2
+
+_N_STARTS = 5
+_APART = 0.05
+
+
+def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> FloatArray:
+    """Return points `start`, `start + 1`, ... of a shifted Sobol sequence over the space.
+
+    A random shift randomises the sequence for a fraction of the cost of scrambling it.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    start, n_points : int
+        Which points.
+    shift : float64 array of shape (d,)
+        Added to every point, modulo 1.
+
+    Returns
+    -------
+    float64 array of shape (n_points, d)
+        Snapped rows.
+    """
+    # The sequence wants to be drawn by powers of two; the rest is cut off.
+    power = (start + n_points - 1).bit_length()
+    points = _sobol(space.n_dimensions, power)[start : start + n_points]
+    return space.from_uniform((points + shift) % 1.0)
+
+
+@lru_cache(maxsize=4)
+def _sobol(n_dimensions: int, power: int) -> FloatArray:
+    """Return the first `2 ** power` points of the sequence: every suggestion takes the same."""
+    return np.asarray(qmc.Sobol(n_dimensions, scramble=False).random_base2(power))
+
+
+def perturb(
+    space: SearchSpace, rows: FloatArray, n_points: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return random neighbours of given rows.
+
+    Each starts from a random row and changes a random subset of the coordinates: numeric ones by a
+    Gaussian step of a random scale (at least one cell of a grid), reflected at the bounds,
+    categorical ones to a random choice.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    rows : float64 array of shape (k, d)
+        Rows to start from, k >= 1; they may lie outside the space where ranges have changed, and
+        lack any parameter.
+    n_points : int
+        How many neighbours.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    float64 array of shape (n_points, d)
+        Snapped rows.
+    """
+    d = space.n_dimensions
+    points = rows[rng.integers(len(rows), size=n_points)]
+    points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
+    # Parameters that a change of choice activates have no value to start from.
+    points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
+    share = np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=(n_points, 1))]
+    changed = rng.random((n_points, d)) < share
+    changed[np.arange(n_points), rng.integers(d, size=n_points)] = True
+    smallest, largest = _SCALES
+    scale = smallest * (largest / smallest) ** rng.random((n_points, 1))
+    steps = scale * rng.standard_normal((n_points, d))
+    choices = np.floor(rng.random((n_points, d)) * space.n_choices)
+    cells = np.where(space.grid_sizes > 0, 1.0 / np.maximum(space.grid_sizes, 1), 0.0)
+    _change(points, changed, steps, cells, choices, space.is_categorical)
+    return space.snap(points)
+
+
+@njit(cache=True, nogil=True)
+def _change(points, changed, steps, cells, choices, categorical):  # type: ignore[no-untyped-def]
+    """Take the steps that are to be taken, at least a cell long and reflected at the bounds."""
+    for i in range(points.shape[0]):
+        for j in range(points.shape[1]):
+            if not changed[i, j]:
+                continue
+            if categorical[j]:
+                points[i, j] = choices[i, j]
+                continue
+            step = steps[i, j]
+            if abs(step) < cells[j]:
+                step = math.copysign(cells[j], step)
+            moved = abs(points[i, j] + step)
+            points[i, j] = 2.0 - moved if moved > 1.0 else moved
+
+
+def maximize(
+    score: Callable[[FloatArray], FloatArray],
+    space: SearchSpace,
+    incumbents: FloatArray,
+    is_known: Callable[[FloatArray], bool],
+    rng: np.random.Generator,
+    n_candidates: int,
+    improve: Callable[[FloatArray], FloatArray] | None = None,
+) -> FloatArray:
+    """Return the row with the best score found, shape (d,).
+
+    Parameters
+    ----------
+    score : callable
+        Maps rows of shape (m, d) to scores of shape (m,); larger is better.
+    space : SearchSpace
+        Where to search.
+    incumbents : float64 array of shape (k, d)
+        The best trials so far, k >= 1.
+    is_known : callable
+        Whether a row has been tried; such rows are returned only if nothing else is found.
+    rng : numpy.random.Generator
+        Source of randomness.
+    n_candidates : int
+        How many rows to score in all, in spaces that are not searched exhaustively.
+    improve : callable or None, default=None
+        A local search: maps the best rows to better ones.
+    """
+    if space.cardinality <= _EXHAUSTIVE:
+        rows = space.enumerate_rows()
+        return _best_unknown(rows, score(rows), is_known)
+    n_global = max(n_candidates // 3, 1)
+    n_local = n_candidates // 3
+    n_elite = max((n_candidates - n_global - n_local) // _ROUNDS, 1)
+    rows = np.concatenate(
+        [
+            spread(space, 0, n_global, rng.random(space.n_dimensions)),
+            perturb(space, incumbents, n_local, rng),
+        ]
+    )
+    scores = score(rows)
+    for _ in range(_ROUNDS):
+        elite = rows[np.argsort(-scores, kind="stable")[:_N_ELITE]]
+        neighbours = perturb(space, elite, n_elite, rng)
+        rows = np.concatenate([rows, neighbours])
+        scores = np.concatenate([scores, score(neighbours)])
+    if improve is not None:
+        starts = _distinct(rows[np.argsort(-scores, kind="stable")], _N_STARTS)
+        better = space.snap(improve(starts))
+        rows = np.concatenate([rows, better])
+        scores = np.concatenate([scores, score(better)])
+    return _best_unknown(rows, scores, is_known)
+
+
+def _best_unknown(
+    rows: FloatArray, scores: FloatArray, is_known: Callable[[FloatArray], bool]
+) -> FloatArray:
+    order = np.argsort(-scores, kind="stable")
+    for i in order:
+        if not is_known(rows[i]):
+            return np.asarray(rows[i])
+    return np.asarray(rows[order[0]])
+
+
+def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
+    """Return the first rows that are not close to an earlier one, at most so many."""
+    chosen = np.empty(n_rows, dtype=np.int64)
+    return np.asarray(rows[chosen[: _choose_distinct(rows, chosen)]])
+
+
+@njit(cache=True, nogil=True)
+def _choose_distinct(rows, chosen):  # type: ignore[no-untyped-def]
+    """Write which rows are not close to an earlier one, while there is room; return how many."""
+    n_chosen = 0
+    for i in range(len(rows)):
+        if n_chosen == len(chosen):
+            break
+        is_close = False
+        for k in range(n_chosen):
+            is_close = is_close or _are_close(rows[i], rows[chosen[k]])
+        if not is_close:
+            chosen[n_chosen] = i
+            n_chosen += 1
+    return n_chosen
+
+
+@njit(cache=True, nogil=True)
+def _are_close(row, other):  # type: ignore[no-untyped-def]
+    for j in range(len(row)):
+        # Where only one of two rows has a parameter, they are apart; where both lack it, not.
+        if math.isnan(row[j]) or math.isnan(other[j]):
+            if math.isnan(row[j]) != math.isnan(other[j]):
+                return False
+        elif abs(row[j] - other[j]) > _APART:
+            return False
+    return True
+
+
+def _scatter(space: SearchSpace, uniform: FloatArray) -> FloatArray:
+    """Turn uniform numbers into choices where columns are categorical."""
+    return np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)

@@ -1,0 +1,155 @@
+"""What is believed of the objective: a transform of the values and a surrogate over the trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from mondrian_bo.acquisitions.base import Prediction, mixture_moments
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
+
+_REFIT_GROWTH = 1.1
+"""The transform is fitted anew when the number of trials has grown by this factor."""
+
+_CALIBRATION_MEMORY = 20.0
+"""Number of trials over which the calibration of the variances looks back."""
+
+_LARGEST_SCORE = 3.0
+"""Standardised errors beyond this count as this: one surprise is not a bad model."""
+
+
+class ObjectiveModel:
+    """A surrogate of trials, which it learns when it is asked for something.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+        An empty surrogate.
+    trials : Trials
+        The trials, which may grow.
+    power : bool, default=True
+        Whether a power transform makes the values as Gaussian as it can.
+    """
+
+    def __init__(self, surrogate: Surrogate, trials: Trials, power: bool = True) -> None:
+        self.trials = trials
+        self._surrogate = surrogate
+        # To ask whether a protocol is fulfilled takes as long as a small prediction.
+        self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
+        self._power = power
+        self._n_learnt = 0
+        self._n_fitted = 0
+        self._transform = OutcomeTransform(np.zeros(1), power)
+        self._squared_scores, self._score_weight = 1.0, 1.0
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of components of predictions with derivatives; 0 if there are none."""
+        self._learn()
+        return 0 if self._smooth is None else self._smooth.n_components
+
+    def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
+        """Predict transformed values at rows of shape (m, d).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Where to predict.
+        calibrated : bool, default=True
+            Whether to scale the standard deviations by how wrong recent predictions were.
+        """
+        self._learn()
+        return self._predict(rows, calibrated)
+
+    def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
+        """Predict as `predict` does, with derivatives; the surrogate must be smooth."""
+        self._learn()
+        assert self._smooth is not None
+        means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
+        scale = self._scale(calibrated)
+        return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
+
+    def draw(self, rng: np.random.Generator) -> RandomFunction:
+        """Draw a function from the surrogate's posterior."""
+        self._learn()
+        return self._surrogate.draw(rng)
+
+    def value_to_beat(self) -> float:
+        """Return the largest predicted mean among the best feasible trials; -inf without any.
+
+        Without noise this is the best transformed value; with noise, it does not believe a single
+        lucky trial.
+        """
+        rows = self.trials.feasible_incumbents()
+        if not len(rows):
+            return -math.inf
+        mean, _ = mixture_moments(self.predict(rows))
+        return float(mean.max())
+
+    def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation in the units of the values, both of shape (m,)."""
+        mean, std = mixture_moments(self.predict(rows))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+        values = self._transform.inverse(mean[:, None] + std[:, None] * nodes)
+        weights = weights / weights.sum()
+        # Halves and relative deviations: neither differences nor squares overflow.
+        halves = 0.5 * values
+        expected = halves @ weights
+        deviations = halves - expected[:, None]
+        size = np.maximum(np.abs(deviations).max(axis=1), np.finfo(np.float64).tiny)
+        spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
+        largest = 0.5 * np.finfo(np.float64).max
+        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
+
+    @contextmanager
+    def pending(self, rows: FloatArray) -> Iterator[None]:
+        """Believe, for the time of a ``with`` block, that running trials give what is predicted."""
+        self._learn()
+        if len(rows) == 0:
+            yield
+            return
+        believed, _ = mixture_moments(self._predict(rows, calibrated=False))
+        with self._surrogate.extended(rows, believed):
+            yield
+
+    def _predict(self, rows: FloatArray, calibrated: bool) -> Prediction:
+        means, stds = self._surrogate.predict(rows)
+        return Prediction(means, self._scale(calibrated) * stds)
+
+    def _scale(self, calibrated: bool) -> float:
+        return math.sqrt(self._squared_scores / self._score_weight) if calibrated else 1.0
+
+    def _learn(self) -> None:
+        n_trials = len(self.trials)
+        if self._n_learnt == n_trials:
+            return
+        rows = self.trials.rows[self._n_learnt :]
+        first = self._n_learnt == 0
+        refit = n_trials >= _REFIT_GROWTH * self._n_fitted
+        if refit and first:
+            self._transform = OutcomeTransform(self.trials.values, self._power)
+        values = self._transform(self.trials.values[self._n_learnt :])
+        if not first:
+            self._calibrate(rows, values)
+        self._surrogate.learn(rows, values)
+        self._n_learnt = n_trials
+        if refit and not first:
+            self._transform = OutcomeTransform(self.trials.values, self._power)
+            self._surrogate.set_values(self._transform(self.trials.values))
+        if refit:
+            self._n_fitted = n_trials
+
+    def _calibrate(self, rows: FloatArray, values: FloatArray) -> None:
+        """Compare what was predicted for new trials with what they gave."""
+        mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+        scores = np.minimum(np.abs(values - mean) / np.maximum(std, 1e-9), _LARGEST_SCORE)
+        for score in scores[std > 0.0]:
+            forget = 1.0 - 1.0 / _CALIBRATION_MEMORY
+            self._squared_scores = forget * self._squared_scores + float(score) ** 2
+            self._score_weight = forget * self._score_weight + 1.0

@@ -1,0 +1,159 @@
+"""What the AMF regressor and the AMF classifier share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.amf.model import AggregationModel
+from mondrian_bo.surrogates.estimators.validation import (
+    check_bounds,
+    check_feature_weights,
+    check_sample_weight,
+    check_samples,
+)
+
+
+class LossTrace(NamedTuple):
+    """Losses of each tree along the stream, all of shape (n_estimators, n_samples).
+
+    Attributes
+    ----------
+    loss : float64 array
+        Loss of the forecast of each sample, made before its label was learnt.
+    cumulative : float64 array
+        Its running sum.
+    best_pruning : float64 array
+        Cumulative loss of the pruning that was best in hindsight, at each time.
+    regret : float64 array
+        ``cumulative - best_pruning``, what Lemma 1 of Mourtada2021 bounds (for the pruning T, by
+        |T| log(2) / step).
+    """
+
+    loss: FloatArray
+    cumulative: FloatArray
+    best_pruning: FloatArray
+    regret: FloatArray
+
+
+class AggregatedEstimator(BaseEstimator):
+    """Parameters, checks and learning of the AMF estimators."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "use_aggregation": ["boolean"],
+        "bounds": ["array-like", None],
+        "feature_weights": ["array-like", None],
+        "feature_relevance": ["boolean"],
+        "online_to_batch": ["boolean"],
+        "record_losses": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+    _STEP = Interval(Real, 0, None, closed="neither")
+    # As in scikit-learn's forests.
+    _precision: type[np.floating[Any]] = np.float32
+
+    model_: AggregationModel
+    n_features_in_: int
+
+    def weighted_depth(self, X: ArrayLike) -> FloatArray:
+        """Return how deep the prunings end that predict each input (Mourtada2021, section 5.1).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Mean depth under the weights of aggregation; the depth of the leaf without aggregation.
+        """
+        return self.model_.weighted_depths(self._points(X))
+
+    def loss_trace(self) -> LossTrace:
+        """Return the losses of each tree on the way; needs ``record_losses=True``.
+
+        Raises
+        ------
+        ValueError
+            If losses have not been recorded.
+        """
+        check_is_fitted(self, "model_")
+        if not self.model_.forest.records:
+            raise ValueError("losses are recorded with record_losses=True only")
+        loss, best = self.model_.losses()
+        cumulative = np.cumsum(loss, axis=1)
+        return LossTrace(loss, cumulative, best, cumulative - best)
+
+    def _points(self, X: ArrayLike) -> NDArray[np.float32]:
+        check_is_fitted(self, "model_")
+        return check_samples(self, X, np.float32)[None]
+
+    def _learn(
+        self, data: NDArray[np.float32], labels: AnyArray, sample_weight: ArrayLike | None
+    ) -> Self:
+        """Learn checked samples; those of weight 0 as if they were not there."""
+        weights = check_sample_weight(sample_weight, len(labels))
+        if weights is not None and np.any(weights == 0.0):
+            counted = weights > 0.0
+            data, labels, weights = data[counted], labels[counted], weights[counted]
+        self._check_within_bounds(data)
+        self.model_.learn(data[None], labels, weights, self.n_jobs)
+        return self
+
+    def _check_within_bounds(self, data: NDArray[np.float32]) -> None:
+        box = self.model_.forest.box
+        if len(box) == 0:
+            return
+        outside = np.flatnonzero(np.any((data < box[0]) | (data > box[1]), axis=0))
+        if len(outside) > 0:
+            raise ValueError(
+                f"X has values outside of the given bounds in the features {outside.tolist()}; "
+                "partitions of the whole box (bounds=...) cannot grow, partitions restricted to "
+                "the data (bounds=None) can"
+            )
+
+    def _box(self, n_features: int) -> tuple[FloatArray, FloatArray] | None:
+        """Return the bounds, rounded as the data are.
+
+        Raises
+        ------
+        ValueError
+            If they are not as described, or too large or too close for single precision.
+        """
+        bounds = check_bounds(self.bounds, n_features)
+        if bounds is None:
+            return None
+        with np.errstate(over="ignore"):
+            lower, upper = (ends.astype(np.float32).astype(np.float64) for ends in bounds)
+        if not np.all(np.isfinite([lower, upper])) or not np.all(lower < upper):
+            raise ValueError(
+                "bounds must be finite, with lower < upper in every row, in single precision"
+            )
+        return lower, upper
+
+    def _shared_settings(self, n_features: int) -> dict[str, Any]:
+        """Return arguments of :class:`AggregationModel`."""
+        entropy = check_random_state(self.random_state).randint(2**31, size=4)
+        return {
+            "n_trees": self.n_estimators,
+            "n_dimensions": n_features,
+            "seed": np.random.SeedSequence([int(word) for word in entropy]),
+            "use_aggregation": bool(self.use_aggregation),
+            "bounds": self._box(n_features),
+            "unrestricted": self.bounds is not None,
+            "feature_weights": check_feature_weights(self.feature_weights, n_features),
+            "feature_relevance": bool(self.feature_relevance),
+            "record": bool(self.record_losses),
+            "online_to_batch": bool(self.online_to_batch),
+        }

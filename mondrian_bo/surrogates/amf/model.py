@@ -1,0 +1,322 @@
+"""Aggregated Mondrian forests as a model: scales, learning rate, snapshots.
+
+:class:`AggregationModel` is what the AMF estimators and the optimizer's surrogate share. It trusts
+its input; the estimators validate.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.amf.forest import AggregatedForest
+from mondrian_bo.surrogates.shared.mixture import GaussianMixture
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.scales import Scales
+from mondrian_bo.trees.aggregation import BEST, FORECAST, REAL
+from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
+
+Step = float | Literal["corollary", "adaptive"]
+
+_SLACK = 1.1
+_SMALLEST_RELATIVE_STD = 1e-9
+_FIRST_MILESTONE = 4
+_SMALLEST_LOSS = 1e-300
+_RENUMBERED_FROM = 512
+
+
+class AggregationModel:
+    """An aggregated Mondrian forest over arrays that are known to be sound.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+    n_dimensions : int
+        Dimension d of the points.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    n_classes : int
+        Number of classes, or ``REAL`` for real labels.
+    dirichlet : float, default=0.5
+        Smoothing of the classes' frequencies.
+    step : float, "corollary" or "adaptive", default="corollary"
+        Learning rate. "corollary": 1 for classes (Corollary 1), ``1 / (8 B^2)`` for real labels
+        within an interval of length 2 B (Corollary 2), B following the labels: it grows by a tenth
+        or more at a time, for each change costs O(T n). "adaptive": ``n / (2 L)`` with L the loss
+        of the best pruning, which makes exp(-step loss) a Gaussian likelihood with the variance
+        that the best pruning has; set anew whenever n reaches a power of two.
+    use_aggregation : bool, default=True
+        Whether trees predict with all prunings, or with their leaves alone.
+    split_pure : bool, default=True
+        Whether blocks of one class are split.
+    bounds : tuple of two float64 arrays of shape (d,), or None, default=None
+        Lower and upper ends of the dimensions; None follows the range of the data.
+    unrestricted : bool, default=False
+        Whether trees partition the whole box of `bounds`, or are restricted to the data.
+    feature_weights : float64 array of shape (d,) or None, default=None
+        Weights of the dimensions' split rates.
+    feature_relevance : bool, default=False
+        Whether to learn further weights, see :mod:`mondrian_bo.surrogates.shared.relevance`.
+    record : bool, default=False
+        Whether to record forecasts and losses on the way.
+    online_to_batch : bool, default=False
+        Whether to predict with the forest as it was at a random time (Lemma 2).
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        *,
+        n_classes: int,
+        dirichlet: float = 0.5,
+        step: Step = "corollary",
+        use_aggregation: bool = True,
+        split_pure: bool = True,
+        bounds: tuple[FloatArray, FloatArray] | None = None,
+        unrestricted: bool = False,
+        feature_weights: FloatArray | None = None,
+        feature_relevance: bool = False,
+        record: bool = False,
+        online_to_batch: bool = False,
+    ) -> None:
+        tree_seed, time_seed = seed.spawn(2)
+        self.forest = AggregatedForest(
+            n_trees,
+            n_dimensions,
+            tree_seed,
+            n_classes=n_classes,
+            dirichlet=dirichlet,
+            step=step if isinstance(step, float) else 1.0,
+            split_pure=split_pure,
+            box=np.stack(bounds) if unrestricted and bounds is not None else None,
+            record=record,
+        )
+        self.scales = Scales(n_dimensions, bounds, feature_weights)
+        self._own_weights = self.scales.feature_weights
+        self._rule = AGGREGATED if use_aggregation else AT_LEAF
+        self._step = step
+        self._feature_relevance = feature_relevance
+        self._record = record
+        self._lowest, self._highest = math.inf, -math.inf
+        self._half_range = 0.0
+        self._times = np.random.default_rng(time_seed) if online_to_batch else None
+        self._past: AggregatedForest | None = None
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self.forest.n_points
+
+    @property
+    def predictor(self) -> AggregatedForest:
+        """The forest that predicts: the current one, or one of the past (`online_to_batch`)."""
+        return self.forest if self._past is None else self._past
+
+    def learn(
+        self,
+        points: NDArray[np.float32],
+        targets: AnyArray,
+        importance: FloatArray | None = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Learn more points one after the other, however they are divided into calls.
+
+        Parameters
+        ----------
+        points : float32 array of shape (S, m, d)
+            The points, once (S = 1) or as each tree sees them.
+        targets : array of shape (m,)
+            Their labels.
+        importance : float64 array of shape (m,) or None, default=None
+            Their weights; None is all ones.
+        n_jobs : int or None, default=1
+            Number of workers.
+        """
+        if len(targets) == 0:
+            return
+        snapshot = self._snapshot_before(len(targets))
+        for start, end in self._portions(targets, snapshot):
+            part, labels = points[:, start:end], targets[start:end]
+            if start == snapshot:
+                self._past = copy.deepcopy(self.forest)
+            # What is recorded must not depend on labels that were still to come.
+            if not self._record:
+                self._follow_labels(labels)
+            weights = None if importance is None else importance[start:end]
+            starts, rates = self.scales.follow_changes(part)
+            self.forest.extend(part, labels, rates, weights, n_jobs, starts)
+            if self._record:
+                self._follow_labels(labels)
+            n_points = self.n_points
+            if n_points >= _FIRST_MILESTONE and n_points & (n_points - 1) == 0:
+                self._at_milestone()
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace all real labels, O(T n log n); the trees do not depend on them."""
+        self._lowest, self._highest = math.inf, -math.inf
+        self._half_range = 0.0
+        self._follow_labels(targets)
+        self.forest.set_targets(targets)
+        if self._step == "adaptive":
+            self._adapt()
+
+    def predict(
+        self, points: NDArray[np.float32], n_jobs: int | None = 1
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of each tree's prediction of real labels, both (T, m)."""
+        if self.predictor.n_points == 0:
+            shape = (self.forest.n_trees, points.shape[1])
+            return np.zeros(shape), np.full(shape, self._half_range**2 or 1.0)
+        return self.predictor.predict(points, self._cut_off(), self._rule, n_jobs)
+
+    def mixture(self, points: NDArray[np.float32]) -> GaussianMixture:
+        """Return the predictive mixtures of real labels over trees and nodes."""
+        smallest = max(_SMALLEST_RELATIVE_STD * self._half_range, np.finfo(np.float64).tiny)
+        if self.predictor.n_points == 0:
+            means, variances = self.predict(points)
+            rows = np.arange(points.shape[1])
+            std = np.maximum(np.sqrt(variances[0]), smallest)
+            return GaussianMixture(rows, np.ones(len(rows)), means[0], std)
+        parts = self.predictor.components(points, self._cut_off(), self._rule)
+        return GaussianMixture(
+            point=parts[:, 0].astype(np.int64),
+            weight=parts[:, 1] / self.forest.n_trees,
+            mean=parts[:, 2],
+            std=np.maximum(np.sqrt(parts[:, 3]), smallest),
+        )
+
+    def predict_proba(
+        self, points: NDArray[np.float32], pooling: int, n_jobs: int | None = 1
+    ) -> FloatArray:
+        """Return the probabilities of the classes, shape (m, K)."""
+        if self.predictor.n_points == 0:
+            n_classes = self.forest.n_classes
+            return np.full((points.shape[1], n_classes), 1.0 / n_classes)
+        # Cut off from their leaves, points would be forecast by mixtures with less to say.
+        return self.predictor.predict_proba(points, np.empty(0), self._rule, pooling, n_jobs)
+
+    def weighted_depths(self, points: NDArray[np.float32]) -> FloatArray:
+        """Return the mean depth at which the prunings of each tree end, shape (m, T)."""
+        if self.predictor.n_points == 0:
+            return np.zeros((points.shape[1], self.forest.n_trees))
+        return self.predictor.weighted_depths(points, self._rule)
+
+    def draw(self, rng: np.random.Generator) -> Callable[[NDArray[np.float32]], FloatArray]:
+        """Draw a function from a random tree's mixture of prunings, without noise.
+
+        The result maps points of shape (S, m, d) to values of shape (m,); all calls evaluate the
+        same function, as long as the forest does not change.
+        """
+        tree = int(rng.integers(self.forest.n_trees))
+        key = int(rng.integers(2**63))
+        return lambda points: self.forest.sample_function(
+            tree, key, points, self._cut_off(), self._rule
+        )
+
+    @contextmanager
+    def extended(self, points: NDArray[np.float32], targets: FloatArray) -> Iterator[None]:
+        """Know further points for the time of a ``with`` block; exactly undone at its end.
+
+        The scales and the learning rate stay as they are.
+        """
+        with self.forest.extended(points, targets, self.scales.rates[None]):
+            yield
+
+    def losses(self) -> tuple[FloatArray, FloatArray]:
+        """Return the recorded loss of each tree's forecasts and of its best pruning, both (T, n).
+
+        The first are of each point, the second cumulative. The first real label is not charged:
+        before it, all prunings forecast alike.
+        """
+        trace, targets = self.forest.trace, self.forest.targets
+        importance = self.forest.importance if len(self.forest.importance) > 0 else 1.0
+        if self.forest.n_classes == REAL:
+            own = importance * (trace[:, :, FORECAST] - targets) ** 2
+            own[:, :1] = 0.0
+        else:
+            own = -importance * np.log(trace[:, :, FORECAST])
+        return own, trace[:, :, BEST]
+
+    def _cut_off(self) -> FloatArray:
+        """Return rates for predictions: unrestricted partitions need no extension (Algorithm 3)."""
+        return self.scales.rates if self.forest.restricted else np.empty(0)
+
+    def _snapshot_before(self, n_new: int) -> int | None:
+        """Return before which new point to keep the forest, for each time to be as likely."""
+        if self._times is None:
+            return None
+        times = np.arange(self.n_points + 1, self.n_points + n_new + 1)
+        kept = np.flatnonzero(self._times.random(n_new) < 1.0 / times)
+        return int(kept[-1]) if len(kept) > 0 else None
+
+    def _portions(self, targets: AnyArray, snapshot: int | None) -> list[tuple[int, int]]:
+        """Divide new points where the model changes in between."""
+        known, n_new = self.n_points, len(targets)
+        if n_new == 1:
+            return [(0, 1)]
+        ends = {n_new}
+        if self._step == "adaptive" or self._feature_relevance:
+            ends |= {2**k - known for k in range(2, 63)}
+        if self._record and isinstance(self._step, str) and self.forest.n_classes == REAL:
+            ends |= {index + 1 for index, _ in self._growth_of_range(targets)}
+        if snapshot is not None:
+            ends.add(snapshot)
+        inner = sorted(end for end in ends if 0 < end <= n_new)
+        return list(zip([0, *inner[:-1]], inner, strict=True))
+
+    def _growth_of_range(self, targets: AnyArray) -> list[tuple[int, float]]:
+        """Return the labels after which B changes, and its values."""
+        highest = np.maximum(np.maximum.accumulate(targets), self._highest)
+        lowest = np.minimum(np.minimum.accumulate(targets), self._lowest)
+        half = 0.5 * (highest - lowest)
+        changes, value, index = [], self._half_range, 0
+        while half[-1] > value:
+            index = int(np.searchsorted(half, value, side="right"))
+            value = max(float(half[index]), _SLACK * value)
+            changes.append((index, value))
+        return changes
+
+    def _follow_labels(self, targets: AnyArray) -> None:
+        if self.forest.n_classes != REAL:
+            return
+        one = len(targets) == 1
+        highest = targets.item() if one else float(targets.max())
+        lowest = highest if one else float(targets.min())
+        if highest <= self._highest and lowest >= self._lowest:
+            return
+        changes = self._growth_of_range(targets)
+        self._highest, self._lowest = max(self._highest, highest), min(self._lowest, lowest)
+        if not changes:
+            return
+        # Without a range, the last milestone has found nothing to adapt to.
+        cautious = self.n_points < _FIRST_MILESTONE or self._half_range == 0.0
+        self._half_range = changes[-1][1]
+        if self._step == "corollary" or (self._step == "adaptive" and cautious):
+            self.forest.set_step(0.125 / max(self._half_range**2, _SMALLEST_LOSS))
+
+    def _at_milestone(self) -> None:
+        if self.n_points >= _RENUMBERED_FROM:
+            self.forest.renumber()
+        if self._step == "adaptive":
+            self._adapt()
+        if self._feature_relevance and self.n_points >= RELEVANCE_START:
+            trees, loss = self.forest.arrays, self.forest.node_stats.loss
+            self.scales.feature_weights = self._own_weights * learnt_weights(trees, loss)
+
+    def _adapt(self) -> None:
+        if self._half_range == 0.0:
+            return
+        best = float(np.mean(self.forest.best_losses()))
+        # Labels that are forecast exactly would make the step infinite.
+        smallest = max(1e-9 * self._half_range**2 * self.n_points, _SMALLEST_LOSS)
+        self.forest.set_step(0.5 * self.n_points / max(best, smallest))

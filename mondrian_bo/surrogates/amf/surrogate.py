@@ -1,0 +1,56 @@
+"""Aggregated Mondrian forests as a surrogate of the optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.array_types import IntArray
+from mondrian_bo.surrogates.amf.model import AggregationModel
+from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
+from mondrian_bo.trees.aggregation import REAL
+
+
+class AMFSurrogate(TreeSurrogate):
+    """An :class:`AggregationModel` over rows of a search space.
+
+    A row is learnt at O(T d log n), values are replaced at O(T n log n); a function drawn is a
+    pruning of a random tree with labels of its leaves. The learning rate is the adaptive one:
+    outcomes are few and their noise is small.
+
+    Parameters
+    ----------
+    n_choices : int array of shape (d,)
+        Number of choices of categorical columns, 0 for numeric ones.
+    may_be_absent : bool
+        Whether rows may hold NaN, for inactive parameters.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    n_estimators : int, default=10
+        Number of trees.
+    """
+
+    def __init__(
+        self,
+        n_choices: IntArray,
+        may_be_absent: bool,
+        seed: np.random.SeedSequence,
+        *,
+        n_estimators: int = 10,
+    ) -> None:
+        tree_seed, place_seed = seed.spawn(2)
+        n_dimensions = len(n_choices)
+        model = AggregationModel(
+            n_estimators,
+            n_dimensions,
+            tree_seed,
+            n_classes=REAL,
+            step="adaptive",
+            bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
+        )
+        places = np.random.default_rng(place_seed)
+        super().__init__(
+            model,
+            TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, places),
+            np.float32,
+        )

@@ -1,0 +1,170 @@
+"""Online baselines that do not look at the features (Mourtada2021, section 5.2.1)."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils._tags import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.classes import class_numbers, initial_classes
+from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.validation import (
+    check_labelled_samples,
+    check_sample_weight,
+    check_samples,
+    is_empty_batch,
+    unchanged_by_failure,
+)
+
+
+class OnlineDummyRegressor(RegressorMixin, BaseEstimator):
+    """Predict the mean (and standard deviation) of all labels seen so far.
+
+    Attributes
+    ----------
+    mean_, variance_ : float
+        Weighted mean and variance of the labels.
+    weight_ : float
+        Sum of the weights.
+    n_features_in_ : int
+        Number of features, which are checked and not used.
+    """
+
+    n_features_in_: int
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
+        with unchanged_by_failure(self):
+            _, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
+            return self._learn(np.asarray(labels, dtype=np.float64), None)
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn more labels, O(n). Invalid input changes nothing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Finite labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Non-negative weights.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X, y or the weights are not as described.
+        """
+        if not hasattr(self, "mean_"):
+            with unchanged_by_failure(self):
+                _, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+                self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
+                return self._learn(np.asarray(labels, dtype=np.float64), sample_weight)
+        if is_empty_batch(self, X, y):
+            return self
+        return self._learn(check_labelled_samples(self, X, y)[1], sample_weight)
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return the mean for every row of X, and the standard deviation with `return_std`."""
+        check_is_fitted(self, "mean_")
+        n_samples = len(check_samples(self, X))
+        mean = np.full(n_samples, self.mean_)
+        return (mean, np.full(n_samples, np.sqrt(self.variance_))) if return_std else mean
+
+    def _learn(self, labels: FloatArray, sample_weight: ArrayLike | None) -> Self:
+        given = check_sample_weight(sample_weight, len(labels))
+        weights = np.ones(len(labels)) if given is None else given
+        added = float(weights.sum())
+        if added > 0.0:
+            mean = float(weights @ labels) / added
+            variance = float(weights @ (labels - mean) ** 2) / added
+            total = self.weight_ + added
+            share, gap = added / total, mean - self.mean_
+            between = share * (1.0 - share) * gap * gap
+            self.variance_ += share * (variance - self.variance_) + between
+            self.mean_ += share * gap
+            self.weight_ = total
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class OnlineDummyClassifier(OnlineClassifier):
+    """Predict the smoothed frequencies of the classes seen so far.
+
+    Parameters
+    ----------
+    dirichlet : float, default=0.5
+        Smoothing: probabilities are (count + dirichlet) / (n + n_classes dirichlet), Mourtada2021,
+        equation 5.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    counts_ : ndarray of shape (n_classes,)
+        Their summed weights.
+    n_features_in_ : int
+        Number of features, which are checked and not used.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "dirichlet": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, *, dirichlet: float = 0.5) -> None:
+        self.dirichlet = dirichlet
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
+        return self._start(X, y, None, None)
+
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "counts_")
+        smoothed = self.counts_ + self.dirichlet
+        return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))
+
+    def _start(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+    ) -> Self:
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64)
+            self.classes_ = initial_classes(labels, classes)
+            self.counts_ = np.zeros(len(self.classes_))
+            return self._learn(data, class_numbers(labels, self.classes_), sample_weight)
+
+    def _learn(
+        self, data: AnyArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
+    ) -> Self:
+        weights = check_sample_weight(sample_weight, len(numbers))
+        self.counts_ = self.counts_ + np.bincount(numbers, weights, len(self.classes_))
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags

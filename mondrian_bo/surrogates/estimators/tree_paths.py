@@ -1,0 +1,71 @@
+"""The paths of points through the trees of a forest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+
+from mondrian_bo.array_types import IntArray
+from mondrian_bo.trees.tree import N_NODES, NONE, Tree
+
+
+def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]:
+    """Return the nodes on the paths to given leaves, O(m T depth).
+
+    Parameters
+    ----------
+    trees : Tree
+        With a leading axis of length T.
+    leaves : int64 array of shape (m, T)
+        A leaf of each tree for each point.
+
+    Returns
+    -------
+    indicator : csr_matrix of shape (m, n_nodes)
+        1 where the point of the row passes the node of the column.
+    n_nodes_ptr : int64 array of shape (T + 1,)
+        Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+    """
+    offsets = np.concatenate([[0], np.cumsum(trees.counters[:, N_NODES])])
+    rows, columns = [], []
+    for t in range(leaves.shape[1]):
+        row, node = np.arange(len(leaves)), leaves[:, t]
+        while len(node) > 0:
+            rows.append(row)
+            columns.append(node + offsets[t])
+            node = trees.parent[t][node].astype(np.int64)
+            row, node = row[node != NONE], node[node != NONE]
+    where = np.concatenate(rows), np.concatenate(columns)
+    ones = np.ones(len(where[0]), dtype=np.int64)
+    return csr_matrix((ones, where), shape=(len(leaves), offsets[-1])), offsets
+
+
+class TreePathsMixin:
+    """The methods of scikit-learn's forests that look at trees, from what `_leaves` returns."""
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
+        """Return the trees and the leaf of each that holds each row of X, which is checked here."""
+        raise NotImplementedError
+
+    def apply(self, X: ArrayLike) -> IntArray:
+        """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
+        _, leaves = self._leaves(X)
+        return leaves
+
+    def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, IntArray]:
+        """Return the nodes that each input passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        indicator : csr_matrix of shape (n_samples, n_nodes)
+            1 where the input of the row passes the node of the column.
+        n_nodes_ptr : ndarray of shape (n_estimators + 1,)
+            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+        """
+        return node_indicator(*self._leaves(X))

@@ -1,0 +1,1 @@
+"""Mondrian forests whose leaves carry Gaussian processes."""

@@ -1,0 +1,114 @@
+"""A Mondrian forest with Gaussian processes in its leaves as a surrogate of the optimizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.base import Gradients, RandomFunction
+from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
+from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+
+_ABSENT = -1.0
+"""What processes see of an inactive categorical parameter: a choice of its own."""
+
+_MIDDLE = 0.5
+"""What they see of an inactive number."""
+
+
+class GaussianProcessForestSurrogate:
+    """A :class:`GaussianProcessForest` over rows of a search space; implements ``Surrogate``.
+
+    Parameters
+    ----------
+    n_choices : int array of shape (d,)
+        Number of choices of categorical columns, 0 for numeric ones.
+    may_be_absent : bool
+        Whether rows may hold NaN, for inactive parameters.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    n_estimators : int, default=2
+        Number of trees, once the trials are too many for one block.
+    block_size : int, default=200
+        Largest number of trials of a block.
+    prior, scale_strength
+        See :class:`GaussianProcessForest`.
+    """
+
+    def __init__(
+        self,
+        n_choices: IntArray,
+        may_be_absent: bool,
+        seed: np.random.SeedSequence,
+        *,
+        n_estimators: int = 2,
+        block_size: int = 200,
+        prior: Prior | None = None,
+        scale_strength: float = math.inf,
+    ) -> None:
+        forest_seed, place_seed = seed.spawn(2)
+        self._n_choices = n_choices
+        self._is_categorical = n_choices > 0
+        self._encoding = TreeEncoding.if_needed(
+            n_choices, may_be_absent, n_estimators, np.random.default_rng(place_seed)
+        )
+        self._forest = GaussianProcessForest(
+            n_estimators,
+            len(n_choices),
+            forest_seed,
+            self._is_categorical,
+            block_size=block_size,
+            prior=prior,
+            scale_strength=scale_strength,
+        )
+
+    @property
+    def n_components(self) -> int:
+        """Number of components: one as long as there is one block, then one for each tree."""
+        return self._forest.n_components
+
+    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+        """Learn more rows."""
+        self._forest.learn(self._points(rows), self._filled(rows), values.copy())
+
+    def set_values(self, values: FloatArray) -> None:
+        """Replace the values of all rows."""
+        self._forest.set_targets(values)
+
+    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of the trees, both of shape (C, m)."""
+        prediction = self._forest.predict(lambda: self._points(rows), self._filled(rows))
+        return prediction.means, np.sqrt(prediction.variances)
+
+    def gradients(self, rows: FloatArray) -> Gradients:
+        """Return predictions with their derivatives."""
+        means, variances, mean_gradients, variance_gradients = self._forest.predict(
+            lambda: self._points(rows), self._filled(rows), gradients=True
+        )
+        stds = np.sqrt(variances)
+        return Gradients(means, stds, mean_gradients, 0.5 * variance_gradients / stds[:, :, None])
+
+    def draw(self, rng: np.random.Generator) -> RandomFunction:
+        """Draw a function from the posterior of a random tree."""
+        function = self._forest.draw(self._n_choices, rng)
+        return lambda rows: function(lambda: self._points(rows), self._filled(rows))
+
+    @contextmanager
+    def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
+        """Know further rows for the time of a ``with`` block."""
+        with self._forest.extended(self._points(rows), self._filled(rows), values):
+            yield
+
+    def _points(self, rows: FloatArray) -> FloatArray:
+        return np.array(rows, order="C")[None] if self._encoding is None else self._encoding(rows)
+
+    def _filled(self, rows: FloatArray) -> FloatArray:
+        missing = np.isnan(rows)
+        if not missing.any():
+            return rows
+        return np.where(missing, np.where(self._is_categorical, _ABSENT, _MIDDLE), rows)

@@ -1,0 +1,1 @@
+"""Mondrian forests of constant leaves: the hierarchical Gaussian and class counts."""

@@ -1,0 +1,252 @@
+"""A growing forest whose nodes count classes, smoothed as interpolated Kneser-Ney does."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
+from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
+from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.trees.kneser_ney import (
+    KneserNey,
+    empty_counts,
+    extend_counts,
+    predict_classes,
+    refresh_counts,
+)
+from mondrian_bo.trees.mondrian import sample_forest
+from mondrian_bo.trees.tree import (
+    Tree,
+    nodes_used,
+)
+
+_LEAST_NODES = 8
+_FEW_POINTS = 256
+
+
+class ClassForest(GrowingForest[KneserNey]):
+    """Mondrian trees for classes; blocks of one class are not split.
+
+    Parameters
+    ----------
+    n_trees, n_dimensions, seed, min_samples_split
+        See :class:`GrowingForest`.
+    n_classes : int
+        Number of classes K; labels are int32 numbers below it.
+    discount : float
+        Speed gamma of the discounts.
+    lifetime : float, default=inf
+        Blocks are not split later than this.
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        *,
+        n_classes: int,
+        discount: float,
+        min_samples_split: int = 2,
+        lifetime: float = np.inf,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            n_dimensions,
+            seed,
+            empty_counts(n_trees, n_classes),
+            np.empty(0, dtype=np.int32),
+            min_samples_split=min_samples_split,
+        )
+        self._renew = partial(
+            ClassForest,
+            n_trees,
+            n_dimensions,
+            n_classes=n_classes,
+            discount=discount,
+            min_samples_split=min_samples_split,
+            lifetime=lifetime,
+        )
+        self._seed = seed
+        self.n_classes = n_classes
+        self.discount = discount
+        self.lifetime = lifetime
+
+    def build(
+        self,
+        points: FloatArray,
+        targets: NDArray[np.int32],
+        weights: FloatArray,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Grow the trees from a batch, O(T d n log n); the forest must be empty.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, n, d)
+            Points; kept.
+        targets : int32 array of shape (n,)
+            Labels; kept.
+        weights : float64 array of shape (d,)
+            Rate weights of the dimensions.
+        n_jobs : int or None, default=1
+            Number of workers, as joblib counts.
+        """
+        settings = (targets, weights, self.min_samples_split, self.lifetime)
+        capacity = max(2 * len(targets), _LEAST_NODES)
+        self._grow_batch(grow_chunk, points, targets, settings, capacity, n_jobs)
+        self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
+
+    def extend(
+        self,
+        points: AnyArray,
+        targets: AnyArray,
+        weights: FloatArray,
+        importance: FloatArray | None = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Learn points one after the other.
+
+        Parameters
+        ----------
+        points, targets, weights
+            See :meth:`GrowingForest.extend`; at least one point.
+        importance : float64 array of shape (m,) or None, default=None
+            Positive weights of the samples; None is all ones.
+        n_jobs : int or None, default=1
+            Number of workers, as joblib counts; one if there are few points.
+        """
+        start = self.n_points
+        end = self._store(points, targets, importance)
+        self._make_room_for_all_nodes(end)
+        run_on_trees(
+            extend_chunk,
+            (self._arrays, self._node_stats),
+            self._points,
+            (
+                self._targets,
+                self._importance,
+                start,
+                end,
+                weights,
+                self.min_samples_split,
+                self.lifetime,
+            ),
+            n_jobs if end - start > _FEW_POINTS else 1,
+        )
+        self.n_points = end
+
+    def unlearnt(self) -> ClassForest:
+        """Return a forest with the same settings and other random streams, that knows nothing."""
+        return self._renew(self._seed.spawn(1)[0])
+
+    def code_lengths(self) -> FloatArray:
+        """Return the loss of each node's forecasts of its block's labels, shape (T, capacity).
+
+        The forecasts are those of Krichevsky and Trofimov (Mourtada2021, equation 5), whose
+        cumulative logarithmic loss depends on the counts alone. O(n T log n).
+        """
+        indicator, offsets = node_indicator(self._arrays, self.leaves(self.points))
+        importance = self.importance if len(self.importance) > 0 else np.ones(self.n_points)
+        labels = np.zeros((self.n_points, self.n_classes))
+        labels[np.arange(self.n_points), self.targets] = importance
+        counts = indicator.T @ labels
+        prior = 0.5
+        lengths = gammaln(counts.sum(axis=1) + prior * self.n_classes) - gammaln(
+            prior * self.n_classes
+        )
+        lengths -= np.sum(gammaln(counts + prior) - gammaln(prior), axis=1)
+        result = np.zeros(self._arrays.parent.shape)
+        for t, (start, end) in enumerate(pairwise(offsets)):
+            result[t, : end - start] = lengths[start:end]
+        return result
+
+    def predict_proba(
+        self, points: FloatArray, rates: FloatArray, n_jobs: int | None = 1
+    ) -> FloatArray:
+        """Return the probabilities of the classes, shape (m, K): the mean over the trees.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, m, d)
+            Where to predict.
+        rates : float64 array of shape (d,)
+            Rate weights of the dimensions.
+        n_jobs : int or None, default=1
+            Number of workers, as joblib counts; the result does not depend on it.
+        """
+        # Workers share the points out and not the trees, so that sums are always in one order.
+        parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
+        settings = (rates, self.discount, self.n_classes)
+        results = run_parallel(
+            predict_chunk,
+            [
+                (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), *settings)
+                for part in parts
+            ],
+        )
+        total = results[0] if len(results) == 1 else np.concatenate(results)
+        return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def grow_chunk(
+    forest: Tree,
+    values: KneserNey,
+    points: FloatArray,
+    targets: NDArray[np.int32],
+    weights: FloatArray,
+    min_samples_split: int,
+    lifetime: float,
+) -> tuple[Tree, KneserNey]:
+    """Grow some of the trees: one worker's part of `ClassForest.build`."""
+    sample_forest(forest, points, len(targets), weights, min_samples_split, targets, lifetime)
+    refresh_counts(forest, values, targets, np.empty(0))
+    return forest, values
+
+
+def extend_chunk(
+    forest: Tree,
+    values: KneserNey,
+    points: FloatArray,
+    targets: NDArray[np.int32],
+    importance: FloatArray,
+    start: int,
+    end: int,
+    weights: FloatArray,
+    min_samples_split: int,
+    lifetime: float,
+) -> tuple[Tree, KneserNey]:
+    """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
+    extend_counts(
+        forest,
+        values,
+        points,
+        targets,
+        importance,
+        start,
+        end,
+        weights,
+        min_samples_split,
+        lifetime,
+    )
+    return forest, values
+
+
+def predict_chunk(
+    forest: Tree,
+    values: KneserNey,
+    points: FloatArray,
+    rates: FloatArray,
+    discount: float,
+    n_classes: int,
+) -> FloatArray:
+    """Predict some of the points: one worker's part of `ClassForest.predict_proba`."""
+    result = np.empty((points.shape[1], n_classes))
+    predict_classes(forest, values, points, rates, discount, result)
+    return result

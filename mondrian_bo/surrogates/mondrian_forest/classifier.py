@@ -1,0 +1,285 @@
+"""Mondrian forest classification (Lakshminarayanan, Roy and Teh 2014) with scikit-learn manners."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.classes import class_numbers, initial_classes
+from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
+from mondrian_bo.surrogates.estimators.validation import (
+    check_bounds,
+    check_feature_weights,
+    check_sample_weight,
+    check_samples,
+    own_copy,
+    unchanged_by_failure,
+)
+from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.scales import Scales
+from mondrian_bo.trees.tree import Tree
+
+_DISCOUNT_PER_FEATURE = 10.0
+
+
+class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
+    """Mondrian forest for classification, online, with smoothed class probabilities.
+
+    Trees are Mondrian processes over the data whose blocks are split until they hold one class.
+    Each node has a distribution over the classes that is shrunk towards its parent's (interpolated
+    Kneser-Ney smoothing), and a point outside of a node's data may branch off above it, so that
+    predictions far from the data are uniform over the classes.
+
+    Parameters
+    ----------
+    n_estimators : int, default=10
+        Number of trees.
+    min_samples_split : int, default=2
+        Blocks with fewer samples are not split, whatever the samples' weights.
+    lifetime : float, default=inf
+        Blocks are not split later than this, in the time of data scaled to the unit cube, where a
+        block of side lengths e splits at rate sum(e).
+    discount : float or None, default=None
+        Speed gamma at which nodes grow independent of their ancestors: a node that lasts for a time
+        t takes over the share exp(-gamma t) from its parent. None is 10 times the number of
+        features as in the paper, or 10 times the sum of `feature_weights`.
+    bounds : array-like of shape (n_features, 2) or None, default=None
+        Lower and upper end of each feature for the scaling to [0, 1]. None follows the range of the
+        data seen so far: then the scale of earlier cuts is that of earlier ranges, and online and
+        batch learning agree in distribution once the range has settled. Data may lie outside the
+        bounds.
+    feature_weights : array-like of shape (n_features,) or None, default=None
+        Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
+    feature_relevance : bool, default=False
+        Whether to learn which features deserve cuts, from how much cuts have told about the labels,
+        and to draw new cuts accordingly: for data with irrelevant features. `fit` then grows the
+        trees twice. Trees that look at labels are not the paper's.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees. Results do not depend on `n_jobs`.
+    n_jobs : int or None, default=None
+        Number of workers (threads by default, any joblib backend). None is 1 unless in a
+        ``joblib.parallel_config`` context. Few samples are learnt and predicted by one.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the first data had string column names.
+    forest_ : ClassForest
+        The trees and their counts.
+    scales_ : Scales
+        The scales of the features.
+
+    Notes
+    -----
+    A leaf of one class is not split, and where `lifetime` is infinite its discount is 0: inside the
+    box of its data the tree gives that class the probability 1, so that the forest may give others
+    the probability 0. A finite `lifetime` smooths leaves too.
+
+    Fitting takes O(T d n log n), a new sample O(T (d + K) log n) for balanced trees, a prediction
+    likewise, with T trees and K classes. `fit` samples trees in a batch; `partial_fit` always
+    inserts sample after sample, so that its result does not depend on how a stream is divided.
+    A sample of another class may have a leaf sampled anew, which takes longer the more it holds.
+
+    `fit` takes no weights: those of `partial_fit` equal repeating each sample on the spot, in
+    distribution and for ``min_samples_split=2``.
+
+    References
+    ----------
+    B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient Online Random Forests,
+    NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mondrian_bo.surrogates import MondrianForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = MondrianForestClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> forest.partial_fit(X[1::4], y[1::4]).score(X[3::4], y[3::4]) > 0.9
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "min_samples_split": [Interval(Integral, 2, None, closed="left")],
+        "lifetime": [
+            Interval(Real, 0, None, closed="neither"),
+            Interval(Real, 0, None, closed="right"),
+        ],
+        "discount": [Interval(Real, 0, None, closed="neither"), None],
+        "bounds": ["array-like", None],
+        "feature_weights": ["array-like", None],
+        "feature_relevance": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    classes_: AnyArray
+    forest_: ClassForest
+    scales_: Scales
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        min_samples_split: int = 2,
+        lifetime: float = math.inf,
+        discount: float | None = None,
+        bounds: ArrayLike | None = None,
+        feature_weights: ArrayLike | None = None,
+        feature_relevance: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.min_samples_split = min_samples_split
+        self.lifetime = lifetime
+        self.discount = discount
+        self.bounds = bounds
+        self.feature_weights = feature_weights
+        self.feature_relevance = feature_relevance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget what was learnt and learn a batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs on any scale.
+        y : array-like of shape (n_samples,)
+            Labels: numbers, strings or booleans.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described. What was learnt before stays.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64)
+            classes = initial_classes(labels, None)
+            numbers = class_numbers(labels, classes)
+            forest, scales = self._new_forest(data.shape[1], len(classes))
+        points = own_copy(data)[None]
+        scales.follow(points)
+        forest.build(points, numbers, scales.rates, self.n_jobs)
+        if self.feature_relevance and len(numbers) >= RELEVANCE_START:
+            scales.feature_weights = scales.feature_weights * learnt_weights(
+                forest.arrays, forest.code_lengths()
+            )
+            forest = forest.unlearnt()
+            forest.build(points, numbers, scales.rates, self.n_jobs)
+        self.classes_, self.forest_, self.scales_ = classes, forest, scales
+        return self
+
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
+        """Return the mean over trees (Algorithms 7 and 8)."""
+        points = self._points(X)
+        return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
+        points = self._points(X)
+        return self.forest_.arrays, self.forest_.leaves(points)
+
+    def _points(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "forest_")
+        return check_samples(self, X)[None]
+
+    def _start(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+    ) -> Self:
+        """Learn the first samples, one after the other."""
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64)
+            known = initial_classes(labels, classes)
+            numbers = class_numbers(labels, known)
+            weights = check_sample_weight(sample_weight, len(data))
+            if weights is not None and not np.any(weights > 0.0):
+                raise ValueError("at least one of the first samples must have a positive weight")
+            forest, scales = self._new_forest(data.shape[1], len(known))
+        self._insert(forest, scales, data, numbers, weights)
+        self.classes_, self.forest_, self.scales_ = known, forest, scales
+        return self
+
+    def _learn(
+        self, data: FloatArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
+    ) -> Self:
+        weights = check_sample_weight(sample_weight, len(data))
+        self._insert(self.forest_, self.scales_, data, numbers, weights)
+        return self
+
+    def _insert(
+        self,
+        forest: ClassForest,
+        scales: Scales,
+        data: FloatArray,
+        numbers: NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> None:
+        """Learn checked samples; those of weight 0 as if they were not there."""
+        if weights is not None:
+            counted = weights > 0.0
+            data, numbers, weights = data[counted], numbers[counted], weights[counted]
+        known, start = forest.n_points, 0
+        while start < len(data):
+            end, milestone = len(data), RELEVANCE_START
+            while self.feature_relevance and milestone <= known + start:
+                milestone *= 2
+            if self.feature_relevance:
+                end = min(end, milestone - known)
+            points = np.ascontiguousarray(data[start:end])[None]
+            importance = None if weights is None else weights[start:end]
+            forest.extend(
+                points, numbers[start:end], scales.follow(points), importance, self.n_jobs
+            )
+            if self.feature_relevance and forest.n_points == milestone:
+                own = check_feature_weights(self.feature_weights, data.shape[1])
+                learnt = learnt_weights(forest.arrays, forest.code_lengths())
+                scales.feature_weights = learnt if own is None else own * learnt
+            start = end
+
+    def _new_forest(self, n_features: int, n_classes: int) -> tuple[ClassForest, Scales]:
+        scales = Scales(
+            n_features,
+            check_bounds(self.bounds, n_features),
+            check_feature_weights(self.feature_weights, n_features),
+        )
+        discount = self.discount
+        if discount is None:
+            discount = _DISCOUNT_PER_FEATURE * float(scales.feature_weights.sum())
+        entropy = check_random_state(self.random_state).randint(2**31, size=4)
+        forest = ClassForest(
+            self.n_estimators,
+            n_features,
+            np.random.SeedSequence([int(word) for word in entropy]),
+            n_classes=n_classes,
+            discount=float(discount),
+            min_samples_split=self.min_samples_split,
+            lifetime=float(self.lifetime),
+        )
+        return forest, scales

@@ -1,0 +1,254 @@
+"""A growing forest of Mondrian trees with the hierarchical Gaussian on them.
+
+:class:`GaussianForest` runs the trees, in parallel where it helps, and knows nothing of estimators,
+validation or search spaces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
+from mondrian_bo.surrogates.shared.parallel import (
+    grow_chunk,
+    points_of,
+    predict_chunk,
+    rows_of,
+    run_parallel,
+    split_trees,
+)
+from mondrian_bo.trees.gaussian import (
+    MEAN,
+    SQUARES,
+    Gaussian,
+    Hyperparameters,
+    empty_gaussian,
+    extend_forest,
+    log_likelihood_terms,
+    refresh_forest,
+    remaining_variance,
+)
+from mondrian_bo.trees.predict import tree_components
+from mondrian_bo.trees.sampling import sample_function
+from mondrian_bo.trees.tree import (
+    ROOT,
+    nodes_used,
+)
+
+
+class GaussianForest(GrowingForest[Gaussian]):
+    """Mondrian trees with the messages of the hierarchical Gaussian.
+
+    Parameters
+    ----------
+    n_trees, n_dimensions, seed, min_samples_split
+        See :class:`GrowingForest`.
+    lifetime : float, default=inf
+        Blocks are not split later than this.
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        *,
+        min_samples_split: int = 2,
+        lifetime: float = np.inf,
+    ) -> None:
+        super().__init__(
+            n_trees,
+            n_dimensions,
+            seed,
+            empty_gaussian(n_trees),
+            np.empty(0),
+            min_samples_split=min_samples_split,
+        )
+        self.lifetime = lifetime
+        self.hyperparameters = Hyperparameters(gamma_2=1.0, noise=1.0)
+
+    def build(
+        self,
+        points: FloatArray,
+        targets: FloatArray,
+        weights: FloatArray,
+        hyperparameters: Hyperparameters,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Grow the trees from a batch (Algorithms 1 and 2); the forest must be empty.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, n, d)
+            Points; kept.
+        targets : float64 array of shape (n,)
+            Labels; kept.
+        weights : float64 array of shape (d,)
+            Rate weights of the dimensions.
+        hyperparameters : Hyperparameters
+            Parameters of the messages.
+        n_jobs : int or None, default=1
+            Trees grown at a time, as joblib counts.
+        """
+        self.hyperparameters = hyperparameters
+        settings = (targets, weights, self.min_samples_split, self.lifetime, hyperparameters)
+        self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
+        self._set_node_capacity(nodes_used(self._arrays))
+
+    def extend(self, points: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
+        """Insert points one after the other (Algorithms 3 and 4), messages included.
+
+        Parameters are those of :meth:`GrowingForest.extend`.
+        """
+        start = self.n_points
+        end = self._store(points, targets)
+        while start < end:
+            self._make_room_for_nodes()
+            first = start - self.n_points if len(weights) > 1 else 0
+            start = extend_forest(
+                self._arrays,
+                self._node_stats,
+                self._points,
+                self._targets,
+                start,
+                end,
+                weights[first:],
+                self.min_samples_split,
+                self.lifetime,
+                self._room,
+                *self.hyperparameters,
+            )
+        self.n_points = end
+
+    def set_hyperparameters(self, hyperparameters: Hyperparameters) -> None:
+        """Change the hyper-parameters and refresh all messages, O(T n)."""
+        self.hyperparameters = hyperparameters
+        self._refresh()
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace all labels and refresh all messages, O(T n); the trees do not depend on them."""
+        self._targets[: self.n_points] = targets
+        self._refresh()
+
+    def label_moments(self) -> tuple[float, float]:
+        """Return mean and (population) variance of the labels."""
+        moments = self._node_stats.moments[0, self._arrays.counters[0, ROOT]]
+        return float(moments[MEAN]), float(moments[SQUARES]) / self.n_points
+
+    def remaining_at_lifetime(self) -> float:
+        """Return the prior variance still to come at the leaves, in units of gamma_1."""
+        return self._remaining_at_lifetime(self.hyperparameters.gamma_2)
+
+    def prior_variance(self, hyperparameters: Hyperparameters) -> float:
+        """Return that of a label, in units of gamma_1, under some hyper-parameters."""
+        return 0.5 - self._remaining_at_lifetime(hyperparameters.gamma_2) + hyperparameters.noise
+
+    def predict(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        mean_prior: float,
+        gamma_1: float,
+        rule: int,
+        n_jobs: int | None = 1,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of every tree's prediction, each of shape (T, m).
+
+        Parameters are those of :func:`mondrian_bo.trees.predict.predict_forest`.
+        """
+        floor = self.remaining_at_lifetime()
+        settings = (weights, mean_prior, gamma_1, *self.hyperparameters, floor, rule)
+        results = run_parallel(
+            predict_chunk,
+            [
+                (
+                    rows_of(self._arrays, part),
+                    rows_of(self._node_stats, part),
+                    points_of(points, part),
+                    *settings,
+                )
+                for part in split_trees(self.n_trees, n_jobs)
+            ],
+        )
+        if len(results) == 1:
+            return results[0]
+        return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
+
+    def components(
+        self, points: FloatArray, weights: FloatArray, mean_prior: float, gamma_1: float, rule: int
+    ) -> FloatArray:
+        """Return all components of the forest's predictive mixture (equations 3 and 5).
+
+        Returns
+        -------
+        float64 array of shape (rows, 4)
+            Point, weight within its tree, mean and variance, sorted by point.
+        """
+        found = []
+        for tree in range(self.n_trees):
+            arguments = (
+                self._arrays,
+                self._node_stats,
+                tree,
+                points,
+                weights,
+                mean_prior,
+                gamma_1,
+                *self.hyperparameters,
+                self.remaining_at_lifetime(),
+                rule,
+            )
+            sink = np.empty((8 * points.shape[1], 4))
+            needed = tree_components(*arguments, sink)
+            if needed > len(sink):
+                sink = np.empty((needed, 4))
+                tree_components(*arguments, sink)
+            found.append(sink[:needed])
+        rows = np.concatenate(found)
+        return rows[np.argsort(rows[:, 0], kind="stable")]
+
+    def sample_function(
+        self,
+        tree: int,
+        key: int,
+        points: FloatArray,
+        weights: FloatArray,
+        mean_prior: float,
+        gamma_1: float,
+        rule: int,
+    ) -> FloatArray:
+        """Return one random function of one tree's posterior at `points`, shape (m,)."""
+        result = np.empty(points.shape[1])
+        sample_function(
+            self._arrays,
+            self._node_stats,
+            tree,
+            np.uint64(key),
+            points,
+            weights,
+            mean_prior,
+            gamma_1,
+            self.hyperparameters.gamma_2,
+            self.remaining_at_lifetime(),
+            rule,
+            result,
+        )
+        return result
+
+    def log_likelihood_terms(self) -> FloatArray:
+        """Return the root messages seen from mu_H, shape (T, 4)."""
+        terms = np.empty((self.n_trees, 4))
+        log_likelihood_terms(self._arrays, self._node_stats, terms)
+        return terms
+
+    def _remaining_at_lifetime(self, gamma_2: float) -> float:
+        # Compiling or loading this one for a scalar would take longer than all else.
+        function: Any = remaining_variance
+        return float(function.py_func(gamma_2, self.lifetime))
+
+    def _refresh(self) -> None:
+        if self.n_points > 0:
+            refresh_forest(self._arrays, self._node_stats, self.targets, *self.hyperparameters)

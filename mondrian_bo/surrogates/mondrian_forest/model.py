@@ -1,0 +1,315 @@
+"""The Mondrian forest for regression as a model: scales, hyper-parameters, prediction.
+
+:class:`HierarchicalGaussianModel` is what the scikit-learn estimator and the optimizer's surrogate
+share: it turns a forest of trees with messages into the predictor of Lakshminarayanan2016. It
+trusts its input; the estimator validates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengthscales
+from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
+from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
+from mondrian_bo.surrogates.shared.mixture import GaussianMixture
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.scales import Scales
+from mondrian_bo.trees.gaussian import (
+    LOCATION,
+    LOG_DETERMINANT,
+    PRECISION,
+    RESIDUAL,
+    SQUARES,
+    Hyperparameters,
+)
+from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
+
+Posterior = Literal["exact", "empirical"]
+BranchOff = Literal["remaining", "bridge", "paper"]
+Learning = Literal["paper", "leave_one_out"]
+Relevance = bool | Literal["lengthscales"]
+
+_LEARNING_START = 8
+"""Fewer labels teach no hyper-parameters."""
+
+SMALLEST_RELATIVE_STD = 1e-9
+"""No component of a predictive mixture is narrower than this share of the labels' scale."""
+
+
+def appendix_b(n_points: int, extent: float) -> Hyperparameters:
+    """Return gamma_2 and the noise by the heuristic of Lakshminarayanan2016, Appendix B.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of points N.
+    extent : float
+        Sum of the scaled extents of the data, which is D for data scaled to the unit cube.
+    """
+    return Hyperparameters(
+        gamma_2=extent / (20.0 * math.log2(max(n_points, 2))),
+        noise=1.0 / min(2000, 2 * n_points),
+    )
+
+
+class HierarchicalGaussianModel:
+    """A Mondrian forest with the hierarchical Gaussian, over arrays that are known to be sound.
+
+    Parameters
+    ----------
+    n_trees : int
+        Number of trees.
+    n_dimensions : int
+        Dimension d of the points.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    min_samples_split : int, default=2
+        Blocks with fewer points are not split.
+    lifetime : float, default=inf
+        Blocks are not split later than this, in the time of data scaled to the unit cube.
+    posterior : {"exact", "empirical"}, default="exact"
+        Exact belief propagation, or each node's empirical mean and variance (section 5.3).
+    branch_off : {"remaining", "bridge", "paper"}, default="remaining"
+        Whether a point that branches off has the posterior of its new node's parent, with or
+        without the prior variance still to come, or that of the new node itself.
+    hyperparameters : {"paper", "leave_one_out"}, default="paper"
+        Whether to use the heuristic of Appendix B, or to maximise the forest's leave-one-out
+        density whenever the number of points has doubled. The heuristic stays where labels teach
+        nothing: fewer than 8, and constant ones.
+    bounds : tuple of two float64 arrays of shape (d,), or None
+        Lower and upper ends of the dimensions; None follows the range of the data.
+    feature_weights : float64 array of shape (d,) or None
+        Further weights of the dimensions' split rates.
+    feature_relevance : bool or "lengthscales", default=False
+        Whether to learn further weights, from what cuts have gained
+        (:mod:`mondrian_bo.surrogates.shared.relevance`) or from the lengthscales of a Gaussian
+        process (:mod:`mondrian_bo.surrogates.gaussian_process.lengthscales`): for new cuts whenever
+        the number of points has doubled, and for all cuts of a first batch.
+    """
+
+    def __init__(
+        self,
+        n_trees: int,
+        n_dimensions: int,
+        seed: np.random.SeedSequence,
+        *,
+        min_samples_split: int = 2,
+        lifetime: float = np.inf,
+        posterior: Posterior = "exact",
+        branch_off: BranchOff = "remaining",
+        hyperparameters: Learning = "paper",
+        bounds: tuple[FloatArray, FloatArray] | None = None,
+        feature_weights: FloatArray | None = None,
+        feature_relevance: Relevance = False,
+    ) -> None:
+        trees, self._other_seed = seed, seed.spawn(1)[0] if feature_relevance else None
+        self._by_lengthscales = feature_relevance == "lengthscales"
+        self._new_forest = partial(
+            GaussianForest,
+            n_trees,
+            n_dimensions,
+            min_samples_split=min_samples_split,
+            lifetime=lifetime,
+        )
+        self.forest = self._new_forest(trees)
+        if posterior == "empirical":
+            self._rule = EMPIRICAL
+        else:
+            self._rule = {"remaining": REMAINING, "bridge": BRIDGE, "paper": PAPER}[branch_off]
+        self.scales = Scales(n_dimensions, bounds, feature_weights)
+        self._own_weights = self.scales.feature_weights
+        self._refreshed_at = 0
+        self._learns = hyperparameters == "leave_one_out" and self._rule != EMPIRICAL
+        self._learnt_ratio: float | None = None
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self.forest.n_points
+
+    @property
+    def weights(self) -> FloatArray:
+        """Rate weights of the dimensions, shape (d,): feature weights over ranges."""
+        return self.scales.rates
+
+    @property
+    def mean_prior(self) -> float:
+        """The prior mean mu_H: the mean of the labels (Appendix B)."""
+        return self.forest.label_moments()[0]
+
+    @property
+    def gamma_1(self) -> float:
+        """The prior variance scale gamma_1.
+
+        It matches the variance of the labels (Appendix B), or keeps its learnt ratio to it.
+        """
+        variance = self.forest.label_moments()[1]
+        if self._learnt_ratio is not None:
+            return self._learnt_ratio * variance
+        return variance / self.forest.prior_variance(self.forest.hyperparameters)
+
+    def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
+        """Learn more points: in a batch if they are the first, else one after the other.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, m, d)
+            The points, once (S = 1) or as each tree sees them.
+        targets : float64 array of shape (m,)
+            Their labels.
+        n_jobs : int or None, default=1
+            Number of workers for a first batch.
+        """
+        if len(targets) == 0:
+            return
+        if self.n_points == 0:
+            self.scales.follow(points)
+            n_points = len(targets)
+            is_due = n_points >= RELEVANCE_START
+            if self._by_lengthscales and is_due:
+                self._weigh_features(points, targets)
+            self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            if self._other_seed is not None and not self._by_lengthscales and is_due:
+                self._weigh_features(points, targets)
+                self.forest = self._new_forest(self._other_seed)
+                self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            self._learn_hyperparameters()
+            self._refreshed_at = n_points
+            return
+        start = 0
+        while start < len(targets):
+            # Messages are refreshed whenever the number of points has doubled, so that the result
+            # does not depend on how a stream is divided into batches.
+            room = 2 * self._refreshed_at - self.n_points
+            end = min(len(targets), start + room)
+            part = points[:, start:end]
+            self.forest.extend(part, targets[start:end], self.scales.follow(part))
+            if self.n_points == 2 * self._refreshed_at:
+                if not self._learn_hyperparameters() and self._learnt_ratio is None:
+                    self.forest.set_hyperparameters(self._heuristic(self.n_points))
+                self._refreshed_at = self.n_points
+                if self._other_seed is not None and self.n_points >= RELEVANCE_START:
+                    self._weigh_features(self.forest.points, self.forest.targets)
+            start = end
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace all labels, O(T n): the trees do not depend on them."""
+        self.forest.set_targets(targets)
+
+    def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of each tree's prediction, both of shape (T, m)."""
+        return self.forest.predict(points, *self._settings(), n_jobs)
+
+    def mixture(self, points: FloatArray) -> GaussianMixture:
+        """Return the full predictive mixtures over trees and nodes (equations 3 and 5)."""
+        rows = self.forest.components(points, *self._settings())
+        mean, variance = self.forest.label_moments()
+        smallest = SMALLEST_RELATIVE_STD * label_scale(mean, math.sqrt(variance))
+        return GaussianMixture(
+            point=rows[:, 0].astype(np.int64),
+            weight=rows[:, 1] / self.forest.n_trees,
+            mean=rows[:, 2],
+            std=np.maximum(np.sqrt(rows[:, 3]), smallest),
+        )
+
+    def draw(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+        """Draw a function, without noise, from a random tree's posterior.
+
+        The result maps points of shape (S, m, d) to values of shape (m,); all calls evaluate the
+        same function, as long as the forest does not change.
+        """
+        tree = int(rng.integers(self.forest.n_trees))
+        key = int(rng.integers(2**63))
+        return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
+
+    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+        """Draw a function as `draw` does, with noise of its own at every call."""
+        function = self.draw(rng)
+        noise = 0.0 if self._rule == EMPIRICAL else self.noise_std()
+        return lambda points: function(points) + noise * rng.standard_normal(points.shape[1])
+
+    def noise_std(self) -> float:
+        """Return the standard deviation of the noise, sqrt(gamma_1 / K)."""
+        return math.sqrt(self.gamma_1 * self.forest.hyperparameters.noise)
+
+    def log_marginal_likelihood(self) -> FloatArray:
+        """Return the log marginal likelihood of the labels under each tree, shape (T,)."""
+        gamma_1 = max(self.gamma_1, np.finfo(np.float64).tiny)
+        terms = self.forest.log_likelihood_terms()
+        return log_evidence(terms, self.n_points, self.mean_prior, gamma_1)
+
+    @contextmanager
+    def extended(self, points: FloatArray, targets: FloatArray) -> Iterator[None]:
+        """Know further points for the time of a ``with`` block; exactly undone at its end.
+
+        The scales and hyper-parameters stay as they are.
+        """
+        with self.forest.extended(points, targets, self.weights[None]):
+            yield
+
+    def _learn_hyperparameters(self) -> bool:
+        """Learn hyper-parameters, if that is asked for and enough labels and points differ."""
+        heuristic = self._heuristic(self.n_points)
+        if not self._learns or self.n_points < _LEARNING_START or heuristic.gamma_2 == 0.0:
+            return False
+        mean, variance = self.forest.label_moments()
+        if is_constant(mean, math.sqrt(variance)):
+            return False
+        first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters
+        learnt = learn_hyperparameters(self.forest, mean, variance, heuristic, first)
+        self._learnt_ratio = learnt.gamma_1 / variance
+        return True
+
+    def _weigh_features(self, points: FloatArray, targets: FloatArray) -> None:
+        if not self._by_lengthscales:
+            trees, squares = self.forest.arrays, self.forest.node_stats.moments[:, :, SQUARES]
+            learnt = learnt_weights(trees, squares, squares / np.maximum(trees.size - 1, 1))
+            self.scales.feature_weights = self._own_weights * learnt
+            return
+        mean, std = float(targets.mean()), float(targets.std())
+        if not is_constant(mean, std):
+            self.scales.feature_weights = self._own_weights
+            learnt = inverse_lengthscales(
+                points[0],
+                self.weights,
+                (targets - mean) / std,
+                np.random.default_rng(self._other_seed),
+            )
+            self.scales.feature_weights = self._own_weights * learnt
+
+    def _settings(self) -> tuple[FloatArray, float, float, int]:
+        return self.weights, self.mean_prior, self.gamma_1, self._rule
+
+    def _heuristic(self, n_points: int) -> Hyperparameters:
+        return appendix_b(n_points, self.scales.total_weight)
+
+
+def is_constant(mean: float, std: float) -> bool:
+    """Whether labels of such moments may differ by rounding alone."""
+    return not std > 4.0 * np.finfo(np.float64).eps * abs(mean)
+
+
+def label_scale(mean: float, std: float) -> float:
+    """Return the standard deviation of labels, or their size if they are constant."""
+    return abs(mean) or 1.0 if is_constant(mean, std) else std
+
+
+def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:
+    """Return the log marginal likelihoods of trees from their roots' messages seen from mu_H."""
+    squares = terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
+    constant = n_points * math.log(2.0 * math.pi * gamma_1)
+    return np.asarray(-0.5 * (constant + terms[:, LOG_DETERMINANT] + squares / gamma_1))
+
+
+def log_mean_exp(values: FloatArray) -> float:
+    """Return the log of the mean of exponentials: the evidence of a uniform mixture of trees."""
+    return float(logsumexp(values)) - math.log(len(values))

@@ -1,0 +1,59 @@
+"""The Mondrian forest as a surrogate of the optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.array_types import IntArray
+from mondrian_bo.surrogates.mondrian_forest.model import (
+    BranchOff,
+    HierarchicalGaussianModel,
+    Posterior,
+)
+from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
+
+
+class ForestSurrogate(TreeSurrogate):
+    """A :class:`HierarchicalGaussianModel` over rows of a search space.
+
+    A row is learnt at O(T d log n), values are replaced at O(T n).
+
+    Parameters
+    ----------
+    n_choices : int array of shape (d,)
+        Number of choices of categorical columns, 0 for numeric ones.
+    may_be_absent : bool
+        Whether rows may hold NaN, for inactive parameters.
+    seed : numpy.random.SeedSequence
+        Source of all randomness.
+    n_estimators : int, default=10
+        Number of trees.
+    posterior, branch_off
+        See :class:`mondrian_bo.surrogates.MondrianForestRegressor`.
+    """
+
+    def __init__(
+        self,
+        n_choices: IntArray,
+        may_be_absent: bool,
+        seed: np.random.SeedSequence,
+        *,
+        n_estimators: int = 10,
+        posterior: Posterior = "empirical",
+        branch_off: BranchOff = "remaining",
+    ) -> None:
+        tree_seed, place_seed = seed.spawn(2)
+        n_dimensions = len(n_choices)
+        model = HierarchicalGaussianModel(
+            n_estimators,
+            n_dimensions,
+            tree_seed,
+            posterior=posterior,
+            branch_off=branch_off,
+            bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
+        )
+        places = np.random.default_rng(place_seed)
+        super().__init__(
+            model, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, places)
+        )

@@ -1,0 +1,137 @@
+"""Ridge regression on the cells of Mondrian grids, exact at every change of a lifetime."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import Cut
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import root_mean_square
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
+    DualSolver,
+    PathSolver,
+    PrimalSolver,
+    RidgeFit,
+    predict,
+)
+
+_BACK = 0.8
+"""The primal form is taken again when there are fewer cells than this share of the points."""
+
+_MANY, _SHARE = 5, 0.1
+"""From so many cuts, and this share of the equations, on, solving anew is faster than updating."""
+
+
+class GridModel:
+    """A ridge regression whose lifetimes can be moved (Balog2016thesis, section 5.1).
+
+    Parameters
+    ----------
+    cells : GridCells
+        The grids, which the model changes.
+    targets : float64 array of shape (n,)
+        Training labels, less the prior mean.
+    validation : float64 array of shape (n_validation,)
+        Labels of the other points of the grids, less the same mean.
+    noise_variance, prior_variance : float
+        Variances of noise and weights; the ridge delta^2 is their ratio.
+
+    Notes
+    -----
+    Each cell that a cut splits, or whose parts it had separated, costs O(min(C, n)^2).
+    """
+
+    def __init__(
+        self,
+        cells: GridCells,
+        targets: FloatArray,
+        validation: FloatArray,
+        noise_variance: float,
+        prior_variance: float,
+    ) -> None:
+        self.cells = cells
+        self._targets = targets
+        self._validation = validation
+        self._ridge = noise_variance / prior_variance
+        self._prior_variance = prior_variance
+        self._is_dual = False
+        self._solver: PathSolver | None = None
+        self._fit: RidgeFit | None = None
+
+    @property
+    def lifetimes(self) -> FloatArray:
+        """A copy of the lifetimes, shape (d,)."""
+        return self.cells.lifetimes.copy()
+
+    def set_lifetime(self, dimension: int, lifetime: float) -> None:
+        """Raise or lower a lifetime.
+
+        Raises
+        ------
+        ValueError
+            If the lifetime is not a finite number that is at least 0.
+        """
+        lifetimes = self.lifetimes
+        lifetimes[dimension] = lifetime
+        self.set_lifetimes(lifetimes)
+
+    def set_lifetimes(self, lifetimes: FloatArray) -> None:
+        """Move all lifetimes, those that fall before those that rise.
+
+        For many cuts at a time, the equations are solved anew.
+
+        Raises
+        ------
+        ValueError
+            If a lifetime is not a finite number that is at least 0.
+        """
+        if not np.all((lifetimes >= 0.0) & (lifetimes < np.inf)):
+            raise ValueError(f"lifetimes must be finite and at least 0, got {lifetimes}")
+        size = min(self.cells.n_cells, len(self._targets))
+        if self.cells.n_cuts_between(lifetimes) > _MANY + _SHARE * size:
+            self._solver = None
+        for d in np.argsort(lifetimes - self.cells.lifetimes):
+            for cut, is_split in self.cells.changes(int(d), float(lifetimes[d])):
+                self._fit = None
+                self._follow(cut, is_split)
+
+    def fit(self) -> RidgeFit:
+        """Return the solution at the current lifetimes."""
+        if self._fit is None:
+            if self._solver is None:
+                self._is_dual = self.cells.n_cells > len(self._targets)
+                self._solver = self._new_solver()
+            self._fit = self._solver.fit()
+        return self._fit
+
+    def _follow(self, cut: Cut, is_split: bool) -> None:
+        """Update the equations, or give them up for those of the other form."""
+        if self._solver is None:
+            return
+        n_cells, n_points = self.cells.n_cells, len(self._targets)
+        if n_cells > n_points if not self._is_dual else n_cells < _BACK * n_points:
+            self._solver = None
+        elif is_split:
+            self._solver.split(cut)
+        else:
+            self._solver.merge(cut)
+
+    def training_error(self) -> float:
+        """Return the root mean squared error at the training points."""
+        return root_mean_square(self.fit().fitted - self._targets)
+
+    def validation_error(self) -> float:
+        """Return the root mean squared error at the other points, NaN without any."""
+        labels = self.cells.labels[len(self._targets) :]
+        return root_mean_square(predict(self.fit().weights, labels) - self._validation)
+
+    def log_marginal_likelihood(self) -> float:
+        """Return the log evidence of the training labels."""
+        return self.fit().log_marginal_likelihood(self._prior_variance)
+
+    def _new_solver(self) -> PathSolver:
+        """Solve the equations of the current form from scratch."""
+        labels = self.cells.labels[: len(self._targets)]
+        form = DualSolver if self._is_dual else PrimalSolver
+        return form(labels, self.cells.n_labels, self._targets, self._ridge)

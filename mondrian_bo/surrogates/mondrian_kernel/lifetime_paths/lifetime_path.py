@@ -1,0 +1,189 @@
+"""What a path over lifetimes tells: errors and evidence wherever anything changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
+from mondrian_bo.trees.partition import label_points
+
+Criterion = Literal["validation_error", "log_marginal_likelihood"]
+
+
+@dataclass(frozen=True)
+class LifetimePath:
+    """How a model changes with the lifetime.
+
+    All is constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and after the last one
+    until `max_lifetime`.
+
+    Attributes
+    ----------
+    lifetimes : float64 array of shape (k,)
+        0, and the times of cuts, in increasing order.
+    max_lifetime : float
+        Until when cuts are known.
+    training_error, validation_error : float64 arrays of shape (k,)
+        Root mean squared errors; the latter NaN without validation points.
+    log_marginal_likelihood : float64 array of shape (k,)
+        Log evidence of the training labels; NaN for models that have none.
+    n_cells : int64 array of shape (k,)
+        Number of cells with training points: of features, C.
+    partitions : PartitionForest
+        The partitions of all points, training points first.
+    coefficients : float64 array of shape (k, n_training) or None, default=None
+        If they were to be kept: the shares of the training points in the weights.
+    """
+
+    lifetimes: FloatArray
+    max_lifetime: float
+    training_error: FloatArray
+    validation_error: FloatArray
+    log_marginal_likelihood: FloatArray
+    n_cells: IntArray
+    partitions: PartitionForest
+    coefficients: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.lifetimes)
+
+    def index(self, lifetime: float) -> int:
+        """Return the position whose model is that of a lifetime.
+
+        Raises
+        ------
+        ValueError
+            If the lifetime is not in [0, max_lifetime].
+        """
+        if not 0.0 <= lifetime <= self.max_lifetime:
+            raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
+        return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
+
+    def weights(self, index: int) -> tuple[FloatArray, NDArray[np.int32]]:
+        """Return the weights of the features at ``lifetimes[index]``, O(n M).
+
+        Returns
+        -------
+        weights : float64 array of shape (C,)
+            One for each cell, training points or not; predictions are M^-1/2 times their sums.
+        labels : int32 array of shape (n, M)
+            The cells of all points, as positions in `weights`.
+
+        Raises
+        ------
+        ValueError
+            If the coefficients were not kept.
+        """
+        if self.coefficients is None:
+            raise ValueError("the path was computed without keep_weights=True")
+        labels = np.empty((self.partitions.n_points, self.partitions.n_trees), dtype=np.int32)
+        n_cells = label_points(self.partitions.arrays, float(self.lifetimes[index]), labels)
+        shares = self.coefficients[index]
+        n_trees = labels.shape[1]
+        sums = np.bincount(labels[: len(shares)].ravel(), np.repeat(shares, n_trees), n_cells)
+        return sums / np.sqrt(n_trees), labels
+
+    def best_lifetime(self, criterion: Criterion | None = None) -> float:
+        """Return the lifetime with the smallest validation error, or the largest evidence.
+
+        It is the middle of the interval in which the model is the best one.
+
+        Parameters
+        ----------
+        criterion : str or None, default=None
+            What is best; None is the validation error if there are validation points.
+
+        Raises
+        ------
+        ValueError
+            If the path does not have the criterion.
+        """
+        if criterion is None:
+            known = not np.isnan(self.validation_error).any()
+            criterion = "validation_error" if known else "log_marginal_likelihood"
+        if criterion not in ("validation_error", "log_marginal_likelihood"):
+            raise ValueError(f"criterion must be a column of the path, got {criterion!r}")
+        score = getattr(self, criterion)
+        if np.isnan(score).any():
+            raise ValueError(f"this path has no {criterion}")
+        best = int(np.argmin(score if criterion == "validation_error" else -score))
+        ends = np.append(self.lifetimes[1:], self.max_lifetime)
+        return float(0.5 * (self.lifetimes[best] + ends[best]))
+
+
+class PathRecorder:
+    """Collects what a path is to tell; positions are those of the finished path.
+
+    Parameters
+    ----------
+    data : PathData
+        The data.
+    times : float64 array of shape (k,)
+        The lifetimes of the path, 0 included.
+    """
+
+    def __init__(self, data: PathData, times: FloatArray) -> None:
+        self._data = data
+        self._times = times
+        self._rows = np.full((4, len(times)), np.nan)
+        self._coefficients: dict[int, FloatArray] = {}
+
+    def record(
+        self,
+        positions: IntArray | int,
+        n_cells: IntArray | int,
+        training_error: FloatArray | float,
+        validation_error: FloatArray | float,
+        log_marginal_likelihood: FloatArray | float = np.nan,
+        coefficients: FloatArray | None = None,
+    ) -> None:
+        """Note the model at a position, or those at k positions with coefficients (k, n)."""
+        columns = training_error, validation_error, log_marginal_likelihood, n_cells
+        for row, values in zip(self._rows, columns, strict=True):
+            row[positions] = values
+        if coefficients is not None:
+            keys = np.atleast_1d(positions).tolist()
+            self._coefficients.update(zip(keys, np.atleast_2d(coefficients), strict=True))
+
+    def path(self) -> LifetimePath:
+        """Return the path of what was noted."""
+        positions = np.flatnonzero(~np.isnan(self._rows[3]))
+        training, validation, evidence, n_cells = self._rows[:, positions]
+        return LifetimePath(
+            self._times[positions],
+            self._data.partitions.lifetime,
+            training,
+            validation,
+            evidence,
+            n_cells.astype(np.int64),
+            self._data.partitions,
+            np.stack([self._coefficients[int(i)] for i in positions])
+            if self._coefficients
+            else None,
+        )
+
+
+def evaluated_positions(n_positions: int, n_evaluations: int | None) -> IntArray:
+    """Return which positions of a path to evaluate, in order: all, or about so many of them."""
+    if n_evaluations is None or n_evaluations >= n_positions:
+        return np.arange(n_positions)
+    spread = np.linspace(0, n_positions - 1, max(n_evaluations, 2)).round()
+    return np.unique(spread.astype(np.int64))
+
+
+def root_mean_square(values: FloatArray) -> float:
+    """Return the root of the mean square of values of shape (n,), or NaN of none."""
+    return float(root_mean_squares(values[:, None])[0])
+
+
+def root_mean_squares(values: FloatArray) -> FloatArray:
+    """Return the root of the mean square of each column, or NaN of no values."""
+    if len(values) == 0:
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", values, values) / len(values)))

@@ -1,0 +1,317 @@
+"""Lifetime paths of losses without a closed form, by warm-started gradient descent.
+
+See Balog2016, 4.2.2.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_random_state
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.one_versus_rest import (
+    decided_classes,
+    one_versus_rest,
+    several_classes,
+)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, CutSequence
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import (
+    LifetimePath,
+    PathRecorder,
+    evaluated_positions,
+    root_mean_square,
+)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predict
+
+Loss = Literal["hinge", "log_loss", "squared_error", "epsilon_insensitive"]
+
+_LOSSES = {"hinge": 0, "log_loss": 1, "squared_error": 2, "epsilon_insensitive": 3}
+_CLASSIFIES = ("hinge", "log_loss")
+
+
+def sgd_lifetime_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    X_val: ArrayLike | None = None,
+    y_val: ArrayLike | None = None,
+    *,
+    loss: Loss,
+    alpha: float = 1e-4,
+    epsilon: float = 0.1,
+    learning_rate: float = 0.1,
+    n_estimators: int = 50,
+    max_lifetime: float = 10.0,
+    first_steps: int | None = None,
+    steps_per_cut: int | None = None,
+    n_evaluations: int | None = 200,
+    feature_weights: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> LifetimePath:
+    """Return errors at the lifetimes up to a largest one, for a linear model on Mondrian features.
+
+    The model minimises ``mean(loss) + alpha / 2 * ||w||^2``. When a cell splits, both parts start
+    with its weight, so that predictions stay, and stochastic gradient descent goes on: support
+    vector machines (hinge), logistic regression (log_loss) and support vector regression
+    (epsilon_insensitive) at all lifetimes, at about the cost of one. Several classes are one
+    against the rest. For one lifetime there are :class:`MondrianKernelClassifier` and
+    :class:`MondrianKernelSVR`.
+
+    Parameters
+    ----------
+    X, y : array-likes of shapes (n_samples, n_features) and (n_samples,)
+        Training data; classes for "hinge" and "log_loss", two at least, numbers otherwise.
+    X_val, y_val : array-likes or None, default=None
+        Validation data.
+    loss : {"hinge", "log_loss", "squared_error", "epsilon_insensitive"}
+        The loss of a sample; "squared_error" is half the square.
+    alpha : float, default=1e-4
+        Strength of the regularisation.
+    epsilon : float, default=0.1
+        Errors up to this cost nothing under "epsilon_insensitive".
+    learning_rate : float, default=0.1
+        Length of the first step, eta; step t has the length ``eta / (1 + eta alpha t)``.
+    n_estimators : int, default=50
+        Number of partitions, M.
+    max_lifetime : float, default=10.0
+        Until when the processes run.
+    first_steps : int or None, default=None
+        Number of steps at lifetime 0; None is five for each sample.
+    steps_per_cut : int or None, default=None
+        Number of steps after each cut; None is so many that all cuts together have 20 for each
+        sample, and at least one.
+    n_evaluations : int or None, default=200
+        At how many lifetimes, equally spread among the cuts, to note errors; None is all.
+    feature_weights, random_state, n_jobs
+        See :class:`MondrianKernelRegressor`.
+
+    Returns
+    -------
+    LifetimePath
+        Errors are shares of wrong classes, or root mean squared errors. There is no evidence.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Notes
+    -----
+    A step costs O(M) for each machine, a cut as much as there are points in its cell.
+    """
+    _check_settings(loss, alpha, epsilon, learning_rate, first_steps, steps_per_cut)
+    rng = check_random_state(random_state)
+    classifies = loss in _CLASSIFIES
+    n_classes = 0
+    if classifies:
+        classes, y = several_classes(y)
+        n_classes = len(classes)
+        if y_val is not None:
+            y_val = LabelEncoder().fit(classes).transform(np.asarray(y_val))
+    data = sample_path_data(
+        X,
+        y,
+        X_val,
+        y_val,
+        n_estimators=n_estimators,
+        max_lifetime=max_lifetime,
+        normalize_y=not classifies,
+        feature_weights=feature_weights,
+        random_state=rng,
+        n_jobs=n_jobs,
+    )
+    cuts = CutSequence(data.partitions, len(data.targets))
+    n_training = len(data.targets)
+    if first_steps is None:
+        first_steps = 5 * n_training
+    if steps_per_cut is None:
+        steps_per_cut = max(1, 20 * n_training // max(len(cuts), 1))
+    steps_rng = np.random.default_rng(rng.randint(2**31, size=4))
+    settings = _LOSSES[loss], alpha, epsilon, learning_rate
+    targets = one_versus_rest(data.targets, n_classes) if classifies else data.targets[None]
+    descent = _Descent(targets, cuts, settings, steps_rng)
+    positions = evaluated_positions(len(cuts) + 1, n_evaluations)
+    recorder = PathRecorder(data, np.append(0.0, cuts.times))
+    error = _share_of_wrong if classifies else _regression_error
+    descent.start(first_steps)
+    done = 0
+    for position in positions.tolist():
+        descent.advance(position - done, steps_per_cut)
+        done = position
+        predictions = descent.predictions()
+        recorder.record(
+            position,
+            descent.n_cells,
+            error(predictions[:n_training], data.targets),
+            error(predictions[n_training:], data.validation),
+        )
+    return recorder.path()
+
+
+class _Descent:
+    """Weights of cells under stochastic gradient descent, w = scale * v, for several machines.
+
+    Parameters
+    ----------
+    targets : float64 array of shape (n_machines, n)
+        What each machine learns at the training points.
+    cuts : CutSequence
+        The cuts to come.
+    settings : tuple
+        Number of the loss, alpha, epsilon and length of the first step.
+    rng : numpy.random.Generator
+        Chooses the point of each step.
+    """
+
+    def __init__(
+        self,
+        targets: FloatArray,
+        cuts: CutSequence,
+        settings: tuple[int, float, float, float],
+        rng: np.random.Generator,
+    ) -> None:
+        self._cuts = cuts.arrays
+        self._done = 0
+        self._targets = targets
+        self._settings = settings
+        self._rng = rng
+        self._labels: IntArray = cuts.first_labels()
+        self._vectors = np.zeros((len(targets), cuts.n_labels))
+        # Scale of the weights of each machine, and number of its steps so far.
+        self._states = np.tile([1.0, 0.0], (len(targets), 1))
+        self.n_cells = self._labels.shape[1]
+
+    def start(self, n_steps: int) -> None:
+        """Take steps before the first cut."""
+        points = self._rng.integers(self._targets.shape[1], size=n_steps)
+        _descend(self._vectors, self._states, self._labels, self._targets, points, *self._settings)
+
+    def advance(self, n_cuts: int, n_steps: int) -> None:
+        """Make the next cuts, and take steps at random training points after each."""
+        points = self._rng.integers(self._targets.shape[1], size=n_cuts * n_steps)
+        self.n_cells += _advance(
+            self._cuts,
+            self._done,
+            self._done + n_cuts,
+            self._vectors,
+            self._states,
+            self._labels,
+            self._targets,
+            points,
+            n_steps,
+            *self._settings,
+        )
+        self._done += n_cuts
+
+    def weights(self) -> FloatArray:
+        """Return the weights of all cells, shape (n_machines, n_labels)."""
+        return np.asarray(self._states[:, :1] * self._vectors)
+
+    def predictions(self) -> FloatArray:
+        """Return predictions at all points, shape (n, n_machines)."""
+        values = [predict(vector, self._labels) for vector in self._vectors]
+        return np.asarray(self._states[:, 0] * np.stack(values, axis=1))
+
+
+def _share_of_wrong(predictions: FloatArray, targets: FloatArray) -> float:
+    """Return how many classes are wrong, or NaN of none."""
+    return float(np.mean(decided_classes(predictions) != targets)) if len(targets) else np.nan
+
+
+def _regression_error(predictions: FloatArray, targets: FloatArray) -> float:
+    return root_mean_square(predictions[:, 0] - targets)
+
+
+def _check_settings(
+    loss: str,
+    alpha: float,
+    epsilon: float,
+    learning_rate: float,
+    first_steps: int | None,
+    steps_per_cut: int | None,
+) -> None:
+    if loss not in _LOSSES:
+        raise ValueError(f"loss must be one of {list(_LOSSES)}, got {loss!r}")
+    for name, size in (("alpha", alpha), ("learning_rate", learning_rate)):
+        if not 0.0 < size < np.inf:
+            raise ValueError(f"{name} must be positive and finite, got {size}")
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must not be negative, got {epsilon}")
+    for name, value in (("first_steps", first_steps), ("steps_per_cut", steps_per_cut)):
+        if value is not None and value < 0:
+            raise ValueError(f"{name} must not be negative, got {value}")
+
+
+@njit(cache=True, nogil=True)
+def _slope(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
+    """Return minus the derivative of a loss by the prediction."""
+    if loss == 0:
+        return target if target * prediction < 1.0 else 0.0
+    if loss == 1:
+        return target / (1.0 + np.exp(target * prediction))
+    error = target - prediction
+    if loss == 2:
+        return error
+    if abs(error) <= epsilon:
+        return 0.0
+    return 1.0 if error > 0.0 else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _descend_one(vector, state, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
+    """Take a step at each point."""
+    n_trees = labels.shape[1]
+    root = np.sqrt(n_trees)
+    scale, step = state[0], state[1]
+    for point in points:
+        rate = first / (1.0 + first * alpha * step)
+        step += 1.0
+        total = 0.0
+        for t in range(n_trees):
+            total += vector[labels[point, t]]
+        slope = _slope(loss, scale * total / root, targets[point], epsilon)
+        scale *= 1.0 - rate * alpha
+        if slope != 0.0:
+            change = rate * slope / (scale * root)
+            for t in range(n_trees):
+                vector[labels[point, t]] += change
+        if scale < 1e-9:
+            vector *= scale
+            scale = 1.0
+    state[0], state[1] = scale, step
+
+
+@njit(cache=True, nogil=True)
+def _descend(vectors, states, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
+    """Take a step at each point, with each machine."""
+    for k in range(len(vectors)):
+        _descend_one(vectors[k], states[k], labels, targets[k], points, loss, alpha, epsilon, first)
+
+
+@njit(cache=True, nogil=True)
+def _advance(  # type: ignore[no-untyped-def]
+    cuts, start, end, vectors, states, labels, targets, points, n_steps, loss, alpha, epsilon, first
+):
+    """Make cuts: both parts of a cell start with its weight. Return how many cells are new."""
+    n_new = 0
+    for c in range(start, end):
+        tree, parent = cuts.tree[c], cuts.labels[c, 0]
+        one, other = cuts.labels[c, 1], cuts.labels[c, 2]
+        for k in range(cuts.start[c], cuts.end[c]):
+            labels[cuts.order[tree, k], tree] = one if k < cuts.middle[c] else other
+        if one != EMPTY and other != EMPTY:
+            for vector in vectors:
+                weight = vector[parent]
+                vector[parent] = 0.0
+                vector[one] = weight
+                vector[other] = weight
+            n_new += 1
+        here = points[(c - start) * n_steps : (c - start + 1) * n_steps]
+        _descend(vectors, states, labels, targets, here, loss, alpha, epsilon, first)
+    return n_new

@@ -1,0 +1,256 @@
+"""Support vector machines with a random partition kernel (Davies2014, sections 2.2 and 3.3)."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.surrogates.estimators.one_versus_rest import (
+    OneVersusRestMixin,
+    one_versus_rest,
+    several_classes,
+)
+from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
+from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
+from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
+from mondrian_bo.surrogates.partition_kernels.regressor import DENSE_LIMIT
+
+_ROUNDING = 1e-14
+_SHORTEST = 1e-10
+
+
+class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
+    """Support vector classification, matrix-free, with a random partition kernel.
+
+    Minimises ``1/2 |w|^2 + C sum(max(0, 1 - y f(x))^2)`` with an intercept that is not penalised,
+    by Newton's method: each step is a linear system over the points within the margin, which
+    conjugate gradients solve at O(m N) an iteration. Several classes are one against the rest.
+
+    Parameters
+    ----------
+    kernel : PartitionKernel or None, default=None
+        An unfitted kernel, of which a copy is fitted to X and y; None is
+        :class:`FastClusterKernel`. A fitted one in a :class:`sklearn.frozen.FrozenEstimator` is
+        used as it is.
+    C : float, default=1.0
+        Weight of the losses.
+    solver : {"auto", "cg", "dense"}, default="auto"
+        "cg" is matrix-free, "dense" forms and factorises matrices, and "auto" takes the latter up
+        to 2000 samples.
+    preconditioned : bool, default=True
+        Whether conjugate gradients use the preconditioner of equations 9 and 10.
+    tol : float, default=1e-10
+        Relative residual at which conjugate gradients stop.
+    max_iter : int, default=1000
+        Iterations at most for a right-hand side.
+    max_newton : int, default=50
+        Newton steps at most; a :class:`~sklearn.exceptions.ConvergenceWarning` says when they do
+        not suffice.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    kernel_ : PartitionKernel
+        The fitted kernel.
+    dual_coef_ : ndarray of shape (n_samples, 1 or n_classes)
+        Weights of the training points; 0 outside of the margin.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        Intercepts.
+    n_iter_ : int
+        Newton steps, the largest number over the classes.
+    n_cg_iterations_ : int
+        Iterations of conjugate gradients in all.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    The squared hinge is what Newton's method needs. For the hinge itself, a fitted kernel is the
+    ``kernel`` of :class:`sklearn.svm.SVC`, whose Gram matrix is dense, and
+    ``make_pipeline(kernel, LinearSVC(loss="hinge"))`` is matrix-free with a penalised intercept.
+
+    References
+    ----------
+    O. Chapelle: Training a Support Vector Machine in the Primal, Neural Computation 19, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import PartitionSVC
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> bool(PartitionSVC().fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "kernel": [HasMethods(["fit", "assign", "gram"]), None],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"auto", "cg", "dense"})],
+        "preconditioned": ["boolean"],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_newton": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    kernel_: Any
+    dual_coef_: FloatArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        kernel: BaseEstimator | None = None,
+        *,
+        C: float = 1.0,
+        solver: Literal["auto", "cg", "dense"] = "auto",
+        preconditioned: bool = True,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+        max_newton: int = 50,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.solver = solver
+        self.preconditioned = preconditioned
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_newton = max_newton
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the kernel and the machines.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Classes, two at least.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y cannot be used; the message names it.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64)
+            classes, numbers = several_classes(labels)
+            kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
+            self.kernel_ = kernel.fit(data, labels)
+        self.classes_ = classes
+        self._gram = self.kernel_.gram(data)
+        machines = [self._machine(signs) for signs in one_versus_rest(numbers, len(classes))]
+        self.dual_coef_ = np.stack([machine.weights for machine in machines], axis=1)
+        self.intercept_ = np.array([machine.intercept for machine in machines])
+        self.n_iter_ = max(machine.n_steps for machine in machines)
+        self.n_cg_iterations_ = sum(machine.n_cg_iterations for machine in machines)
+        return self
+
+    def _values(self, X: ArrayLike) -> FloatArray:
+        """Return the decision values of all machines, shape (n_samples, n_machines)."""
+        check_is_fitted(self, "dual_coef_")
+        data = validate_data(self, X, dtype=np.float64, reset=False)
+        labels = self.kernel_.assign(data)
+        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
+        return np.asarray(cross.matmat(self.dual_coef_) + self.intercept_)
+
+    def _machine(self, signs: FloatArray) -> _Machine:
+        dense = self.solver == "dense" or (self.solver == "auto" and len(signs) <= DENSE_LIMIT)
+        n_steps = n_cg_iterations = 0
+        state = _State(np.zeros(len(signs)), 0.0, np.zeros(len(signs)))
+        for _ in range(self.max_newton):
+            n_steps += 1
+            active = signs * state.decision < 1.0
+            system = ShiftedSystem(
+                self._gram.restricted(active),
+                0.5 / self.C,
+                dense=dense,
+                preconditioned=self.preconditioned,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+            target = self._newton_target(system, signs, active, state)
+            n_cg_iterations += sum(system.n_iterations)
+            state, length = self._line_search(state, target, signs)
+            unchanged = np.array_equal(signs * state.decision < 1.0, active)
+            if length == 0.0 or (length == 1.0 and unchanged):
+                break
+        else:
+            warnings.warn(
+                f"Newton's method has not converged within max_newton={self.max_newton} steps",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return _Machine(state.weights, state.intercept, n_steps, n_cg_iterations)
+
+    def _newton_target(
+        self, system: ShiftedSystem, signs: FloatArray, active: BoolArray, state: _State
+    ) -> _State:
+        """Return the minimiser if the points within the margin stayed those they are."""
+        weights = np.zeros(len(signs))
+        intercept = state.intercept
+        if active.any():
+            solved = system.solve(np.stack([signs[active], np.ones(active.sum())], axis=1))
+            intercept = float(solved[:, 0].sum() / solved[:, 1].sum())
+            weights[active] = solved[:, 0] - intercept * solved[:, 1]
+        return _State(weights, intercept, self._gram.matvec(weights) + intercept)
+
+    def _line_search(
+        self, state: _State, target: _State, signs: FloatArray
+    ) -> tuple[_State, float]:
+        """Go towards the target as far as the objective falls; return where to and the share."""
+        before = self._objective(state, signs)
+        # At the minimum, rounding decides which of two objectives is smaller.
+        tolerance = _ROUNDING * abs(before)
+        length = 1.0
+        while length > _SHORTEST:
+            reached = state.towards(target, length)
+            if self._objective(reached, signs) <= before + tolerance:
+                return reached, length
+            length *= 0.5
+        return state, 0.0
+
+    def _objective(self, state: _State, signs: FloatArray) -> float:
+        shortfall = np.maximum(1.0 - signs * state.decision, 0.0)
+        penalty = 0.5 * state.weights @ (state.decision - state.intercept)
+        return float(penalty + self.C * np.sum(shortfall**2))
+
+
+class _State(NamedTuple):
+    """Weights of the training points, intercept, and decision values of the training points."""
+
+    weights: FloatArray
+    intercept: float
+    decision: FloatArray
+
+    def towards(self, target: _State, share: float) -> _State:
+        """Return the state at a share of the way to another, which it is affine in."""
+        return _State(
+            (1.0 - share) * self.weights + share * target.weights,
+            (1.0 - share) * self.intercept + share * target.intercept,
+            (1.0 - share) * self.decision + share * target.decision,
+        )
+
+
+class _Machine(NamedTuple):
+    """What one binary machine has learnt, and at what cost."""
+
+    weights: FloatArray
+    intercept: float
+    n_steps: int
+    n_cg_iterations: int

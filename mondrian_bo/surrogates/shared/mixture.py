@@ -1,0 +1,88 @@
+"""Mixtures of Gaussians, one per predicted point: the full predictive law of a forest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from mondrian_bo.array_types import FloatArray, IntArray
+
+_LOG_SQRT_2_PI = 0.5 * np.log(2.0 * np.pi)
+
+
+class GaussianMixture:
+    """One mixture of Gaussians for each of m points (equations 3 and 5 of Lakshminarayanan2016).
+
+    Parameters
+    ----------
+    point : int array of shape (rows,)
+        The point each component belongs to, in ascending order, every point at least once.
+    weight : float array of shape (rows,)
+        Weights; those of a point add up to 1.
+    mean : float array of shape (rows,)
+        Means.
+    std : float array of shape (rows,)
+        Standard deviations, positive.
+    """
+
+    def __init__(
+        self,
+        point: IntArray,
+        weight: FloatArray,
+        mean: FloatArray,
+        std: FloatArray,
+    ) -> None:
+        self._point = point
+        self._weight = weight
+        self._mean = mean
+        self._std = std
+        self._starts = np.flatnonzero(np.diff(point, prepend=-1))
+
+    def __len__(self) -> int:
+        """Return the number of points m."""
+        return len(self._starts)
+
+    def logpdf(self, values: ArrayLike) -> FloatArray:
+        """Return the log density at one value per point, shape (m,)."""
+        standardised = (self._per_row(values) - self._mean) / self._std
+        with np.errstate(divide="ignore"):
+            terms = np.log(self._weight) - np.log(self._std) - 0.5 * standardised**2
+        peak = np.maximum.reduceat(terms, self._starts)
+        total: FloatArray = np.add.reduceat(np.exp(terms - peak[self._point]), self._starts)
+        return np.asarray(peak + np.log(total) - _LOG_SQRT_2_PI)
+
+    def cdf(self, values: ArrayLike) -> FloatArray:
+        """Return the distribution function at one value per point, shape (m,)."""
+        standardised = (self._per_row(values) - self._mean) / self._std
+        return np.asarray(np.add.reduceat(self._weight * ndtr(standardised), self._starts))
+
+    def quantile(self, level: float) -> FloatArray:
+        """Return the quantile at a level in (0, 1) of every point, shape (m,).
+
+        By bisection, down to the resolution of floating point numbers.
+        """
+        # Some component has at least the level below each bracket's end, and some at most.
+        reach = 40.0 * self._std
+        low = np.minimum.reduceat(self._mean - reach, self._starts)
+        high = np.maximum.reduceat(self._mean + reach, self._starts)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            below = self.cdf(middle) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(0.5 * (low + high))
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent values, shape (m, n_samples)."""
+        cumulative = np.cumsum(self._weight)
+        before = np.concatenate([[0.0], cumulative])[self._starts]
+        ends = np.append(self._starts[1:], len(self._weight)) - 1
+        share = rng.random((len(self), n_samples))
+        target = before[:, None] + share * (cumulative[ends] - before)[:, None]
+        chosen = np.searchsorted(cumulative, target, side="right")
+        chosen = np.clip(chosen, self._starts[:, None], ends[:, None])
+        noise = rng.standard_normal(chosen.shape)
+        return np.asarray(self._mean[chosen] + self._std[chosen] * noise)
+
+    def _per_row(self, values: ArrayLike) -> FloatArray:
+        return np.asarray(values, dtype=np.float64)[self._point]

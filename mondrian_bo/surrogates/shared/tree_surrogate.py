@@ -1,0 +1,88 @@
+"""What all surrogates of trees share: rows of a search space as points, one set for each tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.base import RandomFunction
+from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+
+
+class TreeModel(Protocol):
+    """A model of points of shape (S, m, d), once (S = 1) or as each tree sees them."""
+
+    def learn(self, points: AnyArray, targets: FloatArray) -> None:
+        """Learn more points."""
+        ...
+
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all points."""
+        ...
+
+    def predict(self, points: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of the trees, both of shape (T, m)."""
+        ...
+
+    def draw(self, rng: np.random.Generator) -> Callable[[AnyArray], FloatArray]:
+        """Draw a function of points."""
+        ...
+
+    def extended(self, points: AnyArray, targets: FloatArray) -> AbstractContextManager[None]:
+        """Know further points for the time of a ``with`` block."""
+        ...
+
+
+class TreeSurrogate:
+    """A model of trees over rows of a search space; implements ``Surrogate``.
+
+    Parameters
+    ----------
+    model : TreeModel
+        An empty model.
+    encoding : TreeEncoding or None
+        How trees see categories and absences; None if there are neither.
+    precision : data type, default=numpy.float64
+        What the model takes as points.
+    """
+
+    def __init__(
+        self,
+        model: TreeModel,
+        encoding: TreeEncoding | None,
+        precision: type[np.floating[Any]] = np.float64,
+    ) -> None:
+        self._model = model
+        self._encoding = encoding
+        self._precision = precision
+
+    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+        """Learn more rows."""
+        self._model.learn(self._points(rows), values.copy())
+
+    def set_values(self, values: FloatArray) -> None:
+        """Replace the values of all rows."""
+        self._model.set_targets(values)
+
+    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of the trees, both of shape (T, m)."""
+        means, variances = self._model.predict(self._points(rows))
+        return means, np.sqrt(variances)
+
+    def draw(self, rng: np.random.Generator) -> RandomFunction:
+        """Draw a function from the posterior of a random tree."""
+        sample = self._model.draw(rng)
+        return lambda rows: sample(self._points(rows))
+
+    def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
+        """Know further rows for the time of a ``with`` block."""
+        return self._model.extended(self._points(rows), values)
+
+    def _points(self, rows: FloatArray) -> AnyArray:
+        points = rows[None] if self._encoding is None else self._encoding(rows)
+        # A copy: rows may lie in any order, and change later.
+        return np.array(points, dtype=self._precision, order="C")

@@ -1,0 +1,123 @@
+"""Known standard errors: what is believed, against Gaussian formulas and a plain optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mondrian_bo import Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.optimizer.known_noise import KnownNoise
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+
+
+def make(seed=0):
+    return KnownNoise(MondrianOptimizer(SPACE, surrogate="forest", seed=seed))
+
+
+def tell(model, rows, values, errors):
+    model.tell_rows(rows, values, np.broadcast_to(errors, len(rows)), np.ones(len(rows), bool))
+
+
+def objective(rows):
+    return np.sin(4.0 * rows[:, 0]) + rows[:, 1]
+
+
+@pytest.mark.parametrize("errors", [0.0, np.nan])
+def test_without_errors_nothing_changes(errors):
+    rows = SPACE.sample(60, np.random.default_rng(0))
+    noisy, plain = make(), MondrianOptimizer(SPACE, surrogate="forest", seed=0)
+    tell(noisy, rows, objective(rows), errors)
+    plain.tell_rows(rows, objective(rows))
+    test = SPACE.sample(20, np.random.default_rng(1))
+    for got, expected in zip(noisy.predict_rows(test), plain.predict_rows(test), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+class Recorder:
+    """Stands for an optimizer that expects N(mean, std**2) everywhere, and records the told."""
+
+    def __init__(self, mean, std):
+        self.moments = mean, std
+        self.values = []
+
+    @property
+    def n_trials(self):
+        return len(self.values)
+
+    def tell_rows(self, rows, values, feasible):
+        self.values.extend(values.tolist())
+
+    def predict_rows(self, rows):
+        return np.full(len(rows), self.moments[0]), np.full(len(rows), self.moments[1])
+
+
+def test_values_are_weighed_as_gaussians_are():
+    recorder = Recorder(1.0, 2.0)
+    model = KnownNoise(recorder)
+    zeros = np.zeros((10, 2))
+    tell(model, zeros, np.full(10, 1.0), 0.0)
+    values, errors = np.array([5.0, -3.0, 2.0]), np.array([0.5, 4.0, 0.0])
+    tell(model, zeros[:3], values, errors)
+    with np.errstate(divide="ignore"):
+        precision = 1 / errors**2
+    believed = np.where(
+        errors > 0, (1.0 / 4 + np.nan_to_num(values * precision)) / (1 / 4 + precision), values
+    )
+    np.testing.assert_allclose(recorder.values[10:], np.where(errors > 0, believed, values))
+    left = np.where(errors > 0, 1 / (1 / 4 + precision), 0.0)
+    _, std = model.predict_rows(zeros[:1])
+    np.testing.assert_allclose(std**2, 4.0 + left.sum() / 13)
+
+
+def test_the_first_values_are_taken_as_they_are():
+    recorder = Recorder(0.0, 0.0)
+    model = KnownNoise(recorder)
+    tell(model, np.zeros((5, 2)), np.arange(5.0), 3.0)
+    assert recorder.values == [0.0, 1.0, 2.0, 3.0, 4.0]
+    _, std = model.predict_rows(np.zeros((1, 2)))
+    np.testing.assert_allclose(std, 3.0)
+
+
+def test_failures_and_infinite_errors():
+    recorder = Recorder(1.0, 2.0)
+    model = KnownNoise(recorder)
+    tell(model, np.zeros((8, 2)), np.full(8, 1.0), 0.0)
+    tell(model, np.zeros((2, 2)), np.array([np.nan, 7.0]), np.array([1.0, np.inf]))
+    assert np.isnan(recorder.values[8])
+    assert recorder.values[9] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_averaged_away(seed):
+    """With errors of the size of the signal, the believed model is nearer to the truth."""
+    rng = np.random.default_rng(seed)
+    rows = SPACE.sample(300, rng)
+    errors = rng.choice([0.02, 1.5], size=300)
+    values = objective(rows) + errors * rng.standard_normal(300)
+    test = SPACE.sample(200, rng)
+    losses = []
+    for told in (errors, np.zeros(300)):
+        model = make(seed)
+        for i in range(0, 300, 10):
+            tell(model, rows[i : i + 10], values[i : i + 10], told[i : i + 10])
+        mean, std = model.predict_rows(test)
+        losses.append(float(np.mean((mean - objective(test)) ** 2)))
+        if told.any():
+            scores = (mean - objective(test)) / std
+            assert 0.3 < np.sqrt(np.mean(scores**2)) < 2.0
+    assert losses[0] < 0.7 * losses[1]
+
+
+def test_many_at_once_are_told_in_portions():
+    rng = np.random.default_rng(0)
+    rows = SPACE.sample(200, rng)
+    values = objective(rows) + 0.5 * rng.standard_normal(200)
+    test = SPACE.sample(100, rng)
+    losses = []
+    for portion in (200, 1):
+        model = make()
+        for i in range(0, 200, portion):
+            tell(model, rows[i : i + portion], values[i : i + portion], 0.5)
+        losses.append(float(np.mean((model.predict_rows(test)[0] - objective(test)) ** 2)))
+    assert 0.5 < losses[0] / losses[1] < 2.0

@@ -1,0 +1,213 @@
+"""The forest with processes in its leaves against one dense Gaussian law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit
+from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
+from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
+from mondrian_bo.trees.tree import NONE
+
+NUMERIC = np.zeros(3, dtype=bool)
+
+
+def data(n, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.random((n, 3))
+    targets = np.sin(6.0 * points[:, 0]) + 2.0 * points[:, 1]
+    return points, (targets - targets.mean()) / targets.std()
+
+
+def forest_of(points, targets, block_size, batches=(), **options):
+    forest = GaussianProcessForest(
+        3,
+        3,
+        np.random.SeedSequence(1),
+        NUMERIC,
+        block_size=block_size,
+        prior=Prior(mean_variance=1.5),
+        **options,
+    )
+    targets, start = targets.copy(), 0
+    for end in (*batches, len(targets)):
+        forest.learn(points[None, start:end], points[start:end], targets[start:end])
+        forest.predict(lambda: points[None, :2], points[:2])
+        start = end
+    return forest
+
+
+def predict(forest, probes, gradients=False):
+    return forest.predict(lambda: probes[None], probes, gradients)
+
+
+def dense_prediction(forest, t, points, targets, probes):
+    """Condition the joint law of all labels and functions of one tree."""
+    trees = forest.forest.arrays
+    gamma_1, gamma_2 = 2.0 * 1.5, forest.forest.hyperparameters.gamma_2
+
+    def path(leaf):
+        nodes = []
+        while leaf != NONE:
+            nodes.append(int(leaf))
+            leaf = trees.parent[t, leaf]
+        return nodes
+
+    def spent(node):
+        return gamma_1 * (expit(gamma_2 * trees.split_time[t, node]) - 0.5)
+
+    def between(some, others):
+        leaves = [forest.forest.leaves(x[None])[:, t] for x in (some, others)]
+        means = np.empty((len(some), len(others)))
+        for i, one in enumerate(leaves[0]):
+            for k, two in enumerate(leaves[1]):
+                shared = set(path(one)) & set(path(two))
+                means[i, k] = max((spent(node) for node in shared), default=0.0)
+        same = leaves[0][:, None] == leaves[1][None]
+        return means + np.where(same, forest.covariance.between(some, others), 0.0)
+
+    prior = between(points, points) + forest.covariance.noise * np.eye(len(points))
+    cross = between(probes, points)
+    gain = np.linalg.solve(prior, cross.T).T
+    variances = np.diag(between(probes, probes)) - np.einsum("ij,ij->i", gain, cross)
+    return gain @ targets, variances
+
+
+def test_few_points_are_one_process():
+    points, targets = data(40)
+    probes, _ = data(9, seed=1)
+    forest = forest_of(points, targets, 40)
+    means, variances, *_ = predict(forest, probes)
+    assert means.shape == (1, 9)
+    prior = forest.covariance.between(points, points) + 1.5 + forest.covariance.noise * np.eye(40)
+    cross = forest.covariance.between(probes, points) + 1.5
+    gain = np.linalg.solve(prior, cross.T).T
+    assert np.allclose(means[0], gain @ targets, atol=1e-8)
+    expected = forest.covariance.amplitude + 1.5 - np.einsum("ij,ij->i", gain, cross)
+    assert np.allclose(variances[0], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("batches", [(), (20, 21, 22, 60), tuple(range(1, 90, 7))])
+def test_many_points_are_one_gaussian_law(batches):
+    points, targets = data(90)
+    probes, _ = data(15, seed=1)
+    forest = forest_of(points, targets, 20, batches)
+    means, variances, *_ = predict(forest, probes)
+    assert means.shape == (3, 15)
+    for t in range(3):
+        expected = dense_prediction(forest, t, points, targets, probes)
+        assert np.allclose(means[t], expected[0], atol=1e-8)
+        assert np.allclose(variances[t], expected[1], atol=1e-8)
+
+
+def test_blocks_are_no_larger_than_allowed():
+    points, targets = data(300)
+    forest = forest_of(points, targets, 25, (10, 11, 150))
+    leaves = forest.forest.leaves(points[None])
+    for t in range(3):
+        _, sizes = np.unique(leaves[:, t], return_counts=True)
+        assert sizes.max() <= 25 and sizes.sum() == 300
+
+
+@pytest.mark.parametrize("step", [1, 7, 50])
+def test_hyper_parameters_are_fitted_to_blocks_that_are_there(monkeypatch, step):
+    fitted = []
+
+    def fit_and_note(blocks, *settings):
+        fitted.append(blocks)
+        return fit(blocks, *settings)
+
+    monkeypatch.setattr(forest_module, "fit", fit_and_note)
+    points, targets = data(150)
+    forest = forest_of(points, targets, 20, range(step, 150, step))
+    assert len(fitted) > 5 or step == 50
+    for blocks in fitted:
+        for rows, labels in blocks:
+            assert len(rows) <= 20
+            places = [int(np.flatnonzero((points == row).all(axis=1))[0]) for row in rows]
+            assert len(set(places)) == len(places)
+            assert np.array_equal(labels, targets[places])
+    for t in range(3):
+        assert sorted(forest._blocks[t]) == forest._leaves(t).tolist()
+
+
+def test_gradients_are_those_of_differences():
+    points, targets = data(90)
+    forest = forest_of(points, targets, 20)
+    probes, _ = data(15, seed=1)
+    prediction = predict(forest, probes, gradients=True)
+    for j, direction in enumerate(1e-6 * np.eye(3)):
+        up, down = predict(forest, probes + direction), predict(forest, probes - direction)
+        assert np.allclose(prediction.mean_gradients[:, :, j], (up[0] - down[0]) / 2e-6, atol=1e-4)
+        assert np.allclose(
+            prediction.variance_gradients[:, :, j], (up[1] - down[1]) / 2e-6, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("block_size", [200, 30])
+def test_extensions_are_known_for_a_while(block_size):
+    points, targets = data(90)
+    new_points, new_targets = data(31, seed=2)
+    probes, _ = data(15, seed=1)
+    forest = forest_of(points, targets, block_size)
+    before = predict(forest, probes)
+    with forest.extended(new_points[None], new_points, new_targets):
+        inside = predict(forest, probes)
+        both = np.concatenate([points, new_points]), np.concatenate([targets, new_targets])
+        for t in range(len(inside.means)):
+            expected = dense_prediction(forest, t, *both, probes)
+            assert np.allclose(inside.means[t], expected[0], atol=1e-8)
+            assert np.allclose(inside.variances[t], expected[1], atol=1e-8)
+    after = predict(forest, probes)
+    assert not np.allclose(inside[0], before[0], atol=1e-3)
+    assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1])
+    # And the undone points can be learnt for good.
+    forest.learn(new_points[None], new_points, new_targets)
+    for t, means in enumerate(predict(forest, probes).means):
+        assert np.allclose(means, dense_prediction(forest, t, *both, probes)[0], atol=1e-8)
+
+
+def test_an_error_inside_leaves_nothing_behind():
+    points, targets = data(90)
+    probes, _ = data(5, seed=1)
+    forest = forest_of(points, targets, 30)
+    before = predict(forest, probes)
+    with (
+        pytest.raises(KeyError),
+        forest.extended(points[None, :1] + 0.5, points[:1] + 0.5, targets[:1]),
+    ):
+        raise KeyError
+    assert np.array_equal(predict(forest, probes)[0], before[0])
+
+
+def test_labels_can_be_replaced():
+    points, targets = data(90)
+    probes, _ = data(5, seed=1)
+    forest = forest_of(points, targets, 30)
+    forest.set_targets(-targets)
+    means, variances, *_ = predict(forest, probes)
+    forest.set_targets(targets)
+    again = predict(forest, probes)
+    assert np.allclose(means, -again[0], atol=1e-10)
+    assert np.allclose(variances, again[1], atol=1e-10)
+
+
+def test_draws_have_the_moments_of_a_mixture_of_trees():
+    points, targets = data(60)
+    probes, _ = data(6, seed=1)
+    forest = forest_of(points, targets, 20)
+    rng = np.random.default_rng(3)
+    none = np.zeros(3, dtype=np.int64)
+    draws = []
+    for _ in range(1500):
+        function = forest.draw(none, rng)
+        draws.append(function(lambda: probes[None], probes))
+        assert np.allclose(function(lambda: probes[None, 2:3], probes[2:3]), draws[-1][2])
+    means, variances, *_ = predict(forest, probes)
+    mean = means.mean(axis=0)
+    variance = (variances + means**2).mean(axis=0) - mean**2
+    assert np.all(np.abs(np.mean(draws, axis=0) - mean) < 4.5 * np.sqrt(variance / 1500))
+    # The features are many, but finite.
+    assert np.allclose(np.var(draws, axis=0), variance, rtol=0.2, atol=1e-4)

@@ -1,0 +1,85 @@
+"""One thread for linear algebra, and what it was before afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# A process of its own: any library that other tests load may hold on to the count of threads.
+START = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from mondrian_bo.surrogates.shared.threads import _controllers, single_threaded_blas
+
+def n_threads():
+    return [pool["num_threads"] for pool in _controllers()[0].info() if pool["user_api"] == "blas"]
+
+before = n_threads()
+assert before
+
+inside, leave = threading.Event(), threading.Event()
+
+def other():
+    with single_threaded_blas():
+        inside.set()
+        assert leave.wait(30)
+        assert set(n_threads()) == {1}
+    return n_threads()
+"""
+
+LEAVES_FIRST = """
+with ThreadPoolExecutor(1) as pool:
+    future = pool.submit(other)
+    assert inside.wait(30)
+    with single_threaded_blas(), single_threaded_blas():
+        leave.set()
+        assert set(future.result()) == {1}
+        assert set(n_threads()) == {1}
+    # The thread that came first is still alive.
+    assert n_threads() == before
+"""
+
+LEAVES_LAST = """
+with ThreadPoolExecutor(1) as pool:
+    with single_threaded_blas():
+        future = pool.submit(other)
+        assert inside.wait(30)
+    assert set(n_threads()) == {1}
+    leave.set()
+    assert future.result() == before
+    assert n_threads() == before
+"""
+
+AFTER_THE_MAIN_THREAD = """
+with single_threaded_blas():
+    assert set(n_threads()) == {1}
+assert n_threads() == before
+
+leave.set()
+with ThreadPoolExecutor(1) as pool:
+    assert pool.submit(other).result() == before
+assert n_threads() == before
+"""
+
+AFTER_AN_ERROR = """
+try:
+    with single_threaded_blas():
+        raise ZeroDivisionError
+except ZeroDivisionError:
+    pass
+assert n_threads() == before
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR],
+    ids=["leaves first", "leaves last", "after the main thread", "after an error"],
+)
+def test_blocks_restore_what_was(script):
+    run = subprocess.run(
+        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
