@@ -45,7 +45,7 @@ def dual_hinge(gram, signs, C):
 
 
 def dual_log_loss(gram, signs, C):
-    """Shares of the points in a logistic regression with a kernel: a fixed point of its gradients."""
+    """Shares of the points in a logistic regression with a kernel: a fixed point."""
 
     def objective(a):
         values = gram @ a
