@@ -47,13 +47,12 @@ from mondrian_bo.trees.aggregation_nodes import (
 from mondrian_bo.trees.cells import (
     has_room,
     join_cell,
-    leaf_holding,
     must_split,
     split_cell,
     start_cells,
 )
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
-from mondrian_bo.trees.mondrian import extend_forest, extend_tree
+from mondrian_bo.trees.growth import extend_forest, extend_tree
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,
@@ -64,6 +63,7 @@ from mondrian_bo.trees.tree import (
     Tree,
     child_towards,
     is_leaf,
+    leaf_holding,
     tree_at,
 )
 

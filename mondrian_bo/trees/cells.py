@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
-from mondrian_bo.trees.mondrian import choose_dimension, cut
-from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut
+from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.random import exponential
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
@@ -27,8 +26,9 @@ from mondrian_bo.trees.tree import (
     RIGHT,
     ROOT,
     UPPER,
-    child_towards,
-    is_leaf,
+    add_box,
+    add_leaf,
+    set_split,
 )
 
 
@@ -46,15 +46,6 @@ def _add_cell(tree, parent, cell):  # type: ignore[no-untyped-def]
     for d in range(cell.shape[1]):
         tree.box[node, LOWER, d] = cell[LOWER, d]
         tree.box[node, UPPER, d] = cell[UPPER, d]
-    return node
-
-
-@njit(**INNER)
-def leaf_holding(tree, x):  # type: ignore[no-untyped-def]
-    """Return the leaf whose cell holds x."""
-    node = tree.counters[ROOT]
-    while not is_leaf(tree, node):
-        node = child_towards(tree, node, x)
     return node
 
 
@@ -100,8 +91,10 @@ def split_cell(tree, leaf, points, weights, classes):  # type: ignore[no-untyped
     parent = tree.parent[leaf]
     time = tree.split_time[parent] if parent != NONE else 0.0
     dimension = choose_dimension(tree.stream, extents, rate)
-    threshold = cut(tree.stream, tree.box[leaf, LOWER, dimension], tree.box[leaf, UPPER, dimension])
-    set_cut(tree, leaf, dimension, threshold, time + exponential(tree.stream) / rate)
+    threshold = draw_location(
+        tree.stream, tree.box[leaf, LOWER, dimension], tree.box[leaf, UPPER, dimension]
+    )
+    set_split(tree, leaf, dimension, threshold, time + exponential(tree.stream) / rate)
     left = _add_cell(tree, leaf, tree.box[leaf])
     right = _add_cell(tree, leaf, tree.box[leaf])
     tree.box[left, UPPER, dimension] = tree.threshold[leaf]

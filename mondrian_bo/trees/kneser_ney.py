@@ -32,7 +32,7 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
-from mondrian_bo.trees.mondrian import extend_tree
+from mondrian_bo.trees.growth import extend_tree
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,
@@ -170,7 +170,7 @@ def extend_counts(  # type: ignore[no-untyped-def]
     rates : float64 array of shape (1 or end - start, d)
         Rate weights of the dimensions, for all points or for each.
     min_samples_split, lifetime : int, float
-        See :mod:`mondrian_bo.trees.mondrian`.
+        See :mod:`mondrian_bo.trees.growth`.
     """
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), counts_at(values, t)

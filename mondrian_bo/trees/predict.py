@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     MEAN,
     PRECISION,

@@ -1,10 +1,14 @@
-"""The arrays of a Mondrian tree and of a forest.
+"""The arrays of a Mondrian tree and of a forest, and the basic operations on them.
 
-A tree (T, delta, xi, tau) of Lakshminarayanan2016, section 2.2, is a NamedTuple of arrays, one
-entry or row per node; nodes are numbered in the order of their creation
-(:mod:`mondrian_bo.trees.numbering` may number them anew). A forest is the same NamedTuple with one
-more leading axis, over trees; :func:`tree_at` is the view of one tree. Numba compiles functions of
-such tuples once and caches them on disk.
+A tree (T, delta, xi, tau) of Lakshminarayanan2016, section 2.2, is a NamedTuple of arrays with one
+entry or row per node. Nodes are numbered in the order of their creation;
+:mod:`mondrian_bo.trees.numbering` can renumber them. A forest is the same NamedTuple with one more
+leading axis, over trees; :func:`tree_at` returns the view of one tree. Numba compiles a function of
+such a tuple once and caches it on disk.
+
+The operations are: memory for nodes, boxes and points; adding nodes and setting their splits; boxes
+and distances from them; the way of one point down a tree. :mod:`mondrian_bo.trees.growth` grows
+trees with them.
 """
 
 from __future__ import annotations
@@ -23,19 +27,22 @@ NONE = -1
 """Marks an absent node, child or point."""
 
 PAUSED = -2
-"""Marks, as the dimension of its split, a leaf that is not to be split yet."""
+"""Marks a paused leaf, in the place of its split dimension."""
 
 LEFT, RIGHT = 0, 1
+"""Entries of an internal node's :attr:`Tree.children`."""
+
 FIRST_POINT = RIGHT
-"""Entry of a leaf's :attr:`Tree.children`: the head of the chain of its points."""
+"""Entry of a leaf's :attr:`Tree.children`: the head of the linked list of its points."""
 
 LOWER, UPPER = 0, 1
+"""Rows of a box: the lower and the upper corner."""
 
 N_NODES, ROOT, N_BOXES = 0, 1, 2
 """Entries of :attr:`Tree.counters`."""
 
 GROWTH = 1.25
-"""Capacity grows by this factor: memory stays within 25 % of what is used."""
+"""Factor by which capacity grows: unused memory stays below 25 % of what is used."""
 
 
 class Tree(NamedTuple):
@@ -46,29 +53,29 @@ class Tree(NamedTuple):
     parent : int32 array of shape (capacity,)
         Parent of each node; ``NONE`` at the root.
     children : int32 array of shape (capacity, 2)
-        Left and right child. At leaves ``NONE`` and the first of the points, from which
-        ``next_point`` goes on to the others, or ``NONE``.
+        Left and right child. At leaves ``NONE`` and the first point of the leaf (``NONE`` if it has
+        no points); ``next_point`` links the others.
     dimension : int16 array of shape (capacity,), int32 if d needs it
-        Split dimension delta_j; at leaves ``NONE``, or ``PAUSED`` (see
-        :mod:`mondrian_bo.trees.mondrian`).
+        Split dimension delta_j. ``NONE`` at leaves, ``PAUSED`` at paused ones (see
+        :mod:`mondrian_bo.trees.growth`).
     threshold : float64 or float32 array of shape (capacity,)
         Split location xi_j: ``x[dimension] <= threshold`` goes left.
     split_time : float64 or float32 array of shape (capacity,)
         tau_j, larger than the parent's, or equal within float32; the lifetime at leaves.
     row : int32 array of shape (capacity,)
-        Where each node's box is in `box`; ``NONE`` at a leaf of one point, which is its own box,
-        and at some leaves of one class (see :mod:`mondrian_bo.trees.mondrian`).
+        Index of each node's box in `box`. ``NONE`` at a leaf of one point, whose box is that point,
+        and at some leaves of one class (see :mod:`mondrian_bo.trees.growth`).
     box : float64 or float32 array of shape (box_capacity, 2, d)
-        Lower and upper corner of the data in a node's block, B_j^x; of its cell where partitions
-        are not restricted to the data (:mod:`mondrian_bo.trees.cells`): there all nodes have boxes,
-        in their order. Trees restricted to n points have fewer than n boxes.
+        Lower and upper corner of the data in a node's block, B_j^x. Trees restricted to n points
+        have fewer than n boxes. In trees that are not restricted to the data
+        (:mod:`mondrian_bo.trees.cells`) it is the node's cell, and box j belongs to node j.
     size : int32 array of shape (capacity,)
         Number of data points in each block.
     next_point : int32 array of shape (point_capacity,)
         The next point of the same leaf, or ``NONE``.
     points : float64 or float32 array of shape (point_capacity, d)
-        The points as the tree sees them. In a forest of shape (1 or T, point_capacity, d), 1 if all
-        trees see the same. Empty where all nodes have boxes and nobody asks for points.
+        The points as the tree sees them. In a forest, shape (1 or T, point_capacity, d): 1 if all
+        trees see the same points. Empty where all nodes have boxes and no function reads points.
     counters : int64 array of shape (3,)
         Number of nodes, the root, and the number of boxes.
     stream : uint64 array of shape (1,)
@@ -98,13 +105,13 @@ NODE_FIELDS = (
     "row",
     "size",
 )
-"""Fields of :class:`Tree` with an entry per node."""
+"""Fields of :class:`Tree` with one entry per node."""
 
 
 def empty_forest(
     streams: NDArray[np.uint64], n_dimensions: int, precision: type[np.floating[Any]] = np.float64
 ) -> Tree:
-    """Return a forest of trees without nodes, with room for none.
+    """Return a forest whose trees have no nodes and no capacity.
 
     Parameters
     ----------
@@ -136,7 +143,7 @@ def empty_forest(
 
 
 def with_node_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with room for exactly `capacity` nodes a tree."""
+    """Return the forest with a capacity of exactly `capacity` nodes per tree."""
     used = nodes_used(forest)
     fields: dict[str, Any] = {
         name: resized(getattr(forest, name), 1, capacity, used) for name in NODE_FIELDS
@@ -145,28 +152,31 @@ def with_node_capacity(forest: Tree, capacity: int) -> Tree:
 
 
 def nodes_used(forest: Tree) -> int:
-    """Return how many nodes the largest tree has."""
+    """Return the number of nodes of the largest tree."""
     return int(forest.counters[:, N_NODES].max())
 
 
 def with_box_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with room for exactly `capacity` boxes a tree."""
+    """Return the forest with a capacity of exactly `capacity` boxes per tree."""
     used = int(forest.counters[:, N_BOXES].max())
     return forest._replace(box=resized(forest.box, 1, capacity, used))
 
 
 def with_cell_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with room for exactly `capacity` nodes a tree, all of which have boxes."""
+    """Return the forest with a capacity of exactly `capacity` nodes and boxes per tree."""
     return with_box_capacity(with_node_capacity(forest, capacity), capacity)
 
 
 def with_point_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with room for exactly `capacity` points, the points themselves apart."""
+    """Return the forest with a capacity of exactly `capacity` linked points.
+
+    The coordinates in `points` stay as they are.
+    """
     return forest._replace(next_point=resized(forest.next_point, 1, capacity))
 
 
 def view_of(forest: Tree, index: int) -> Tree:
-    """Do as :func:`tree_at`, in Python."""
+    """Return the view of one tree of a forest; for Python code (:func:`tree_at` is compiled)."""
     shared = len(forest.points) == 1
     fields: dict[str, Any] = {
         name: field[index] for name, field in forest._asdict().items() if name != "points"
@@ -193,6 +203,9 @@ def tree_at(forest, index):  # type: ignore[no-untyped-def]
     )
 
 
+# One node -----------------------------------------------------------------------------------------
+
+
 @njit(cache=True, nogil=True)
 def is_leaf(tree, node):  # type: ignore[no-untyped-def]
     """Whether the node has no children."""
@@ -213,26 +226,71 @@ def child_towards(tree, node, x):  # type: ignore[no-untyped-def]
     return tree.children[node, side]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
-def extent_outside(lower, upper, weights, points, point):  # type: ignore[no-untyped-def]
-    """Return eta_j(x): the weighted L1 distance of a point from a box (Algorithm 5, line 5).
+@njit(**INNER)
+def add_leaf(tree, parent, lifetime):  # type: ignore[no-untyped-def]
+    """Append an empty leaf and return it.
 
-    The order of the sum is left to the compiler, which then uses vector instructions.
+    `parent` must be an int64, so that the function is compiled for one type.
     """
-    total = 0.0
-    nothing = lower.dtype.type(0.0)
-    for d in range(points.shape[1]):
-        x = points[point, d]
-        # At most one is positive; in the points' precision, of which vectors hold more.
-        total += weights[d] * max(max(x - upper[d], lower[d] - x), nothing)
-    return total
+    node = tree.counters[N_NODES]
+    tree.counters[N_NODES] += 1
+    tree.parent[node] = parent
+    tree.children[node, LEFT] = NONE
+    tree.children[node, FIRST_POINT] = NONE
+    tree.dimension[node] = NONE
+    tree.threshold[node] = 0.0
+    tree.split_time[node] = lifetime
+    tree.row[node] = NONE
+    tree.size[node] = 0
+    return node
+
+
+@njit(**INNER)
+def set_split(tree, node, dimension, threshold, time):  # type: ignore[no-untyped-def]
+    """Set a node's split: dimension, location and time.
+
+    Where the tree is float32, location and time are rounded down. The points are float32 too, so
+    none changes sides; no child's time comes before its parent's; and no time becomes infinite.
+    """
+    tree.dimension[node] = dimension
+    tree.threshold[node] = threshold
+    if tree.threshold[node] > threshold:
+        tree.threshold[node] = np.nextafter(tree.threshold[node], np.float32(-np.inf))
+    tree.split_time[node] = time
+    if tree.split_time[node] > time:
+        tree.split_time[node] = np.nextafter(tree.split_time[node], np.float32(-np.inf))
+
+
+# Boxes and distances ------------------------------------------------------------------------------
+
+
+@njit(**INNER)
+def add_box(tree, node):  # type: ignore[no-untyped-def]
+    """Give a node an empty box and return its index."""
+    row = tree.counters[N_BOXES]
+    tree.counters[N_BOXES] += 1
+    tree.row[node] = row
+    # Assigning whole rows would be shorter, but takes numba much longer to compile.
+    for d in range(tree.box.shape[2]):
+        tree.box[row, LOWER, d] = np.inf
+        tree.box[row, UPPER, d] = -np.inf
+    return row
+
+
+@njit(**INNER)
+def widen(box, x):  # type: ignore[no-untyped-def]
+    """Widen a box so that it holds x."""
+    for d in range(len(x)):
+        box[LOWER, d] = min(box[LOWER, d], x[d])
+        box[UPPER, d] = max(box[UPPER, d], x[d])
 
 
 @njit(inline="always")
 def corners(tree, node):  # type: ignore[no-untyped-def]
-    """Return the lower and upper corner of a node's box; a leaf of one point is its own.
+    """Return the lower and upper corner of a node's box; the box of a lone point is that point.
 
-    Numba writes it out where it is called: functions that only borrow call none that return arrays.
+    ``inline="always"`` because functions compiled with ``BORROWING`` must not call functions that
+    return arrays (:mod:`mondrian_bo.trees.compiling`).
     """
     row = tree.row[node]
     if row == NONE:
@@ -241,22 +299,66 @@ def corners(tree, node):  # type: ignore[no-untyped-def]
     return tree.box[row, LOWER], tree.box[row, UPPER]
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "nnan"})
+def extent_outside(lower, upper, rates, points, point):  # type: ignore[no-untyped-def]
+    """Return eta_j(x), the L1 distance of a point from a box, weighted by the split rates.
+
+    Lakshminarayanan2016, Algorithm 5. The compiler may reorder the sum, so that it can use vector
+    instructions.
+    """
+    total = 0.0
+    nothing = lower.dtype.type(0.0)
+    for d in range(points.shape[1]):
+        x = points[point, d]
+        # At most one of the two is positive. They are computed in the precision of the points:
+        # vector registers hold twice as many float32.
+        total += rates[d] * max(max(x - upper[d], lower[d] - x), nothing)  # Algorithm 5, eta_j(x)
+    return total
+
+
 @njit(cache=True, nogil=True)
-def distance_outside(tree, node, weights, points, point):  # type: ignore[no-untyped-def]
-    """Return eta_j(x) for a node's box; a leaf of one point is its own."""
+def distance_outside(tree, node, rates, points, point):  # type: ignore[no-untyped-def]
+    """Return eta_j(x), the distance of a point from a node's box."""
     lower, upper = corners(tree, node)
-    return extent_outside(lower, upper, weights, points, point)
+    return extent_outside(lower, upper, rates, points, point)
 
 
 @njit(**INNER)
-def distances_outside(tree, node, weights, points, order, start, end, result):  # type: ignore[no-untyped-def]
-    """Write the distance of each point order[start:end] from a node's box to the same places.
+def distances_outside(tree, node, rates, points, order, start, end, result):  # type: ignore[no-untyped-def]
+    """Write the distance of point order[i] from a node's box into result[i], start <= i < end.
 
-    Nothing waits for a distance meanwhile, so that several are computed at a time.
+    Distances are independent of each other, so the processor computes several at a time.
     """
     lower, upper = corners(tree, node)
     for i in range(start, end):
-        result[i] = extent_outside(lower, upper, weights, points, order[i])
+        result[i] = extent_outside(lower, upper, rates, points, order[i])
+
+
+@njit(cache=True, nogil=True)
+def lie_within(points, box):  # type: ignore[no-untyped-def]
+    """Whether all points, shape (S, n, d), lie in a closed box, shape (2, d); O(S n d).
+
+    For few points it takes a tenth of the time of numpy's minimum and maximum.
+    """
+    for view in range(points.shape[0]):
+        for i in range(points.shape[1]):
+            for d in range(points.shape[2]):
+                # Written so that NaN fails the comparison.
+                if not box[LOWER, d] <= points[view, i, d] <= box[UPPER, d]:
+                    return False
+    return True
+
+
+# Paths and orders ---------------------------------------------------------------------------------
+
+
+@njit(**INNER)
+def leaf_holding(tree, x):  # type: ignore[no-untyped-def]
+    """Return the leaf whose block holds x."""
+    node = tree.counters[ROOT]
+    while not is_leaf(tree, node):
+        node = child_towards(tree, node, x)
+    return node
 
 
 @njit(cache=True, nogil=True)
@@ -266,17 +368,14 @@ def leaves_of(forest, points, leaves):  # type: ignore[no-untyped-def]
         tree = tree_at(forest, t)
         own = points[t if len(points) > 1 else 0]
         for i in range(own.shape[0]):
-            node = tree.counters[ROOT]
-            while not is_leaf(tree, node):
-                node = child_towards(tree, node, own[i])
-            leaves[i, t] = node
+            leaves[i, t] = leaf_holding(tree, own[i])
 
 
 @njit(cache=True, nogil=True)
 def preorder(tree, nodes):  # type: ignore[no-untyped-def]
     """Write all nodes, parents before children, into `nodes`, an array of length n_nodes."""
-    # The tail of the same array serves as the stack: what is pending never overlaps what is done,
-    # as their numbers add up to at most the number of nodes.
+    # The tail of the array serves as the stack. It never overlaps the head that is done, because
+    # done and pending nodes together are at most all nodes.
     top = len(nodes)
     done = 0
     if tree.counters[ROOT] != NONE:
@@ -292,47 +391,3 @@ def preorder(tree, nodes):  # type: ignore[no-untyped-def]
             nodes[top] = tree.children[node, RIGHT]
             top -= 1
             nodes[top] = tree.children[node, LEFT]
-
-
-@njit(cache=True, nogil=True)
-def touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-def]
-    """List what the insertion of x may change: entries of node arrays and of `next_point`.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree before the insertion.
-    x : float64 array of shape (d,)
-        The point.
-    room : int
-        How many nodes the insertion may add.
-    chain : int
-        How many points of a leaf the insertion may link anew.
-    nodes, points : int64 arrays
-        Results.
-
-    Returns
-    -------
-    tuple of int
-        The numbers of nodes and points found; when `nodes` is too short it holds only a part.
-    """
-    n_nodes = 0
-    n_points = 0
-    node = tree.counters[ROOT]
-    while node != NONE:
-        if n_nodes < len(nodes):
-            nodes[n_nodes] = node
-        n_nodes += 1
-        if is_leaf(tree, node):
-            point = tree.children[node, FIRST_POINT]
-            while point != NONE and n_points < chain:
-                points[n_points] = point
-                n_points += 1
-                point = tree.next_point[point]
-            break
-        node = child_towards(tree, node, x)
-    for k in range(room):
-        if n_nodes < len(nodes):
-            nodes[n_nodes] = tree.counters[N_NODES] + k
-        n_nodes += 1
-    return n_nodes, n_points

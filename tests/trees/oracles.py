@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,

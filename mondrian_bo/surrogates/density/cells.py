@@ -14,9 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.mondrian import choose_dimension, cut
-from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut
 from mondrian_bo.trees.random import exponential, mix
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
@@ -29,8 +28,11 @@ from mondrian_bo.trees.tree import (
     ROOT,
     UPPER,
     Tree,
+    add_box,
+    add_leaf,
     empty_forest,
     nodes_used,
+    set_split,
     tree_at,
     with_cell_capacity,
     with_point_capacity,
@@ -75,7 +77,7 @@ def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # typ
         return
     dimension = choose_dimension(stream, extents, rate)
     low, high = tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
-    threshold = cut(stream, low, high)
+    threshold = draw_location(stream, low, high)
     if not low < threshold:
         # The cell is as narrow as floating point numbers get: nothing can be told apart in it.
         return
@@ -89,7 +91,7 @@ def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # typ
     tree.box[right, LOWER, dimension] = threshold
     member = tree.children[node, FIRST_POINT]
     tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
-    set_cut(tree, node, dimension, threshold, time)
+    set_split(tree, node, dimension, threshold, time)
     while member != NONE:
         following = tree.next_point[member]
         _join(tree, left if points[member, dimension] <= threshold else right, member)

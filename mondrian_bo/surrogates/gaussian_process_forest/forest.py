@@ -20,13 +20,13 @@ from mondrian_bo.surrogates.gaussian_process_forest.predict import Moments
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
-from mondrian_bo.trees.blocks import (
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
+from mondrian_bo.trees.leaf_models import (
     all_leaves,
     leaf_means,
     members_of,
     set_messages,
 )
-from mondrian_bo.trees.gaussian import Hyperparameters
 from mondrian_bo.trees.tree import N_NODES, ROOT
 
 _BEFORE_ITERATIONS = 50

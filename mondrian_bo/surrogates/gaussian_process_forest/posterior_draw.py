@@ -13,7 +13,7 @@ from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
-from mondrian_bo.trees.blocks import draw_leaf_mean
+from mondrian_bo.trees.leaf_models import draw_leaf_mean
 
 Function = Callable[[Callable[[], FloatArray], FloatArray], FloatArray]
 """Maps points as the trees see them and as the processes see them to values."""

@@ -13,6 +13,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.trees.growth import sample_forest
 from mondrian_bo.trees.kneser_ney import (
     KneserNey,
     empty_counts,
@@ -20,7 +21,6 @@ from mondrian_bo.trees.kneser_ney import (
     predict_classes,
     refresh_counts,
 )
-from mondrian_bo.trees.mondrian import sample_forest
 from mondrian_bo.trees.tree import (
     Tree,
     nodes_used,

@@ -20,7 +20,7 @@ from mondrian_bo.surrogates.shared.parallel import (
     run_parallel,
     split_trees,
 )
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     MEAN,
     SQUARES,
     Gaussian,
@@ -31,8 +31,8 @@ from mondrian_bo.trees.gaussian import (
     refresh_forest,
     remaining_variance,
 )
+from mondrian_bo.trees.posterior_draw import sample_function
 from mondrian_bo.trees.predict import tree_components
-from mondrian_bo.trees.sampling import sample_function
 from mondrian_bo.trees.tree import (
     ROOT,
     nodes_used,

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize, minimize_scalar
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.parallel import rows_of
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
 _FACTOR = 100.0

@@ -23,7 +23,7 @@ from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperpa
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
 from mondrian_bo.surrogates.shared.scales import Scales
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     LOG_DETERMINANT,
     PRECISION,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
+from mondrian_bo.trees.growth import extend_forest, sample_forest
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.mondrian import extend_forest, sample_forest
 from mondrian_bo.trees.partition import label_new_points, label_points, locate
 from mondrian_bo.trees.tree import (
     NONE,

@@ -16,9 +16,8 @@ import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
-from mondrian_bo.trees.journal import record, restore
+from mondrian_bo.trees.growth import room_for_insertion
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.mondrian import room_for_insertion
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
     GROWTH,
@@ -30,6 +29,7 @@ from mondrian_bo.trees.tree import (
     with_node_capacity,
     with_point_capacity,
 )
+from mondrian_bo.trees.undo import record, restore
 
 NodeStats = TypeVar("NodeStats", bound=tuple[AnyArray, ...])
 

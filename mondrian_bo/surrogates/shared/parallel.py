@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.trees.gaussian import Gaussian, Hyperparameters, refresh_forest
-from mondrian_bo.trees.mondrian import sample_forest
+from mondrian_bo.trees.growth import sample_forest
+from mondrian_bo.trees.hierarchical_gaussian import Gaussian, Hyperparameters, refresh_forest
 from mondrian_bo.trees.predict import predict_forest
 from mondrian_bo.trees.tree import Tree
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.trees.ranges import lie_within
+from mondrian_bo.trees.tree import lie_within
 
 _BLOCK = 1024
 _SMALLEST_EXTENT = np.finfo(np.float64).tiny

@@ -10,7 +10,7 @@ from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest import hyperparameters as learning
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
 from mondrian_bo.surrogates.shared.parallel import rows_of
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
 MEAN_PRIOR, GAMMA_1 = 0.3, 1.7

@@ -7,7 +7,7 @@ from trees.oracles import assert_same_bits, check_forest, grow, snapshot
 
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.parallel import run_parallel, split_trees
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import REMAINING
 
 WEIGHTS = np.array([1.0, 0.5])

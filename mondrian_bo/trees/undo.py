@@ -9,10 +9,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.trees.tree import N_NODES, NODE_FIELDS, NONE, Tree, touched_by, view_of
+from mondrian_bo.trees.tree import (
+    FIRST_POINT,
+    N_NODES,
+    NODE_FIELDS,
+    NONE,
+    ROOT,
+    Tree,
+    child_towards,
+    is_leaf,
+    view_of,
+)
 
 
 class Entry(NamedTuple):
@@ -57,6 +68,50 @@ def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
     return [*(getattr(trees, name) for name in NODE_FIELDS), *values]
 
 
+@njit(cache=True, nogil=True)
+def _touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-def]
+    """List what the insertion of x may change: entries of node arrays and of `next_point`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree before the insertion.
+    x : float64 array of shape (d,)
+        The point.
+    room : int
+        How many nodes the insertion may add.
+    chain : int
+        How many points of a leaf the insertion may link anew.
+    nodes, points : int64 arrays
+        Results.
+
+    Returns
+    -------
+    tuple of int
+        The numbers of nodes and points found; when `nodes` is too short it holds only a part.
+    """
+    n_nodes = 0
+    n_points = 0
+    node = tree.counters[ROOT]
+    while node != NONE:
+        if n_nodes < len(nodes):
+            nodes[n_nodes] = node
+        n_nodes += 1
+        if is_leaf(tree, node):
+            point = tree.children[node, FIRST_POINT]
+            while point != NONE and n_points < chain:
+                points[n_points] = point
+                n_points += 1
+                point = tree.next_point[point]
+            break
+        node = child_towards(tree, node, x)
+    for k in range(room):
+        if n_nodes < len(nodes):
+            nodes[n_nodes] = tree.counters[N_NODES] + k
+        n_nodes += 1
+    return n_nodes, n_points
+
+
 def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: int) -> Entry:
     """Copy what the insertion of a point may overwrite.
 
@@ -78,10 +133,10 @@ def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: 
     for t in range(len(trees.counters)):
         tree = view_of(trees, t)
         x = point[t if len(point) > 1 else 0]
-        n_nodes, n_links = touched_by(tree, x, room, room, nodes, chain)
+        n_nodes, n_links = _touched_by(tree, x, room, room, nodes, chain)
         if n_nodes > len(nodes):
             nodes = np.empty(2 * n_nodes, dtype=np.int64)
-            touched_by(tree, x, room, room, nodes, chain)
+            _touched_by(tree, x, room, room, nodes, chain)
         where.append(np.stack([np.full(n_nodes, t), nodes[:n_nodes]]))
         links.append(np.stack([np.full(n_links + 1, t), np.append(chain[:n_links], n_points)]))
     tree_of_node, node = np.concatenate(where, axis=1)

@@ -5,7 +5,7 @@ import pytest
 from trees.dense import DenseTree
 from trees.oracles import check_forest, grow, one_tree
 
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     LOG_DETERMINANT,
     MEAN,

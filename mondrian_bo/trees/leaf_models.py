@@ -1,8 +1,8 @@
-"""Leaves that carry a model of their own, joined by the hierarchical Gaussian.
+"""Leaves that carry models of their own, joined by the hierarchical Gaussian.
 
-A model of a leaf's labels that has a constant mean enters the tree as one Gaussian message about
-that mean, whatever else it knows (see :mod:`mondrian_bo.trees.gaussian` for the form of messages).
-So the joint posterior of all leaves' means stays exact, at O(depth) for each leaf that changes.
+A leaf's model of its targets, if it has a constant mean, is one Gaussian message about that mean.
+:mod:`mondrian_bo.trees.hierarchical_gaussian` has the form of messages. The joint posterior of all
+leaf means stays exact, at O(depth) for each leaf that changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     PRECISION,
     combine,

@@ -9,7 +9,7 @@ from trees.oracles import grow
 
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import BRIDGE
 from mondrian_bo.trees.tree import ROOT
 

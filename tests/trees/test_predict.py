@@ -7,7 +7,7 @@ import pytest
 from trees.dense import RULES, DenseTree, moments, probes
 from trees.oracles import grow
 
-from mondrian_bo.trees.gaussian import Hyperparameters
+from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mondrian_bo.trees.ranges import lie_within
+from mondrian_bo.trees.tree import lie_within
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -25,7 +25,7 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
-from mondrian_bo.trees.mondrian import extend_tree
+from mondrian_bo.trees.growth import extend_tree
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,
@@ -240,7 +240,7 @@ def extend_forest(  # type: ignore[no-untyped-def]
     weights : float64 array of shape (1 or end - start, d)
         Rate weights of the dimensions, for all points or for each.
     min_samples_split, lifetime : int, float
-        See :mod:`mondrian_bo.trees.mondrian`.
+        See :mod:`mondrian_bo.trees.growth`.
     room : int
         ``room_for_insertion(min_samples_split)``.
     gamma_2, noise : float

@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-from mondrian_bo.trees.gaussian import (
+from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     MEAN,
     PRECISION,

@@ -23,7 +23,6 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import BORROWING, COUNTING, INLINED, INNER, INNER_COUNTING
-from mondrian_bo.trees.nodes import add_box, add_leaf, set_cut, widen
 from mondrian_bo.trees.random import exponential, exponential_below, uniform
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
@@ -35,11 +34,15 @@ from mondrian_bo.trees.tree import (
     RIGHT,
     ROOT,
     UPPER,
+    add_box,
+    add_leaf,
     child_towards,
     corners,
     distance_outside,
     is_leaf,
+    set_split,
     tree_at,
+    widen,
 )
 
 _FEW = 32
@@ -76,7 +79,7 @@ def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
 
 
 @njit(**BORROWING)
-def cut(stream, low, high):  # type: ignore[no-untyped-def]
+def draw_location(stream, low, high):  # type: ignore[no-untyped-def]
     """Draw a location in [low, high): what lies at `high` is always on its right."""
     location = low + uniform(stream) * (high - low)
     return location if location < high else low
@@ -184,7 +187,7 @@ def sample_block(  # type: ignore[no-untyped-def]
                 tree.children[node, FIRST_POINT] = order[i]
             continue
         dimension = choose_dimension(tree.stream, extents, rate)
-        threshold = cut(
+        threshold = draw_location(
             tree.stream, tree.box[row, LOWER, dimension], tree.box[row, UPPER, dimension]
         )
         middle = _partition(points, order, start, end, dimension, threshold)
@@ -192,7 +195,7 @@ def sample_block(  # type: ignore[no-untyped-def]
         right = add_leaf(tree, node, lifetime)
         tree.size[left], tree.size[right] = middle - start, end - middle
         tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
-        set_cut(tree, node, dimension, threshold, time)
+        set_split(tree, node, dimension, threshold, time)
         small, large = (left, right) if middle - start <= end - middle else (right, left)
         for child in (large, small):
             stack_node[pending] = child
@@ -254,9 +257,9 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
                 break
     above = x[dimension] > upper[dimension]
     if above:
-        threshold = cut(tree.stream, upper[dimension], x[dimension])
+        threshold = draw_location(tree.stream, upper[dimension], x[dimension])
     else:
-        threshold = cut(tree.stream, x[dimension], lower[dimension])
+        threshold = draw_location(tree.stream, x[dimension], lower[dimension])
     parent = np.int64(tree.parent[node])
     # The inner node comes before its leaf: among new nodes, parents precede their children.
     inner = add_leaf(tree, parent, lifetime)
@@ -273,7 +276,7 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
         hull[LOWER, k] = min(lower[k], x[k])
         hull[UPPER, k] = max(upper[k], x[k])
     tree.size[inner] = tree.size[node] + 1
-    set_cut(tree, inner, dimension, threshold, time)
+    set_split(tree, inner, dimension, threshold, time)
     tree.children[inner, LEFT] = node if above else leaf
     tree.children[inner, RIGHT] = leaf if above else node
     tree.parent[node] = inner
