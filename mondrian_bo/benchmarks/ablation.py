@@ -7,6 +7,7 @@ appends a JSON line per run to FILE, runs nothing twice, and prints a table.
 from __future__ import annotations
 
 import argparse
+import math
 import json
 import time
 from collections import defaultdict
@@ -33,7 +34,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import Prior
 _DEFAULT = get_portfolio("gaussian_process", "auto")
 _ARM = _DEFAULT.arms[0]
 _WIDE = _ARM.acquisitions
-_SCEPTICAL = {"prior": Prior()}
+_SCEPTICAL = {"prior": Prior(), "scale_strength": math.inf}
 """Mean 0, amplitude near 1: what Optuna's GPSampler believes."""
 
 

@@ -12,7 +12,6 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
     get_acquisition,
 )
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
 
 @dataclass(frozen=True)
@@ -55,21 +54,7 @@ _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprov
 
 _DEFAULT = Portfolio((Arm(_WIDE),))
 
-_PORTFOLIOS = {
-    "gaussian_process": Portfolio(
-        (
-            Arm(
-                _WIDE,
-                # Mean and amplitude are what the values say.
-                options={
-                    "prior": Prior(mean_variance=10.0, amplitude=(1.0, 0.0)),
-                    "scale_strength": 1.0,
-                },
-            ),
-        ),
-        restarts=True,
-    ),
-}
+_PORTFOLIOS = {"gaussian_process": Portfolio((Arm(_WIDE),), restarts=True)}
 
 
 def get_portfolio(surrogate: str, acquisition: str | Acquisition | Portfolio) -> Portfolio:

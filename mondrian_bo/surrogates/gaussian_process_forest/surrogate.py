@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +19,9 @@ _ABSENT = -1.0
 _MIDDLE = 0.5
 """What they see of an inactive number."""
 
+OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
+"""GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
+
 
 class GaussianProcessForestSurrogate:
     """A :class:`GaussianProcessForest` over rows of a search space; implements ``Surrogate``.
@@ -36,7 +38,9 @@ class GaussianProcessForestSurrogate:
         Number of trees, once the trials are too many for one block.
     block_size : int, default=200
         Largest number of trials of a block.
-    prior, scale_strength
+    prior : Prior, default=OPTIMIZER_PRIOR
+        Prior of the hyper-parameters, for values of mean 0 and variance 1.
+    scale_strength : float, default=1.0
         See :class:`GaussianProcessForest`.
     """
 
@@ -48,8 +52,8 @@ class GaussianProcessForestSurrogate:
         *,
         n_estimators: int = 2,
         block_size: int = 200,
-        prior: Prior | None = None,
-        scale_strength: float = math.inf,
+        prior: Prior = OPTIMIZER_PRIOR,
+        scale_strength: float = 1.0,
     ) -> None:
         forest_seed, place_seed = seed.spawn(2)
         self._n_choices = n_choices
