@@ -7,8 +7,8 @@ appends a JSON line per run to FILE, runs nothing twice, and prints a table.
 from __future__ import annotations
 
 import argparse
-import math
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
