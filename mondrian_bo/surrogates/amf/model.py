@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
-from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.aggregation import BEST, FORECAST, REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
@@ -311,7 +311,7 @@ class AggregationModel:
             self._adapt()
         if self._feature_relevance and self.n_points >= RELEVANCE_START:
             trees, loss = self.forest.arrays, self.forest.node_stats.loss
-            self.scales.feature_weights = self._own_weights * learnt_weights(trees, loss)
+            self.scales.feature_weights = self._own_weights * learnt_rates(trees, loss)
 
     def _adapt(self) -> None:
         if self._half_range == 0.0:

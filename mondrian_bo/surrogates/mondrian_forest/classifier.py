@@ -25,7 +25,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
-from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.tree import Tree
 
@@ -184,7 +184,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         scales.follow(points)
         forest.build(points, numbers, scales.rates, self.n_jobs)
         if self.feature_relevance and len(numbers) >= RELEVANCE_START:
-            scales.feature_weights = scales.feature_weights * learnt_weights(
+            scales.feature_weights = scales.feature_weights * learnt_rates(
                 forest.arrays, forest.code_lengths()
             )
             forest = forest.unlearnt()
@@ -259,7 +259,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             )
             if self.feature_relevance and forest.n_points == milestone:
                 own = check_feature_weights(self.feature_weights, data.shape[1])
-                learnt = learnt_weights(forest.arrays, forest.code_lengths())
+                learnt = learnt_rates(forest.arrays, forest.code_lengths())
                 scales.feature_weights = learnt if own is None else own * learnt
             start = end
 

@@ -21,7 +21,7 @@ from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengths
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
-from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_weights
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
@@ -272,7 +272,7 @@ class HierarchicalGaussianModel:
     def _weigh_features(self, points: FloatArray, targets: FloatArray) -> None:
         if not self._by_lengthscales:
             trees, squares = self.forest.arrays, self.forest.node_stats.moments[:, :, SQUARES]
-            learnt = learnt_weights(trees, squares, squares / np.maximum(trees.size - 1, 1))
+            learnt = learnt_rates(trees, squares, squares / np.maximum(trees.size - 1, 1))
             self.scales.feature_weights = self._own_weights * learnt
             return
         mean, std = float(targets.mean()), float(targets.std())
@@ -290,7 +290,7 @@ class HierarchicalGaussianModel:
         return self.weights, self.mean_prior, self.gamma_1, self._rule
 
     def _heuristic(self, n_points: int) -> Hyperparameters:
-        return appendix_b(n_points, self.scales.total_weight)
+        return appendix_b(n_points, self.scales.total_rate)
 
 
 def is_constant(mean: float, std: float) -> bool:

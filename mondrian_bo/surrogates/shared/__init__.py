@@ -1,1 +1,1 @@
-"""What several families of models share."""
+"""Code that several model families share."""

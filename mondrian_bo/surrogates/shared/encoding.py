@@ -1,4 +1,4 @@
-"""How each tree sees the rows of a search space: its own places for choices and absences."""
+"""Encoding of rows of a search space as points of each tree."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from mondrian_bo.array_types import FloatArray, IntArray
 
 
 class TreeEncoding:
-    """Places of categorical choices and of inactive parameters, drawn anew for each tree.
+    """Positions of categorical choices and inactive parameters, drawn for each tree.
 
-    The k choices of a categorical parameter lie at equal distances in [0, 1] in an order of each
-    tree's own: any two are as likely to be separated as any others, and the parameter weighs no
-    more than a numeric one. An inactive parameter lies at one random place.
+    In each tree, the k choices of a categorical parameter lie at equal distances in [0, 1] in a
+    random order. So a split is equally likely to separate any two choices, and the parameter has
+    the same split rate as a numeric one. All inactive values of a parameter lie at one uniformly
+    random position.
 
     Parameters
     ----------
@@ -21,17 +22,17 @@ class TreeEncoding:
     n_trees : int
         Number of trees, T.
     rng : numpy.random.Generator
-        Source of the places.
+        Source of the positions.
     """
 
     def __init__(self, n_choices: IntArray, n_trees: int, rng: np.random.Generator) -> None:
         self._n_trees = n_trees
         self._categorical = [int(j) for j in np.flatnonzero(n_choices)]
-        self._places = {}
+        self._positions = {}
         for j in self._categorical:
             k = int(n_choices[j])
             orders = np.stack([rng.permutation(k) for _ in range(n_trees)])
-            self._places[j] = orders / max(k - 1, 1)
+            self._positions[j] = orders / max(k - 1, 1)
         self._absent = rng.random((n_trees, 1, len(n_choices)))
 
     @classmethod
@@ -42,16 +43,16 @@ class TreeEncoding:
         n_trees: int,
         rng: np.random.Generator,
     ) -> TreeEncoding | None:
-        """Return an encoding, or None for a space that all trees may see alike."""
+        """Return an encoding, or None for a space with numeric, always active parameters only."""
         return cls(n_choices, n_trees, rng) if may_be_absent or n_choices.any() else None
 
     def __call__(self, rows: FloatArray) -> FloatArray:
-        """Return the points each tree sees, shape (T, m, d)."""
+        """Return the points of each tree, shape (T, m, d)."""
         points = np.repeat(rows[None], self._n_trees, axis=0)
-        for j, places in self._places.items():
+        for j, positions in self._positions.items():
             choice = rows[:, j]
             known = ~np.isnan(choice)
-            points[:, known, j] = places[:, choice[known].astype(np.int64)]
+            points[:, known, j] = positions[:, choice[known].astype(np.int64)]
         absent = np.isnan(points)
         if absent.any():
             points = np.where(absent, self._absent, points)

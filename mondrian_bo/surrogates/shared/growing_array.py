@@ -1,4 +1,4 @@
-"""An array that rows are added to, in amortised constant time each."""
+"""An array to which rows are appended in amortised constant time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 
+_SMALLEST_CAPACITY = 64
+"""Rows. Fewer would be copied several times within the first trials of a study."""
+
+_GROWTH = 1.5
+"""Factor of the capacity at each copy; a row is then copied twice on average."""
+
 
 class GrowingArray:
-    """Float64 rows of one shape, the first `len` of an array with room for more.
+    """Float64 rows of one shape, stored in an array with spare capacity.
 
     Parameters
     ----------
     *shape : int
-        Shape of a row; none for numbers.
+        Shape of a row; no argument for scalars.
     """
 
     def __init__(self, *shape: int) -> None:
@@ -25,23 +31,24 @@ class GrowingArray:
 
     @property
     def rows(self) -> FloatArray:
-        """The rows, a view that is valid until the next change."""
+        """The rows, as a view that is valid until the next change."""
         return self._array[: self._length]
 
     def extend(self, rows: FloatArray) -> None:
-        """Add rows, O(1) for each in the long run."""
+        """Append rows, each in amortised O(1)."""
         end = self._length + len(rows)
         if end > len(self._array):
-            grown = np.empty((max(end, 64, 3 * len(self._array) // 2), *self._array.shape[1:]))
+            capacity = max(end, _SMALLEST_CAPACITY, int(_GROWTH * len(self._array)))
+            grown = np.empty((capacity, *self._array.shape[1:]))
             grown[: self._length] = self.rows
             self._array = grown
         self._array[self._length : end] = rows
         self._length = end
 
     def shorten(self, length: int) -> None:
-        """Keep the first so many rows."""
+        """Remove all rows but the first `length`."""
         self._length = length
 
     def replace(self, rows: FloatArray) -> None:
-        """Have these rows instead, O(1): they are not copied, and may be written to later on."""
+        """Replace all rows, O(1): `rows` is kept without a copy and may be overwritten later."""
         self._array, self._length = rows, len(rows)

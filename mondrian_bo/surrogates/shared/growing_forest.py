@@ -1,8 +1,8 @@
-"""A growing forest of Mondrian trees: the arrays, whatever their nodes carry.
+"""The arrays of a growing forest of Mondrian trees.
 
-:class:`GrowingForest` owns the arrays that the compiled functions of `trees` work on: it keeps the
-points and labels, makes room and can undo insertions. What the nodes know about the labels, and how
-they learn it, is for its subclasses to say.
+:class:`GrowingForest` owns the arrays that the compiled functions of `trees` work on. It stores
+points and targets, grows the arrays and can undo insertions. Its subclasses define the statistics
+of the nodes and how these learn targets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NodeStats = TypeVar("NodeStats", bound=tuple[AnyArray, ...])
 
 
 class GrowingForest(ABC, Generic[NodeStats]):
-    """Mondrian trees over shared points and labels, in one set of arrays.
+    """Mondrian trees over shared points and targets, in one set of arrays.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
         Dimension d of the points.
     seed : numpy.random.SeedSequence
         Source of the trees' random streams.
-    values : NamedTuple of arrays
-        What the nodes carry, arrays of shape (T, 0, ...).
+    node_stats : NamedTuple of arrays
+        Empty statistics of the nodes, arrays of shape (T, 0, ...).
     targets : array of shape (0,)
-        No labels, of the type of labels.
+        An empty array of the data type of targets.
     min_samples_split : int, default=2
-        Blocks with fewer points are not split.
+        Nodes with fewer points are not split.
     precision : type, default=numpy.float64
         Floating point type of points and boxes.
 
@@ -65,7 +65,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         n_trees: int,
         n_dimensions: int,
         seed: np.random.SeedSequence,
-        values: NodeStats,
+        node_stats: NodeStats,
         targets: AnyArray,
         *,
         min_samples_split: int = 2,
@@ -75,7 +75,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self.n_points = 0
         self._room = room_for_insertion(min_samples_split)
         self._arrays = empty_forest(make_streams(seed, n_trees), n_dimensions, precision)
-        self._node_stats = values
+        self._node_stats = node_stats
         self._targets = targets
         self._importance: FloatArray = np.empty(0)
 
@@ -86,12 +86,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     @property
     def arrays(self) -> Tree:
-        """The arrays of all trees, with a leading axis of length T and unused room at the end."""
+        """The arrays of all trees, with a leading axis of length T and spare capacity."""
         return self._arrays
 
     @property
     def node_stats(self) -> NodeStats:
-        """The node values of all trees, likewise."""
+        """The statistics of the nodes of all trees, arrays of the same layout."""
         return self._node_stats
 
     @property
@@ -105,7 +105,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     @property
     def targets(self) -> AnyArray:
-        """The labels, shape (n,)."""
+        """The targets, shape (n,)."""
         return self._targets[: self.n_points]
 
     @property
@@ -114,32 +114,32 @@ class GrowingForest(ABC, Generic[NodeStats]):
         return self._importance[: self.n_points]
 
     @abstractmethod
-    def extend(self, points: AnyArray, targets: AnyArray, weights: FloatArray) -> None:
-        """Insert points one after the other, and let the nodes learn their labels.
+    def extend(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
+        """Insert points one after the other and update the statistics of the nodes.
 
         Parameters
         ----------
         points : array of shape (S, m, d)
             New points.
         targets : array of shape (m,)
-            Their labels.
-        weights : float64 array of shape (1 or m, d)
-            Rate weights of the dimensions, for all new points or for each.
+            Their targets.
+        rates : float64 array of shape (1 or m, d)
+            Split rates of the dimensions, for all new points or for each.
         """
 
     def leaves(self, points: AnyArray) -> IntArray:
-        """Return the leaf that holds each point in each tree, shape (m, T)."""
+        """Return the leaf of each point in each tree, shape (m, T)."""
         leaves = np.empty((points.shape[1], self.n_trees), dtype=np.int64)
         leaves_of(self._arrays, points, leaves)
         return leaves
 
     @contextmanager
-    def extended(self, points: AnyArray, targets: AnyArray, weights: FloatArray) -> Iterator[None]:
-        """Insert points for the time of a ``with`` block and then restore every array.
+    def extended(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> Iterator[None]:
+        """Insert points inside a ``with`` block and restore every array at its end.
 
-        What an insertion overwrites is O(depth) entries, so neither the insertion nor its undoing
-        copies the forest. Parameters are those of :meth:`extend`. Not for leaves of one class,
-        whose reopening may overwrite more.
+        An insertion overwrites O(depth) entries of each tree, which are saved: the forest is not
+        copied. Forests with paused leaves of one class cannot use this, because opening such a leaf
+        overwrites more entries. Parameters are those of :meth:`extend`.
         """
         journal = []
         try:
@@ -149,7 +149,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
                 journal.append(
                     record(self._arrays, self._node_stats, points[:, i], self.n_points, self._room)
                 )
-                self.extend(points[:, i : i + 1], targets[i : i + 1], weights)
+                self.extend(points[:, i : i + 1], targets[i : i + 1], rates)
             yield
         finally:
             for entry in reversed(journal):
@@ -159,7 +159,10 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def _store(
         self, points: AnyArray, targets: AnyArray, importance: FloatArray | None = None
     ) -> int:
-        """Keep new points and labels, which `n_points` does not count yet; return their end."""
+        """Store points and targets after the first `n_points`, and return their end.
+
+        `n_points` stays as it is.
+        """
         start = self.n_points
         end = start + len(targets)
         self._make_room_for_points(end, len(points))
@@ -181,25 +184,25 @@ class GrowingForest(ABC, Generic[NodeStats]):
         capacity: int,
         n_jobs: int | None,
     ) -> None:
-        """Grow the empty trees from a batch, with room for `capacity` nodes each while they grow.
+        """Grow the empty trees from a batch, with `capacity` nodes each while they grow.
 
-        Pages of memory that are not written to are never resident: a bound costs address space
-        only.
+        Memory pages that are never written are not resident, so a generous capacity costs address
+        space only.
         """
         n_points = len(targets)
-        trees = self._with_room(with_node_capacity(self._arrays, capacity), n_points)
-        trees = trees._replace(points=points)
+        arrays = self._with_room(with_node_capacity(self._arrays, capacity), n_points)
+        arrays = arrays._replace(points=points)
         fields: Any = (resized(field, 1, capacity) for field in self._node_stats)
-        values = type(self._node_stats)(*fields)
-        run_on_trees(grow_chunk, (trees, values), points, settings, n_jobs)
+        node_stats = type(self._node_stats)(*fields)
+        run_on_trees(grow_chunk, (arrays, node_stats), points, settings, n_jobs)
         self._targets, self.n_points = targets, n_points
-        self._arrays, self._node_stats = trees, values
+        self._arrays, self._node_stats = arrays, node_stats
 
     def _make_room_for_all_nodes(self, n_points: int) -> None:
-        """Make room for as many nodes as restricted trees of so many points may ever have.
+        """Make room for the largest number of nodes of restricted trees of `n_points` points.
 
-        A leaf of one class that reopens may need many at once. Pages of memory that are not written
-        to are never resident: what is not needed costs address space only.
+        Opening a paused leaf of one class may add many nodes at once. Memory pages that are never
+        written are not resident, so unused capacity costs address space only.
         """
         if 2 * n_points > self._arrays.parent.shape[1]:
             self._set_node_capacity(2 * self._points.shape[1])
@@ -221,12 +224,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
             self._arrays = self._arrays._replace(points=none)
         room = min(self._points.shape[1], len(self._targets), self._arrays.next_point.shape[1])
         if n_points > room:
-            # Of a first batch nobody knows whether more will follow.
+            # The first batch gets no spare capacity, because it may be the only one.
             capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
             points = resized(self._points, 1, capacity)
             self._targets = resized(self._targets, 0, capacity)
             self._arrays = self._with_room(self._arrays._replace(points=points), capacity)
 
-    def _with_room(self, trees: Tree, n_points: int) -> Tree:
-        """Return trees with room for what `n_points` points need beside nodes."""
-        return with_box_capacity(with_point_capacity(trees, n_points), n_points)
+    def _with_room(self, arrays: Tree, n_points: int) -> Tree:
+        """Return arrays with room for the boxes and lists of `n_points` points."""
+        return with_box_capacity(with_point_capacity(arrays, n_points), n_points)

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians, one per predicted point: the full predictive law of a forest."""
+"""Gaussian mixtures, one per predicted point: the predictive distributions of a forest."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from scipy.special import ndtr
 from mondrian_bo.array_types import FloatArray, IntArray
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2.0 * np.pi)
+"""Log of the normalising constant of a standard normal density."""
+
+_N_BISECTIONS = 100
+"""Halvings of a quantile's bracket, by 1e30 in all: more than floating point resolves."""
+
+_REACH = 40.0
+"""Half-width of a bracket, in standard deviations: a normal tail beyond it underflows to 0."""
 
 
 class GaussianMixture:
-    """One mixture of Gaussians for each of m points (equations 3 and 5 of Lakshminarayanan2016).
+    """A Gaussian mixture for each of m points (Lakshminarayanan2016, eq. 3 and 5).
 
     Parameters
     ----------
     point : int array of shape (rows,)
-        The point each component belongs to, in ascending order, every point at least once.
+        Index of the point of each component, ascending; every point has a component.
     weight : float array of shape (rows,)
-        Weights; those of a point add up to 1.
+        Weights of the components; those of a point sum to 1.
     mean : float array of shape (rows,)
-        Means.
+        Means of the components.
     std : float array of shape (rows,)
-        Standard deviations, positive.
+        Standard deviations of the components, positive.
     """
 
     def __init__(
@@ -58,15 +65,15 @@ class GaussianMixture:
         return np.asarray(np.add.reduceat(self._weight * ndtr(standardised), self._starts))
 
     def quantile(self, level: float) -> FloatArray:
-        """Return the quantile at a level in (0, 1) of every point, shape (m,).
+        """Return the quantile of every point at a level in (0, 1), shape (m,).
 
-        By bisection, down to the resolution of floating point numbers.
+        Bisection finds it to floating-point resolution.
         """
-        # Some component has at least the level below each bracket's end, and some at most.
-        reach = 40.0 * self._std
+        # At the lower end every component has less than `level` below it, at the upper end more.
+        reach = _REACH * self._std
         low = np.minimum.reduceat(self._mean - reach, self._starts)
         high = np.maximum.reduceat(self._mean + reach, self._starts)
-        for _ in range(100):
+        for _ in range(_N_BISECTIONS):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < level
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -75,6 +82,7 @@ class GaussianMixture:
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Draw independent values, shape (m, n_samples)."""
         cumulative = np.cumsum(self._weight)
+        # Inverse transform sampling of a component, within the weights of each point.
         before = np.concatenate([[0.0], cumulative])[self._starts]
         ends = np.append(self._starts[1:], len(self._weight)) - 1
         share = rng.random((len(self), n_samples))

@@ -1,4 +1,4 @@
-"""Trees in parallel, through joblib, so that any joblib backend (threads, Dask, Ray) just works."""
+"""Work on slices of a forest's trees in parallel, with any joblib backend (threads, Dask, Ray)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Arrays = TypeVar("Arrays", bound=tuple[AnyArray, ...])
 
 
 def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
-    """Divide trees among workers.
+    """Return a slice of the trees for each worker.
 
     Parameters
     ----------
     n_trees : int
         Number of trees.
     n_jobs : int or None
-        Number of workers as joblib counts: None is 1 unless a ``joblib.parallel_config`` context
-        says otherwise, -1 is all cores.
+        Number of workers, as in joblib: None is 1 unless a ``joblib.parallel_config`` context
+        sets another number, -1 is all cores.
     """
     if n_jobs == 1:
         return [slice(0, n_trees)]
@@ -40,24 +40,27 @@ def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
 def run_parallel(
     function: Callable[..., Result], arguments: Sequence[tuple[object, ...]]
 ) -> list[Result]:
-    """Call a function with each tuple of arguments, in joblib's workers if there are several."""
+    """Call a function with each tuple of arguments, in joblib's workers if there are several.
+
+    Returns the results in the order of `arguments`.
+    """
     if len(arguments) == 1:
         return [function(*arguments[0])]
     from joblib import Parallel, delayed
 
-    # The compiled functions release the GIL, so threads are best unless the user's backend says
-    # otherwise; other processes get copies (max_nbytes) that they may write to.
+    # Compiled functions release the GIL, so threads are the default backend. Worker processes
+    # receive copies (max_nbytes=None), because memory-mapped arrays would be read-only.
     parallel = Parallel(n_jobs=len(arguments), prefer="threads", max_nbytes=None)
     return list(parallel(delayed(function)(*a) for a in arguments))
 
 
 def points_of(points: FloatArray, part: slice) -> FloatArray:
-    """Return what some of the trees see of points of shape (1 or T, n, d)."""
+    """Return the points of a slice of the trees, from points of shape (1 or T, n, d)."""
     return points[part] if len(points) > 1 else points
 
 
 def rows_of(arrays: Arrays, part: slice) -> Arrays:
-    """Return views of some of the trees; points that all trees share stay whole."""
+    """Return views of a slice of the trees; arrays that all trees share are returned whole."""
     n_trees = len(arrays[-1])
     fields: Any = (field[part] if len(field) == n_trees else field for field in arrays)
     return type(arrays)(*fields)
@@ -70,21 +73,21 @@ def run_on_trees(
     settings: Sequence[object],
     n_jobs: int | None,
 ) -> None:
-    """Let workers change the arrays of some trees each.
+    """Change the arrays of a forest in place, each worker those of a slice of the trees.
 
     Parameters
     ----------
     function : callable
-        ``function(*state, points, *settings)``, with the state and points of some of the trees. It
-        writes to the arrays of the state and returns it.
+        ``function(*state, points, *settings)``, called with the state and the points of a slice. It
+        writes to the arrays of the state and returns the state.
     state : sequence of NamedTuples of arrays
         With a leading axis of length T.
     points : array of shape (1 or T, n, d)
-        The points, as all trees or as each sees them.
+        The points, shared by all trees or one set for each.
     settings : sequence
-        Further arguments, the same for all workers.
+        Further arguments, equal for all workers.
     n_jobs : int or None
-        Number of workers, as joblib counts.
+        Number of workers, as in :func:`split_trees`.
     """
     parts = split_trees(len(state[0][0]), n_jobs)
     if len(parts) == 1:
@@ -99,10 +102,10 @@ def run_on_trees(
     )
     for part, result in zip(parts, results, strict=True):
         for arrays, changed in zip(state, result, strict=True):
-            for own, content in zip(rows_of(arrays, part), changed, strict=True):
-                # Only workers that do not share our memory return other arrays than ours.
-                if not np.shares_memory(own, content):
-                    own[:] = content
+            for target, content in zip(rows_of(arrays, part), changed, strict=True):
+                # Worker processes return copies, threads return the arrays themselves.
+                if not np.shares_memory(target, content):
+                    target[:] = content
 
 
 def predict_chunk(

@@ -1,16 +1,16 @@
-"""Learning which features deserve cuts, from the losses of the cuts made so far.
+"""Feature relevance: split rates in proportion to the loss that earlier splits have reduced.
 
-A cut of node v on feature k has gained what v's forecasts lost more than its children's,
-``L_v - L_left - L_right``. The relevance of a feature is the gain of all its cuts, over all trees,
-per data point that they divided: an average, so that it does not matter how often the feature has
-been cut. Cuts of an irrelevant feature gain nothing: they cost, as children know fewer labels. New
-cuts are then drawn with rates in proportion to the relevance, and never below a floor, so that a
-feature that is needed later can still be found.
+A split of a node on a feature reduces the loss of the node's forecasts by the gain
+``loss(node) - loss(left child) - loss(right child)``. The relevance of a feature is the sum of the
+gains of its splits over all trees, divided by the number of points that these splits divided. It is
+an average, so it does not depend on how often the feature was split. Splits on an irrelevant
+feature have negative gain, because each child knows fewer targets. The rates of new splits follow
+the relevance and have a floor, so that a feature that becomes relevant later is still found.
 
-Caution: the theory of Mondrian forests and of AMF (regret bounds, consistency) is for partitions
-that do not look at the labels. With learnt rates it holds only conditionally on the partitions that
-arise; and cuts made earlier keep the rates of their time, so that learning online and in a batch
-differ in distribution.
+Caution: the theory of Mondrian forests and of AMF (regret bounds, consistency) assumes partitions
+that are independent of the targets. With learnt rates it holds only conditionally on the partition.
+Earlier splits keep the rates they were drawn with, so online and batch learning have different
+distributions.
 """
 
 from __future__ import annotations
@@ -21,54 +21,57 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, Tree, preorder, view_of
 
 RELEVANCE_START = 64
-"""Relevance is estimated at this number of points and whenever the number has doubled."""
+"""Number of points at the first estimate of the relevance; later ones are at its doublings."""
 
 _FLOOR = 0.02
+"""Smallest rate relative to the largest: an irrelevant feature gets about one split in fifty."""
 
 
-def gains_of_cuts(
-    trees: Tree, loss: FloatArray, chance: FloatArray | None = None
+def gains_of_splits(
+    arrays: Tree, loss: FloatArray, expected_gain: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the total gain of the cuts of each feature, and the points they divided, both (d,).
+    """Return the total gain of the splits on each feature and the points they divided, both (d,).
 
     Parameters
     ----------
-    trees : Tree
+    arrays : Tree
         The arrays of a forest.
     loss : float64 array of shape (T, capacity)
-        Loss of each node's forecasts.
-    chance : float64 array of shape (T, capacity) or None, default=None
-        What a cut of each node would gain on average if the feature told nothing; None is nothing,
-        as for losses of forecasts made before the label was known.
+        Loss of the forecasts of each node.
+    expected_gain : float64 array of shape (T, capacity) or None, default=None
+        Expected gain of a split of each node on an irrelevant feature, which is subtracted. None
+        is 0, which is right for losses of forecasts made before their target was known.
     """
-    n_dimensions = trees.box.shape[3]
+    n_dimensions = arrays.box.shape[3]
     gains, divided = np.zeros(n_dimensions), np.zeros(n_dimensions)
-    for t in range(len(trees.counters)):
-        # In an order that does not depend on how nodes are numbered, nor do the sums then.
-        nodes = np.empty(int(trees.counters[t, N_NODES]), dtype=np.int32)
-        preorder(view_of(trees, t), nodes)
-        children = trees.children[t]
-        cut = nodes[children[nodes, LEFT] != NONE]
-        left, right = children[cut, LEFT], children[cut, RIGHT]
-        gain = loss[t, cut] - loss[t, left] - loss[t, right]
-        if chance is not None:
-            gain = gain - chance[t, cut]
-        dimension = trees.dimension[t, cut]
+    for t in range(len(arrays.counters)):
+        # Preorder makes the order of summation independent of the numbers of the nodes.
+        nodes = np.empty(int(arrays.counters[t, N_NODES]), dtype=np.int32)
+        preorder(view_of(arrays, t), nodes)
+        children = arrays.children[t]
+        inner = nodes[children[nodes, LEFT] != NONE]
+        left, right = children[inner, LEFT], children[inner, RIGHT]
+        gain = loss[t, inner] - loss[t, left] - loss[t, right]
+        if expected_gain is not None:
+            gain = gain - expected_gain[t, inner]
+        dimension = arrays.dimension[t, inner]
         gains += np.bincount(dimension, gain, minlength=n_dimensions)
-        divided += np.bincount(dimension, trees.size[t, cut], minlength=n_dimensions)
+        divided += np.bincount(dimension, arrays.size[t, inner], minlength=n_dimensions)
     return gains, divided
 
 
-def learnt_weights(trees: Tree, loss: FloatArray, chance: FloatArray | None = None) -> FloatArray:
-    """Return weights of the features, shape (d,), with mean 1; O(nodes).
+def learnt_rates(
+    arrays: Tree, loss: FloatArray, expected_gain: FloatArray | None = None
+) -> FloatArray:
+    """Return factors of the features' split rates with mean 1, shape (d,); O(nodes).
 
-    They are in proportion to the root of the average gain, for gains are squares of what labels
-    change by. Parameters are those of :func:`gains_of_cuts`. All weights are 1 if no cut has gained
-    anything.
+    They are proportional to the square root of the relevance, because a gain is a square of a
+    difference of targets. All are 1 if no feature has positive relevance. Parameters are those of
+    :func:`gains_of_splits`.
     """
-    gains, divided = gains_of_cuts(trees, loss, chance)
-    average = np.maximum(gains, 0.0) / np.maximum(divided, 1.0)
-    if not average.max() > 0.0:
-        return np.ones(len(average))
-    weights = np.maximum(np.sqrt(average / average.max()), _FLOOR)
-    return np.asarray(weights / weights.mean())
+    gains, divided = gains_of_splits(arrays, loss, expected_gain)
+    relevance = np.maximum(gains, 0.0) / np.maximum(divided, 1.0)
+    if not relevance.max() > 0.0:
+        return np.ones(len(relevance))
+    rates = np.maximum(np.sqrt(relevance / relevance.max()), _FLOOR)
+    return np.asarray(rates / rates.mean())

@@ -1,4 +1,4 @@
-"""Scales of the features: what turns data of any range into rates of cuts."""
+"""Split rates of the features from the ranges of the data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.tree import lie_within
 
-_BLOCK = 1024
+_CHUNK = 1024
+"""Points whose ranges are computed at a time, which bounds the memory of temporary arrays."""
+
 _SMALLEST_EXTENT = np.finfo(np.float64).tiny
+"""Smallest range, in units of the data, that counts as variation: its inverse is finite."""
+
 _FARTHEST = 1e100
+"""Bound of scaled coordinates, without unit: squares and sums of them stay below 1e308."""
 
 
 def scaled(points: FloatArray, rates: FloatArray) -> FloatArray:
-    """Return points times rates, (n, d), clipped where squared distances do not overflow yet."""
+    """Return points times rates, (n, d), clipped so that squared distances do not overflow."""
     with np.errstate(over="ignore"):
         return np.asarray(np.clip(points * rates, -_FARTHEST, _FARTHEST))
 
 
 class Scales:
-    """Rate weights of the dimensions: feature weights over the range of the data seen so far.
+    """Split rates of the dimensions: feature weights over the range of the data seen so far.
 
-    That is the pre-processing to [0, 1] of Lakshminarayanan2016, done online.
+    They replace the scaling of the data to [0, 1] in Lakshminarayanan2016, section 5.3, which needs
+    all data in advance.
 
     Parameters
     ----------
@@ -31,7 +37,7 @@ class Scales:
     bounds : tuple of two float64 arrays of shape (d,), or None, default=None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None, default=None
-        Further weights of the dimensions' split rates; None is all ones.
+        Factors of the dimensions' split rates; None is all ones.
     """
 
     def __init__(
@@ -45,17 +51,17 @@ class Scales:
         self._range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
         if bounds is not None:
             self._range[0], self._range[1] = bounds
-        # Rates, and the arrays, never written to, that they were computed from.
+        # The ranges and weights (arrays that are never written to) and the rates that follow.
         self._latest: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     @property
     def rates(self) -> FloatArray:
-        """Rate weights of the dimensions, shape (d,); not to be written to."""
+        """Split rates of the dimensions, shape (d,); a read-only array."""
         return np.asarray(self._latest_row[0])
 
     @property
     def _latest_row(self) -> FloatArray:
-        """The rates as the row of a matrix, shape (1, d)."""
+        """The rates as a matrix of one row, shape (1, d)."""
         latest = self._latest
         if latest is None or latest[0] is not self._range or latest[1] is not self.feature_weights:
             rates = self._rates(self._range[None])
@@ -63,18 +69,18 @@ class Scales:
         return latest[2]
 
     @property
-    def total_weight(self) -> float:
-        """Sum of the weights of the features that vary: the rate at which the unit cube is cut."""
+    def total_rate(self) -> float:
+        """Rate of splits of the scaled data: the sum of the weights of features that vary."""
         varies = self._range[1] - self._range[0] > _SMALLEST_EXTENT
         return float(np.sum(self.feature_weights[varies]))
 
     def follow(self, points: NDArray[np.floating]) -> FloatArray:
-        """Widen the ranges by new points, shape (S, m, d); return the rates after each of them.
+        """Extend the ranges by new points of shape (S, m, d) and return the rates after each.
 
         Returns
         -------
         float64 array of shape (1 or m, d)
-            One row where all points lie within the range that is known.
+            A single row if the rates are the same after all points.
         """
         starts, rates = self.follow_changes(points)
         if len(rates) == 1:
@@ -82,33 +88,35 @@ class Scales:
         return np.repeat(rates, np.diff(starts, append=points.shape[1]), axis=0)
 
     def follow_changes(self, points: NDArray[np.floating]) -> tuple[list[int], FloatArray]:
-        """Do as `follow`, and return the rates where they change: of many points, few are extreme.
+        """Extend the ranges as `follow` does and return the rates only where they change.
 
         Returns
         -------
-        tuple of list of k int and float64 array of shape (k, d)
-            The points from which on rates count, the first of which is 0, and the rates.
+        starts : list of k int
+            Indices of the points from which on the rates hold; the first is 0.
+        rates : float64 array of shape (k, d)
+            The rates from each of these points on.
         """
-        # Learning sample by sample, nearly all calls find the ranges as they were.
+        # Most single samples lie within the ranges, so this case is fast.
         if self._fixed or lie_within(points, self._range):
             return [0], self._latest_row
         starts, ranges = [0], [self._range]
-        for first in range(0, points.shape[1], _BLOCK):
-            block = points[:, first : first + _BLOCK]
-            if lie_within(block, self._range):
+        for first in range(0, points.shape[1], _CHUNK):
+            chunk = points[:, first : first + _CHUNK]
+            if lie_within(chunk, self._range):
                 continue
-            after = self._after(block)
+            after = self._after(chunk)
             before = np.concatenate([self._range[None], after[:-1]])
             for i in np.flatnonzero((after != before).any(axis=(1, 2))).tolist():
                 starts.append(first + i)
-                ranges.append(after[i].copy())  # or all others would be kept with it
+                ranges.append(after[i].copy())  # a view would keep all of `after` in memory
             self._range = after[-1].copy()
-        # The first point may itself have changed the ranges.
+        # If the first point changed the ranges, the former rates hold for no point.
         skipped = int(starts[1] == 0)
         return starts[skipped:], self._rates(np.stack(ranges[skipped:]))
 
     def _after(self, points: NDArray[np.floating]) -> FloatArray:
-        """Return the ranges of the data after each new point, shape (m, 2, d)."""
+        """Return the ranges after each new point, shape (m, 2, d)."""
         lowest = np.minimum.accumulate(points.min(axis=0), axis=0)
         highest = np.maximum.accumulate(points.max(axis=0), axis=0)
         return np.stack(
@@ -117,6 +125,6 @@ class Scales:
 
     def _rates(self, ranges: FloatArray) -> FloatArray:
         extent = ranges[:, 1] - ranges[:, 0]
-        # A constant dimension keeps its unit, as in scikit-learn's MinMaxScaler, and so does one
-        # with an extent whose inverse overflows.
+        # A constant dimension has extent 1, as in scikit-learn's MinMaxScaler. So has a dimension
+        # whose inverse extent overflows.
         return np.asarray(self.feature_weights / np.where(extent > _SMALLEST_EXTENT, extent, 1.0))

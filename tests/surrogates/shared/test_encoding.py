@@ -1,4 +1,4 @@
-"""What each tree sees of choices and absences, against the definition."""
+"""The points of each tree agree with the definition of the encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(n, seed=1):
     return np.where(N_CHOICES > 0, np.floor(drawn * np.maximum(N_CHOICES, 1)), drawn)
 
 
-def test_numbers_stay():
+def test_numeric_columns_are_unchanged():
     some = rows(20)
     some[3, 0], some[4, 2] = -0.25, 1.5
     points = encoding(6)(some)
@@ -33,13 +33,13 @@ def test_numbers_stay():
 
 
 @pytest.mark.parametrize(("column", "k"), [(1, 4), (4, 2)])
-def test_choices_lie_evenly_in_an_order_of_each_trees_own(column, k):
+def test_choices_are_evenly_spaced_in_a_random_order_for_each_tree(column, k):
     some = np.zeros((k, 5))
     some[:, column] = np.arange(k)
-    places = encoding(400)(some)[:, :, column]
-    assert np.allclose(np.sort(places, axis=1), np.linspace(0.0, 1.0, k))
+    positions = encoding(400)(some)[:, :, column]
+    assert np.allclose(np.sort(positions, axis=1), np.linspace(0.0, 1.0, k))
     # All orders occur, equally often: 4 standard deviations of a binomial.
-    orders = [tuple(order) for order in np.argsort(places, axis=1)]
+    orders = [tuple(order) for order in np.argsort(positions, axis=1)]
     expected = 400 / len(list(itertools.permutations(range(k))))
     for order in itertools.permutations(range(k)):
         assert abs(orders.count(order) - expected) < 4.0 * np.sqrt(expected)
@@ -49,24 +49,24 @@ def test_a_single_choice():
     assert np.unique(encoding(50)(np.zeros((3, 5)))[:, :, 3]).tolist() == [0.0]
 
 
-def test_an_absence_has_one_place_per_tree_and_column():
+def test_inactive_values_have_one_position_per_tree_and_column():
     some = rows(30)
     gaps = np.random.default_rng(2).random(some.shape) < 0.3
     some[gaps] = np.nan
     points = encoding(300)(some)
     assert np.isfinite(points).all()
-    places = np.full((300, 5), np.nan)
+    positions = np.full((300, 5), np.nan)
     for j in range(5):
         column = points[:, gaps[:, j], j]
         assert (column == column[:, :1]).all()
-        places[:, j] = column[:, 0]
+        positions[:, j] = column[:, 0]
         # Uniform over the trees, at 1e-4.
-        assert kstest(places[:, j], "uniform").pvalue > 1e-4
-    # Columns and trees have places of their own.
-    assert len(np.unique(places)) == 300 * 5
+        assert kstest(positions[:, j], "uniform").pvalue > 1e-4
+    # No two columns or trees share a position.
+    assert len(np.unique(positions)) == 300 * 5
 
 
-def test_the_input_is_not_modified_and_answers_stay_the_same():
+def test_the_input_is_not_modified_and_results_are_repeatable():
     some = rows(10)
     some[2] = np.nan
     before = some.copy()
@@ -80,7 +80,7 @@ def test_the_input_is_not_modified_and_answers_stay_the_same():
     assert np.array_equal(np.concatenate([encode(row[None]) for row in some], axis=1), encode(some))
 
 
-def test_seeds():
+def test_the_seed_determines_the_encoding():
     some = rows(10)
     assert np.array_equal(encoding(5, seed=3)(some), encoding(5, seed=3)(some))
     assert not np.array_equal(encoding(5, seed=3)(some), encoding(5, seed=4)(some))

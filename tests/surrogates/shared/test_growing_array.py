@@ -1,4 +1,4 @@
-"""Arrays that grow hold what a list of rows would."""
+"""A growing array holds the same rows as a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["extend", "shorten", "replace"]), 
 
 
 @given(changes=CHANGES, shape=st.sampled_from([(), (3,)]))
-def test_it_holds_what_a_list_would(changes, shape):
+def test_it_holds_the_same_rows_as_a_list(changes, shape):
     array, expected = GrowingArray(*shape), []
     for k, (change, number) in enumerate(changes):
         rows = np.full((number, *shape), float(k))
@@ -36,5 +36,5 @@ def test_rows_are_seldom_copied():
         before = array.rows.base
         array.extend(np.zeros((1, 2)))
         n_copies += array.rows.base is not before
-    # Half as much room again each time, from 64 rows to 10,000.
+    # The capacity grows by half at each copy, from 64 rows to 10,000.
     assert n_copies <= 15

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians against sums of scipy's normal laws."""
+"""Mixtures of Gaussians against sums of scipy's normal distributions."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_quantile_inverts_the_distribution_function(seed):
         mixture = Plain(seed, **options).mixture()
         found = np.stack([mixture.quantile(level) for level in LEVELS])
         assert np.all(np.diff(found, axis=0) > 0.0)
-        # Next to a large offset the numbers themselves are coarse, 1e-10 apart.
+        # At a large offset, adjacent floating-point numbers are 1e-10 apart.
         accuracy = 1e-6 if "offset" in options else 1e-11
         for level, values in zip(LEVELS, found, strict=True):
             assert np.allclose(mixture.cdf(values), level, rtol=accuracy, atol=0.0)
@@ -126,7 +126,7 @@ def test_sample(seed):
     assert np.abs(correlation).max() < 4.5 / np.sqrt(n_samples)
 
 
-def test_components_of_no_weight():
+def test_components_with_weight_zero():
     plain = GaussianMixture(
         np.array([0, 0, 1]), np.array([0.0, 1.0, 1.0]), np.array([9.0, 1.0, 2.0]), np.ones(3)
     )

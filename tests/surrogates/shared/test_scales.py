@@ -1,4 +1,4 @@
-"""Rates of cuts that follow the ranges of the data."""
+"""Split rates follow the ranges of the data."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def rates_of(points):
 def test_rates_follow_every_point(n_views, step):
     rng = np.random.default_rng(step)
     points = rng.normal(size=(n_views, 3000, 2)).astype(np.float32).astype(np.float64)
-    points[:, 1500:, 1] += np.arange(1500) / 50.0  # a range that grows for long
+    points[:, 1500:, 1] += np.arange(1500) / 50.0  # a range that keeps growing
     by_row, by_change = Scales(2), Scales(2)
     rates = np.empty((3000, 2))
     for first in range(0, 3000, step):
@@ -33,7 +33,7 @@ def test_rates_follow_every_point(n_views, step):
     assert np.array_equal(by_change.rates, rates[-1])
 
 
-def test_rates_are_not_those_of_former_weights():
+def test_rates_follow_a_change_of_the_feature_weights():
     scales = Scales(2)
     scales.follow(np.array([[[0.0, 0.0], [2.0, 4.0]]]))
     assert np.array_equal(scales.rates, [0.5, 0.25])
@@ -42,7 +42,7 @@ def test_rates_are_not_those_of_former_weights():
     assert np.array_equal(scales.follow(np.array([[[1.0, 1.0]]])), [[1.5, 2.0]])
 
 
-def test_bounds_stay():
+def test_bounds_fix_the_rates():
     scales = Scales(1, (np.array([0.0]), np.array([4.0])))
     starts, rates = scales.follow_changes(np.linspace(-1.0, 9.0, 50)[None, :, None])
     assert np.array_equal(starts, [0])

@@ -1,4 +1,4 @@
-"""One thread for linear algebra, and what it was before afterwards."""
+"""BLAS is limited to one thread inside the context and restored afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# A process of its own: any library that other tests load may hold on to the count of threads.
+# Each script runs in its own process: libraries that other tests load may set threads, too.
 START = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ with ThreadPoolExecutor(1) as pool:
         leave.set()
         assert set(future.result()) == {1}
         assert set(n_threads()) == {1}
-    # The thread that came first is still alive.
+    # The thread that entered first is still alive.
     assert n_threads() == before
 """
 
@@ -78,7 +78,7 @@ assert n_threads() == before
     [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR],
     ids=["leaves first", "leaves last", "after the main thread", "after an error"],
 )
-def test_blocks_restore_what_was(script):
+def test_the_former_number_of_threads_is_restored(script):
     run = subprocess.run(
         [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=120
     )
