@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
-from mondrian_bo.optimizer.portfolio import Arm, Portfolio
+from typing import TYPE_CHECKING
+
+from mondrian_bo.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+    from mondrian_bo.optimizer.portfolio import Arm, Portfolio
 
 __all__ = ["Arm", "MondrianOptimizer", "Portfolio"]
+
+_HOMES = {
+    "Arm": "mondrian_bo.optimizer.portfolio",
+    "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
+    "Portfolio": "mondrian_bo.optimizer.portfolio",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numba import njit
-from scipy.stats import qmc
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 
 _EXHAUSTIVE = 4096
@@ -53,14 +52,8 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     """
     # The sequence wants to be drawn by powers of two; the rest is cut off.
     power = (start + n_points - 1).bit_length()
-    points = _sobol(space.n_dimensions, power)[start : start + n_points]
+    points = sobol_points(space.n_dimensions, power)[start : start + n_points]
     return space.from_uniform((points + shift) % 1.0)
-
-
-@lru_cache(maxsize=4)
-def _sobol(n_dimensions: int, power: int) -> FloatArray:
-    """Return the first `2 ** power` points of the sequence: every suggestion takes the same."""
-    return np.asarray(qmc.Sobol(n_dimensions, scramble=False).random_base2(power))
 
 
 def perturb(

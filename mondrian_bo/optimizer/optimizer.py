@@ -20,7 +20,7 @@ from mondrian_bo.optimizer.search import Search
 from mondrian_bo.optimizer.settings import check_settings
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.registry import SURROGATES
+from mondrian_bo.surrogates.registry import get_surrogate
 
 Params = dict[str, object]
 
@@ -373,7 +373,9 @@ class MondrianOptimizer:
             options = dict(arm.options)
             if self._n_estimators is not None:
                 options["n_estimators"] = self._n_estimators
-            surrogate = SURROGATES[self._surrogate](space.n_choices, may_be_absent, seed, **options)
+            surrogate = get_surrogate(self._surrogate)(
+                space.n_choices, may_be_absent, seed, **options
+            )
             arms.append((ObjectiveModel(surrogate, trials, arm.power), arm.acquisitions))
         shift = np.random.default_rng(shift_seed).random(space.n_dimensions)
         return Search(trials, arms, self._n_startup_trials, self._n_candidates, shift)

@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.stats import qmc
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.search_space.parameters import Categorical, Parameter
@@ -204,6 +202,9 @@ class RestrictedSpace(SearchSpace):
     @cached_property
     def _anchors(self) -> FloatArray:
         """Feasible points of the constrained columns, shape (k, number of columns)."""
+        # Loaded here: few spaces are restricted, and the import is slow.
+        from scipy.stats import qmc
+
         points = qmc.Sobol(len(self._columns), scramble=False).random(_N_DRAWN)
         points = self._snapped(points)
         found = points[self._feasible(points)][:_N_ANCHORS]
@@ -217,6 +218,9 @@ class RestrictedSpace(SearchSpace):
 
     def _corners(self) -> FloatArray:
         """Extreme feasible points in some directions, for regions too small to hit by chance."""
+        # Loaded here: few spaces are restricted, and the import is slow.
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
         grid = self._cells_of > 0.0
         pinned = self._pinned[self._columns]
         lowest = np.zeros(len(grid))

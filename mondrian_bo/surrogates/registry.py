@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
-from mondrian_bo.surrogates.amf.surrogate import AMFSurrogate
 from mondrian_bo.surrogates.base import Surrogate
-from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
-from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
-from mondrian_bo.surrogates.mondrian_kernel.surrogate import KernelSurrogate
 
-SURROGATES: dict[str, Callable[..., Surrogate]] = {
-    "gaussian_process": GaussianProcessForestSurrogate,
-    "forest": ForestSurrogate,
-    "amf": AMFSurrogate,
-    "kernel": KernelSurrogate,
+SURROGATES = {
+    "gaussian_process": "gaussian_process_forest.surrogate:GaussianProcessForestSurrogate",
+    "forest": "mondrian_forest.surrogate:ForestSurrogate",
+    "amf": "amf.surrogate:AMFSurrogate",
+    "kernel": "mondrian_kernel.surrogate:KernelSurrogate",
 }
+"""Module and class of each: importing one is slow, and a search needs one."""
+
+
+def get_surrogate(name: str) -> Callable[..., Surrogate]:
+    """Return the class of a surrogate.
+
+    Parameters
+    ----------
+    name : str
+        One of `SURROGATES`.
+    """
+    module, _, attribute = SURROGATES[name].partition(":")
+    found: Callable[..., Surrogate] = getattr(
+        import_module(f"mondrian_bo.surrogates.{module}"), attribute
+    )
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,9 +17,11 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.acquisitions import Acquisition
 from mondrian_bo.integrations.optuna.distributions import complete, encode, to_external, to_space
 from mondrian_bo.integrations.optuna.study_reader import StudyReader, publish, running_values
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.portfolio import Portfolio
 from mondrian_bo.optimizer.settings import check_settings
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 
 class MondrianSampler(BaseSampler):
@@ -206,6 +208,9 @@ class _StudyMemory:
                 lacks_conditions = any(
                     space[name].condition is None for name in learner.conditions if name in space
                 )
+                # Loaded here: a sampler is constructed without numba and scipy.
+                from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+
                 self._optimizer = MondrianOptimizer(
                     space,
                     direction="maximize" if _maximizes(study) else "minimize",
