@@ -27,7 +27,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mondrian_bo.surrogates import MondrianForestRegressor, leave_one_out
+from mondrian_bo.surrogates import (
+    GaussianProcessForestRegressor,
+    MondrianForestRegressor,
+    leave_one_out,
+)
 
 LARGEST_PROCESS = 1000
 N_TEST = 1000
@@ -70,9 +74,9 @@ def full_process(d):
 def models(n, d, block_sizes, seed):
     """Yield names and models for n samples of d features."""
     for m in block_sizes:
-        options = {"leaf": "gaussian_process", "block_size": m, "random_state": seed}
-        yield f"GP leaves, m={m}", MondrianForestRegressor(**options)
-        yield f"uncorrected, m={m}", Judged(MondrianForestRegressor(**options), uncorrected)
+        options = {"block_size": m, "random_state": seed}
+        yield f"GP leaves, m={m}", GaussianProcessForestRegressor(**options)
+        yield f"uncorrected, m={m}", Judged(GaussianProcessForestRegressor(**options), uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
     for label, how in (("cuts", True), ("lengthscales", "lengthscales")):
         yield (

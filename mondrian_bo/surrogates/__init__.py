@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.density.classifier import MondrianDensityClassifier
     from mondrian_bo.surrogates.density.estimator import MondrianForestDensity
     from mondrian_bo.surrogates.estimators.dummy import OnlineDummyClassifier, OnlineDummyRegressor
+    from mondrian_bo.surrogates.gaussian_process_forest.regressor import (
+        GaussianProcessForestRegressor,
+    )
     from mondrian_bo.surrogates.mondrian_forest.classifier import MondrianForestClassifier
     from mondrian_bo.surrogates.mondrian_forest.regressor import MondrianForestRegressor
     from mondrian_bo.surrogates.mondrian_grid.lifetime_search import (
@@ -54,6 +57,7 @@ __all__ = [
     "AMFRegressor",
     "AskTellSearch",
     "FastClusterKernel",
+    "GaussianProcessForestRegressor",
     "Greedy",
     "LaplaceFourierFeatures",
     "LaplaceKernel",
@@ -86,6 +90,7 @@ _HOMES = {
     "AMFRegressor": "mondrian_bo.surrogates.amf.regressor",
     "AskTellSearch": "mondrian_bo.surrogates.mondrian_grid.lifetime_search",
     "FastClusterKernel": "mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel",
+    "GaussianProcessForestRegressor": ("mondrian_bo.surrogates.gaussian_process_forest.regressor"),
     "Greedy": "mondrian_bo.surrogates.mondrian_grid.lifetime_search",
     "LaplaceFourierFeatures": "mondrian_bo.surrogates.mondrian_kernel.fourier",
     "LaplaceKernel": "mondrian_bo.surrogates.mondrian_kernel.laplace",

@@ -14,7 +14,7 @@ from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typi
 from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
-from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates import GaussianProcessForestRegressor, MondrianForestRegressor
 
 __all__ = ["against_extra_trees", "partial_fit", "process_updates", "warm_up"]
 
@@ -155,8 +155,8 @@ def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[
         Samples learnt in a row, the median of which counts.
     """
     X, y = regression_data(n + updates, d)
-    options = {"leaf": "gaussian_process", "block_size": block_size}
-    forest = _forest(options).fit(X[:n], y[:n])
+    forest = GaussianProcessForestRegressor(block_size=block_size, random_state=0)
+    forest.fit(X[:n], y[:n])
     forest.predict(X[:1])
 
     def update(i: int) -> None:

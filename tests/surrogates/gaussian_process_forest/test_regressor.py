@@ -14,7 +14,7 @@ from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates import GaussianProcessForestRegressor
 from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
 from mondrian_bo.trees.tree import NONE
 
@@ -23,7 +23,7 @@ UNITS = np.array([1.0, 100.0, 0.01])
 
 def make_forest(block_size=20, **options):
     options = {"n_estimators": 3, "random_state": 0} | options
-    return MondrianForestRegressor(leaf="gaussian_process", block_size=block_size, **options)
+    return GaussianProcessForestRegressor(block_size=block_size, **options)
 
 
 def make_data(n=60, seed=0):
@@ -267,19 +267,15 @@ def test_leaves_and_paths():
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"posterior": "empirical"}, "posterior='exact'"),
-        ({"lifetime": 3.0}, "lifetime=inf"),
-        ({"min_samples_split": 10}, "min_samples_split=2"),
-        ({"feature_relevance": True}, "feature_relevance=False"),
         ({"block_size": 1}, "block_size"),
-        ({"leaf": "process"}, "leaf"),
+        ({"n_estimators": 0}, "n_estimators"),
         ({"bounds": [[0.0, 1.0]]}, "bounds must have shape"),
         ({"feature_weights": [1.0, -1.0, 0.0]}, "non-negative"),
     ],
 )
 def test_wrong_options(options, name):
     X, y = make_data()
-    for start in (MondrianForestRegressor.fit, MondrianForestRegressor.partial_fit):
+    for start in (GaussianProcessForestRegressor.fit, GaussianProcessForestRegressor.partial_fit):
         forest = make_forest().set_params(**options)
         with pytest.raises(ValueError, match=name):
             start(forest, X, y)

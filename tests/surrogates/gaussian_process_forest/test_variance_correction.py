@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates import GaussianProcessForestRegressor
 from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import VarianceCorrection
 
 
@@ -54,9 +54,8 @@ def test_noise_that_varies_is_followed(seed):
     X = rng.random((1200, 2))
     noise = np.where(X[:, 1] < 0.5, 0.1, 0.8)
     y = np.sin(6.0 * X[:, 0]) + noise * rng.standard_normal(1200)
-    forest = MondrianForestRegressor(
-        leaf="gaussian_process", block_size=100, n_estimators=5, random_state=seed
-    ).fit(X[:900], y[:900])
+    forest = GaussianProcessForestRegressor(5, block_size=100, random_state=seed)
+    forest.fit(X[:900], y[:900])
     mean, std = forest.predict(X[900:], return_std=True)
     means, variances = forest.model_.laws(X[None, 900:])
     uncorrected = np.sqrt(variances.mean(axis=0) + means.var(axis=0))

@@ -52,8 +52,6 @@ def test_clone_has_parameters_and_no_memory():
     options = {
         "n_estimators": 3,
         "min_samples_split": 5,
-        "leaf": "constant",
-        "block_size": 50,
         "lifetime": 2.0,
         "posterior": "empirical",
         "branch_off": "paper",
@@ -70,6 +68,14 @@ def test_clone_has_parameters_and_no_memory():
     assert copy.get_params() == options
     assert not hasattr(copy, "model_")
     assert np.array_equal(copy.fit(X, y).predict(X), forest.predict(X))
+
+
+@pytest.mark.parametrize("options", [{"leaf": "gaussian_process"}, {"block_size": 50}])
+def test_former_options_name_the_other_estimator(options):
+    with pytest.raises(TypeError, match="GaussianProcessForestRegressor"):
+        MondrianForestRegressor(**options)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_trees'"):
+        MondrianForestRegressor(n_trees=3)
 
 
 def test_random_state():

@@ -1,0 +1,114 @@
+"""Regression by a Mondrian forest with Gaussian processes in its leaves."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval
+
+from mondrian_bo.surrogates.estimators.validation import check_bounds, check_feature_weights
+from mondrian_bo.surrogates.gaussian_process_forest.model import GaussianProcessForestModel
+from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor
+
+
+class GaussianProcessForestRegressor(ForestRegressor):
+    """Mondrian forest with a Gaussian process in each leaf, online, with predictive distribution.
+
+    The leaves of a tree are blocks of at most `block_size` samples. The targets of a block are its
+    mean plus a Gaussian process plus noise, and the hierarchical Gaussian of Lakshminarayanan2016
+    joins the means. A forest of at most `block_size` samples is one Gaussian process.
+
+    Features are scaled by their ranges. The forest learns a lengthscale for each feature, how
+    smooth the processes are (Matern 5/2 or 1/2) and how much of the noise equal inputs share. Trees
+    are split at one split per lengthscale. Leave-one-out residuals correct the variances, see
+    :mod:`mondrian_bo.surrogates.gaussian_process_forest.variance_correction`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=10
+        Number of trees.
+    block_size : int, default=500
+        Largest number of samples of a leaf.
+    bounds : array-like of shape (n_features, 2) or None, default=None
+        Lower and upper end of each feature, which scale it to [0, 1]. None follows the range of
+        the data seen so far. Data may lie outside the bounds.
+    feature_weights : array-like of shape (n_features,) or None, default=None
+        Non-negative factors of the scaled features; 0 ignores a feature. None is all ones. The
+        search for lengthscales starts in inverse proportion to them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    n_jobs : int or None, default=None
+        Accepted as by other forests, and not used: all computations run in one thread.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the first data had string column names.
+    model_ : GaussianProcessForestModel
+        The trees and their Gaussian processes.
+
+    Notes
+    -----
+    With T trees and leaves of at most m samples, fitting takes O(T n m^2), a prediction O(T m^2),
+    and a new sample O(T m^2) on average plus the cost of storing it. Scales and hyper-parameters
+    are refreshed whenever the number of samples has grown by a quarter.
+
+    A first `partial_fit` grows the trees in a batch. Later ones insert sample after sample, so that
+    the result does not depend on how the stream is divided.
+
+    References
+    ----------
+    B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests for Large-Scale Regression when
+    Uncertainty Matters, AISTATS 2016 (Lakshminarayanan2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_bo.surrogates import GaussianProcessForestRegressor
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> forest = GaussianProcessForestRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
+    >>> mean, std = forest.predict([[0.5], [3.0]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **ForestRegressor._parameter_constraints,
+        "block_size": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    model_: GaussianProcessForestModel
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        block_size: int = 500,
+        bounds: ArrayLike | None = None,
+        feature_weights: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.block_size = block_size
+        self.bounds = bounds
+        self.feature_weights = feature_weights
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _new_model(
+        self, n_features: int, seed: np.random.SeedSequence
+    ) -> GaussianProcessForestModel:
+        return GaussianProcessForestModel(
+            self.n_estimators,
+            n_features,
+            seed,
+            block_size=self.block_size,
+            bounds=check_bounds(self.bounds, n_features),
+            feature_weights=check_feature_weights(self.feature_weights, n_features),
+        )

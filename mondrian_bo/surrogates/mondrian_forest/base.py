@@ -1,0 +1,192 @@
+"""What the regressors with a Mondrian forest and a Gaussian mixture share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
+from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
+from mondrian_bo.surrogates.estimators.validation import (
+    check_labelled_samples,
+    check_samples,
+    check_squares,
+    is_empty_batch,
+    own_copy,
+    unchanged_by_failure,
+)
+from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
+from mondrian_bo.surrogates.mondrian_forest.model import log_mean_exp
+from mondrian_bo.surrogates.shared.mixture import GaussianMixture
+from mondrian_bo.trees.tree import Tree
+
+
+class ForestModel(Protocol):
+    """What :class:`ForestRegressor` needs of a model. Points have shape (1, m, d)."""
+
+    @property
+    def forest(self) -> GaussianForest:
+        """The trees."""
+
+    def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None) -> None:
+        """Learn more points."""
+
+    def predict(self, points: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the variance of each tree's prediction, both of shape (T, m)."""
+
+    def mixture(self, points: FloatArray) -> GaussianMixture:
+        """Return the predictive mixtures."""
+
+    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+        """Draw a function from the posterior; each evaluation adds new noise."""
+
+    def log_marginal_likelihood(self) -> FloatArray:
+        """Return the log marginal likelihood of the targets under each tree, shape (T,)."""
+
+
+class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixin, BaseEstimator):
+    """Learning and prediction of a :class:`ForestModel`, which a subclass creates."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "bounds": ["array-like", None],
+        "feature_weights": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    model_: ForestModel
+    n_features_in_: int
+
+    @abstractmethod
+    def _new_model(self, n_features: int, seed: np.random.SeedSequence) -> ForestModel:
+        """Return a model that has learnt nothing; raise ValueError if a parameter is wrong."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget what was learnt and learn a batch (Algorithms 1 and 2).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs on any scale.
+        y : array-like of shape (n_samples,)
+            Finite labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            check_squares(labels)
+            entropy = check_random_state(self.random_state).randint(2**31, size=4)
+            seed = np.random.SeedSequence([int(word) for word in entropy])
+            model = self._new_model(data.shape[1], seed)
+        model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
+        self.model_ = model
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn more samples, one after the other (Algorithms 3 and 4).
+
+        The first call starts the forest as `fit` does. Invalid input changes nothing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs. Without rows nothing changes, once something has been learnt.
+        y : array-like of shape (n_samples,)
+            Finite labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described.
+        """
+        if not hasattr(self, "model_"):
+            return self.fit(X, y)
+        if is_empty_batch(self, X, y):
+            return self
+        data, labels = check_labelled_samples(self, X, y)
+        check_squares(labels)
+        self.model_.learn(data[None], labels, self.n_jobs)
+        return self
+
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the moments of the mixture over trees (equations 4 and 5)."""
+        points = self._points(X)
+        means, variances = self.model_.predict(points, self.n_jobs)
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> FloatArray:
+        """Draw labels from the posterior, jointly over the rows of X.
+
+        Each sample is a random function of the posterior of a random tree, with noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Where to draw.
+        n_samples : int, default=1
+            Number of functions.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples)
+            Labels.
+        """
+        points = self._points(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+        draws = [self.model_.draw_labels(rng)(points) for _ in range(n_samples)]
+        return np.stack(draws, axis=1)
+
+    def log_marginal_likelihood(self) -> float:
+        """Return the log evidence of the learnt labels: the log of its mean over trees.
+
+        Each tree's evidence is exact, a by-product of the messages (Lakshminarayanan2016, section
+        3.2), at the current hyper-parameters.
+        """
+        check_is_fitted(self, "model_")
+        return log_mean_exp(self.model_.log_marginal_likelihood())
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
+        points = self._points(X)
+        forest = self.model_.forest
+        return forest.arrays, forest.leaves(points)
+
+    def _mixture(self, X: ArrayLike) -> GaussianMixture:
+        points = self._points(X)
+        return self.model_.mixture(points)
+
+    def _points(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "model_")
+        return check_samples(self, X)[None]
