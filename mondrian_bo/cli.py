@@ -163,10 +163,10 @@ def _names(text: str) -> list[str]:
 
 
 def _bench_run(arguments: argparse.Namespace) -> int:
-    from mondrian_bo.benchmarks.peers import installed_peers, split_names
+    from mondrian_bo.benchmarks.harness.runner import run_benchmark
+    from mondrian_bo.benchmarks.harness.samplers import installed_samplers, split_names
     from mondrian_bo.benchmarks.problems import SUITES, Suite, get_problem
-    from mondrian_bo.benchmarks.runner import run_benchmark
-    from mondrian_bo.benchmarks.special import SPECIAL_SUITES, special_suite
+    from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
 
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
         arguments.seeds = Suite.n_seeds if arguments.seeds is None else arguments.seeds
@@ -181,7 +181,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"none of the problems asked for is {arguments.half}")
     failures = run_benchmark(
         problems,
-        installed_peers(split_names(arguments.samplers), _notify),
+        installed_samplers(split_names(arguments.samplers), _notify),
         range(suite.n_seeds if arguments.seeds is None else arguments.seeds),
         arguments.out,
         n_trials=suite.n_trials if arguments.trials is None else arguments.trials,
@@ -200,8 +200,8 @@ def _bench_run(arguments: argparse.Namespace) -> int:
 
 
 def _bench_report(arguments: argparse.Namespace) -> int:
-    from mondrian_bo.benchmarks.peers import split_names
-    from mondrian_bo.benchmarks.report import write_report
+    from mondrian_bo.benchmarks.harness.samplers import split_names
+    from mondrian_bo.benchmarks.report.document import write_report
 
     out = arguments.out or arguments.sources[0]
     if out.is_file():
@@ -218,16 +218,16 @@ def _bench_report(arguments: argparse.Namespace) -> int:
 
 
 def _bench_archive(arguments: argparse.Namespace) -> int:
-    from mondrian_bo.benchmarks.archive import write_archive
+    from mondrian_bo.benchmarks.harness.archive import write_archive
 
     write_archive(arguments.sources, arguments.out)
     return 0
 
 
 def _bench_list(_: argparse.Namespace) -> int:
-    from mondrian_bo.benchmarks.peers import PEERS
+    from mondrian_bo.benchmarks.harness.samplers import SAMPLERS
     from mondrian_bo.benchmarks.problems import SUITES, get_problem, problem_names
-    from mondrian_bo.benchmarks.special import SPECIAL_SUITES
+    from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 
     print("problems")
     for problem in map(get_problem, problem_names()):
@@ -240,8 +240,8 @@ def _bench_list(_: argparse.Namespace) -> int:
     for name in SPECIAL_SUITES:
         print(f"  {name}")
     print("samplers")
-    for name, peer in PEERS.items():
-        print(f"  {name:<18}{'installed' if peer.is_installed else f'needs {peer.remedy}'}")
+    for name, sampler in SAMPLERS.items():
+        print(f"  {name:<18}{'installed' if sampler.is_installed else f'needs {sampler.remedy}'}")
     return 0
 
 

@@ -24,8 +24,8 @@ LEFT_OUT = shutil.ignore_patterns(
 # Modules that need a package which is not a requirement.
 OPTIONAL_MODULES = (
     f"{PACKAGE}.integrations.ax",
-    f"{PACKAGE}.benchmarks.ax_harness",
-    f"{PACKAGE}.benchmarks.ax_overhead",
+    f"{PACKAGE}.benchmarks.harness.ax_run",
+    f"{PACKAGE}.benchmarks.suites.ax_overhead",
 )
 
 # Runs inside the clean environment: argv is the version and the optional modules.

@@ -25,8 +25,8 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
 )
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.score import signed_rank_test
-from mondrian_bo.benchmarks.text_table import to_markdown
+from mondrian_bo.benchmarks.report.score import signed_rank_test
+from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior

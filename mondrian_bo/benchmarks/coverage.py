@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.text_table import to_markdown
+from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 _LEVELS = (0.5, 0.9)

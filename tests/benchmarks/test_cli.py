@@ -5,15 +5,17 @@ import types
 import pytest
 
 from mondrian_bo import __version__
-from mondrian_bo.benchmarks.peers import PEERS, Peer
+from mondrian_bo.benchmarks.harness.results import read_run, run_path
+from mondrian_bo.benchmarks.harness.samplers import SAMPLERS, BenchmarkSampler
 from mondrian_bo.benchmarks.problems import problem_names
-from mondrian_bo.benchmarks.results import read_run, run_path
-from mondrian_bo.benchmarks.special import SPECIAL_SUITES
+from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 from mondrian_bo.cli import main
 
 
 def test_run_and_report(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(PEERS, "absent", Peer(lambda seed: None, "no_such_module", "get it"))
+    monkeypatch.setitem(
+        SAMPLERS, "absent", BenchmarkSampler(lambda seed: None, "no_such_module", "get it")
+    )
     arguments = ["bench", "run", "--suite", "paper", "--samplers", "random,absent,tpe"]
     arguments += ["--seeds", "2", "--trials", "5", "--jobs", "2", "--out", str(tmp_path)]
     assert main(arguments) == 0
@@ -91,7 +93,7 @@ def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
 def test_list(capsys):
     assert main(["bench", "list"]) == 0
     listed = capsys.readouterr().out.split()
-    assert {*problem_names(), *PEERS, "paper", "quality"} <= set(listed)
+    assert {*problem_names(), *SAMPLERS, "paper", "quality"} <= set(listed)
 
 
 def test_version(capsys):

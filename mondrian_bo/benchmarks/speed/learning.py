@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typical
 from mondrian_bo.benchmarks.speed.data import regression_data
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.surrogates import GaussianProcessForestRegressor, MondrianForestRegressor
 
@@ -47,7 +47,13 @@ def warm_up() -> None:
 
 
 def partial_fit(
-    n: int, d: int, step: int, peer: OnelearnPeer | None, *, at_least: float, repeats: int = 5
+    n: int,
+    d: int,
+    step: int,
+    onelearn: OnelearnProcess | None,
+    *,
+    at_least: float,
+    repeats: int = 5,
 ) -> list[Row]:
     """Measure ``partial_fit`` of a new forest of 10 trees.
 
@@ -57,7 +63,7 @@ def partial_fit(
         Numbers of points and features.
     step : int
         Points per call: `n` for one batch, 1 for one point after the other.
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there.
     at_least : float
         How many times as fast as onelearn we want to be.
@@ -74,11 +80,11 @@ def partial_fit(
     programs: list[Callable[[], Cost]] = [
         partial(_learn, X, y, step, options) for options in FORESTS.values()
     ]
-    if peer is not None:
-        programs.append(partial(peer.learn, peer.store(X, y), step))
+    if onelearn is not None:
+        programs.append(partial(onelearn.learn, onelearn.store(X, y), step))
     costs = in_turns(programs, repeats)
     how = "one batch" if step >= n else "one by one" if step == 1 else f"{step} at a time"
-    theirs = costs[2] if peer else None
+    theirs = costs[2] if onelearn else None
     row, default = (
         _best_row(f"partial_fit {n:,} x {d}, {how}, {label}", ours, "onelearn", theirs, limit)
         for label, ours, limit in zip(FORESTS, costs[:2], (at_least, None), strict=True)
@@ -87,17 +93,17 @@ def partial_fit(
     if published is None:
         return [row, default]
     rates = {f"{row.name}, published": published}
-    if row.peer is not None:
-        # The same peer on both machines tells how this one compares.
-        scale = (n / row.peer) / ONELEARN[d]
+    if row.baseline is not None:
+        # onelearn ran on both machines: the ratio of its speeds converts the published figure.
+        scale = (n / row.baseline) / ONELEARN[d]
         rates[f"{row.name}, published, scaled by onelearn"] = published * scale
     references = [
         replace(
             row,
             name=reference,
-            peer_name="scikit-garden",
-            peer=n / rate,
-            peer_wall=None,
+            baseline_name="scikit-garden",
+            baseline=n / rate,
+            baseline_wall=None,
             limit=Limit("ratio", 1.0),
             details={"points_per_second": rate},
         )
@@ -132,13 +138,13 @@ def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
             partial(timed, partial(theirs.predict, tests)),
             partial(timed, partial(ours.predict, tests)),
         ]
-        both, peer, mean = in_turns(programs, repeats)
+        both, trees, mean = in_turns(programs, repeats)
         faster, half = (None, None) if label == "defaults" else (1.0, 0.5)
         name = f"fit {size}, min_samples_split=10, {label}"
         rows.append(_best_row(name, fits[0], "ExtraTrees", fits[1], faster))
         name = f"predict {size}, mean and std, {label}"
-        rows.append(_best_row(name, both, "ExtraTrees", peer, half))
-        rows.append(_best_row(f"predict {size}, mean, {label}", mean, "ExtraTrees", peer, None))
+        rows.append(_best_row(name, both, "ExtraTrees", trees, half))
+        rows.append(_best_row(f"predict {size}, mean, {label}", mean, "ExtraTrees", trees, None))
     return rows
 
 
@@ -170,17 +176,17 @@ def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[
 def _best_row(
     name: str,
     ours: Sequence[Cost],
-    peer_name: str,
-    peer: Sequence[Cost] | None,
+    baseline_name: str,
+    baseline: Sequence[Cost] | None,
     at_least: float | None,
 ) -> Row:
     """Return the row of the best times, with the medians among the details."""
     details: dict[str, object] = {"ours_median": typical(ours)._asdict(), "repeats": len(ours)}
-    if peer is not None:
-        details["peer_median"] = typical(peer)._asdict()
+    if baseline is not None:
+        details["peer_median"] = typical(baseline)._asdict()
     limit = None if at_least is None else Limit("ratio", at_least)
-    fastest = None if peer is None else best(peer)
-    return time_row(name, best(ours), peer_name, fastest, limit=limit, details=details)
+    fastest = None if baseline is None else best(baseline)
+    return time_row(name, best(ours), baseline_name, fastest, limit=limit, details=details)
 
 
 def _learn(X: FloatArray, y: FloatArray, step: int, options: dict[str, Any]) -> Cost:

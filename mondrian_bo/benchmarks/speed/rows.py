@@ -1,4 +1,4 @@
-"""Rows of the speed table: what we need, what the peer needs, and what was aimed at."""
+"""Rows of the speed table: our cost, a baseline's cost, and the target."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from mondrian_bo.benchmarks.speed.clock import Cost
 
 __all__ = ["HEADER", "LEGEND", "Limit", "Row", "cells", "record", "time_row"]
 
-HEADER = ("what", "ours", "peer", "ratio", "target", "reached?")
+HEADER = ("what", "ours", "baseline", "ratio", "target", "reached?")
+"""Names of the table's columns."""
+
 LEGEND = (
-    "One thread, after warm-up. Times are CPU times, with wall times in brackets; the peer ran in "
-    "turns with ours. Ratio: the peer's cost over ours, so above 1 we are cheaper."
+    "One thread, after warm-up. Times are CPU times, with wall times in brackets; ours and the "
+    "baseline took turns. Ratio: the baseline's cost over ours, so above 1 we are cheaper."
 )
+"""What stands above the table."""
+
+_SAVED_NAMES = {"baseline_name": "peer_name", "baseline": "peer", "baseline_wall": "peer_wall"}
+"""Keys of ``speed.json`` and ``streams.json`` that differ from the attributes of `Row`: files of
+earlier versions have them, and can be compared with new ones."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a row aims at.
+    """The target of a row.
 
     Attributes
     ----------
     kind : {"ratio", "ours"}
-        Whether the ratio is to be at least `value`, or our cost less than it.
+        Whether the ratio must be at least `value`, or our cost less than it.
     value : float
         The limit, in the unit of the row if `kind` is "ours".
     """
@@ -47,12 +54,12 @@ class Row:
         Our cost; CPU time where it is a time.
     ours_wall : float or None, default=None
         Our wall time.
-    peer_name : str, default=""
-        Whom we compare with.
-    peer, peer_wall : float or None, default=None
-        The peer's cost; None if it was not measured.
+    baseline_name : str, default=""
+        The library or option that ours is compared with.
+    baseline, baseline_wall : float or None, default=None
+        The baseline's cost and wall time; None if it was not measured.
     limit : Limit or None, default=None
-        What is aimed at.
+        The target.
     details : dict
         Further numbers, for ``speed.json`` only.
     """
@@ -61,20 +68,20 @@ class Row:
     unit: str
     ours: float
     ours_wall: float | None = None
-    peer_name: str = ""
-    peer: float | None = None
-    peer_wall: float | None = None
+    baseline_name: str = ""
+    baseline: float | None = None
+    baseline_wall: float | None = None
     limit: Limit | None = None
     details: dict[str, object] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float | None:
-        """The peer's cost over ours."""
-        return None if self.peer is None else self.peer / self.ours
+        """The baseline's cost over ours."""
+        return None if self.baseline is None else self.baseline / self.ours
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is reached; None without one, or if the peer was not measured."""
+        """Whether the target is reached; None without one, or if the baseline was not measured."""
         if self.limit is None:
             return None
         if self.limit.kind == "ours":
@@ -85,23 +92,23 @@ class Row:
 def time_row(
     name: str,
     ours: Cost,
-    peer_name: str = "",
-    peer: Cost | None = None,
+    baseline_name: str = "",
+    baseline: Cost | None = None,
     *,
     unit: Literal["s", "ms"] = "s",
     limit: Limit | None = None,
     details: dict[str, object] | None = None,
 ) -> Row:
-    """Return the row of what took some time; parameters are those of `Row`."""
-    cpu, wall = peer if peer is not None else (None, None)
-    return Row(name, unit, *ours, peer_name, cpu, wall, limit, details or {})
+    """Return the row of a measured time; parameters are those of `Row`."""
+    cpu, wall = baseline if baseline is not None else (None, None)
+    return Row(name, unit, *ours, baseline_name, cpu, wall, limit, details or {})
 
 
 def cells(row: Row) -> list[str]:
     """Return the cells of a row, in the order of `HEADER`."""
-    peer = "" if not row.peer_name else f"{row.peer_name}: not measured"
-    if row.peer is not None:
-        peer = f"{row.peer_name} {_cost(row.peer, row.peer_wall, row.unit)}"
+    baseline = "" if not row.baseline_name else f"{row.baseline_name}: not measured"
+    if row.baseline is not None:
+        baseline = f"{row.baseline_name} {_cost(row.baseline, row.baseline_wall, row.unit)}"
     limit = ""
     if row.limit is not None:
         number = f"{row.limit.value:,g}"
@@ -109,7 +116,7 @@ def cells(row: Row) -> list[str]:
     return [
         row.name,
         _cost(row.ours, row.ours_wall, row.unit),
-        peer,
+        baseline,
         "" if row.ratio is None else f"{_digits(row.ratio)}x",
         limit,
         {True: "yes", False: "no", None: "" if row.limit is None else "unknown"}[row.reached],
@@ -118,7 +125,11 @@ def cells(row: Row) -> list[str]:
 
 def record(rows: Sequence[Row]) -> list[dict[str, object]]:
     """Return rows as JSON objects, with ratio and verdict."""
-    return [{**asdict(row), "ratio": row.ratio, "reached": row.reached} for row in rows]
+    return [
+        {_SAVED_NAMES.get(key, key): value for key, value in asdict(row).items()}
+        | {"ratio": row.ratio, "reached": row.reached}
+        for row in rows
+    ]
 
 
 def _cost(value: float, wall: float | None, unit: str) -> str:

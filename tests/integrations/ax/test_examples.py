@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
-from mondrian_bo.benchmarks.ax_harness import AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
+from mondrian_bo.benchmarks.harness.runner import Run, execute
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.runner import Run, execute
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mondrian_bo.benchmarks.harness.results import read_run, read_sessions
+from mondrian_bo.benchmarks.harness.runner import Run, execute, is_finished, run_benchmark
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.results import read_run, read_sessions
-from mondrian_bo.benchmarks.runner import Run, execute, is_finished, run_benchmark
 
 
 def test_a_run_records_its_trials(tmp_path):

@@ -17,12 +17,12 @@ from mondrian_bo.benchmarks.speed import onelearn_worker
 from mondrian_bo.benchmarks.speed.clock import Cost
 from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 
-__all__ = ["Estimator", "OnelearnPeer"]
+__all__ = ["Estimator", "OnelearnProcess"]
 
 Estimator = Literal["regressor", "classifier"]
 
 
-class OnelearnPeer:
+class OnelearnProcess:
     """A process with onelearn, for the time of a ``with`` block.
 
     It compiles when it starts, once, because onelearn cannot keep what it has compiled: for a

@@ -5,12 +5,12 @@ import statistics
 
 import pytest
 
-from mondrian_bo.benchmarks.archive import read_results
+from mondrian_bo.benchmarks.harness.archive import read_results
+from mondrian_bo.benchmarks.harness.results import record_problem, run_path
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report import write_report
-from mondrian_bo.benchmarks.results import record_problem, run_path
-from mondrian_bo.benchmarks.summary import per_problem, summarize
-from mondrian_bo.benchmarks.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.document import write_report
+from mondrian_bo.benchmarks.report.summary import per_problem, summarize
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 
 OPTIMUM = 10 / (8 * math.pi)
 # Best values after each of 8 trials, by sampler and seed; seed 2 is a's alone.

@@ -3,10 +3,10 @@ from argparse import Namespace
 
 import pytest
 
-from mondrian_bo.benchmarks.special import SPECIAL_SUITES, special_suite
 from mondrian_bo.benchmarks.speed import suite
 from mondrian_bo.benchmarks.speed.clock import Cost, best, in_turns, mean, timed, typical
 from mondrian_bo.benchmarks.speed.rows import HEADER, Limit, Row, cells, record, time_row
+from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
 
 
 def test_costs_are_summarised_apart():
@@ -37,7 +37,7 @@ def test_timed_calls_once():
 
 
 @pytest.mark.parametrize(
-    ("peer", "limit", "ratio", "reached"),
+    ("baseline", "limit", "ratio", "reached"),
     [
         (6.0, Limit("ratio", 3.0), 3.0, True),
         (5.9, Limit("ratio", 3.0), 2.95, False),
@@ -47,8 +47,8 @@ def test_timed_calls_once():
         (9.0, None, 4.5, None),
     ],
 )
-def test_verdict(peer, limit, ratio, reached):
-    row = Row("it", "s", 2.0, peer_name="them", peer=peer, limit=limit)
+def test_verdict(baseline, limit, ratio, reached):
+    row = Row("it", "s", 2.0, baseline_name="them", baseline=baseline, limit=limit)
     assert row.ratio == (None if ratio is None else pytest.approx(ratio))
     assert row.reached is reached
     (saved,) = record([row])
@@ -74,7 +74,7 @@ def test_cells():
 
 def test_suite_writes_tables(tmp_path, monkeypatch, capsys):
     row = Row("learning", "s", 1.0, 1.5, "them", 2.0, 2.5, Limit("ratio", 2.0), {"repeats": 3})
-    monkeypatch.setattr(suite, "measurements", lambda peer: [("some", lambda: [row] * 2)])
+    monkeypatch.setattr(suite, "measurements", lambda onelearn: [("some", lambda: [row] * 2)])
     monkeypatch.delenv(suite.PYTHON_VARIABLE, raising=False)
     special_suite("speed")(Namespace(out=tmp_path / "new"))
     text = (tmp_path / "new" / "speed.txt").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import permutation_test, rankdata, wilcoxon
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.results import ProblemFacts
-from mondrian_bo.benchmarks.summary import ProblemResults
+from mondrian_bo.benchmarks.harness.results import ProblemFacts
+from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 __all__ = [
     "POINTS",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mondrian_bo.benchmarks.score import PairedRuns, bootstrap
-from mondrian_bo.benchmarks.summary import ProblemResults
+from mondrian_bo.benchmarks.report.score import PairedRuns, bootstrap
+from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 __all__ = ["plot_regret", "plot_score"]
 

@@ -26,7 +26,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch_base import TorchGenerator, TorchGenResults
 from tqdm import tqdm
 
-from mondrian_bo.benchmarks.ax_harness import AxRun, AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_DIMENSIONS = 6

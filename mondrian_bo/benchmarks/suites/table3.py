@@ -26,7 +26,7 @@ from mondrian_bo.acquisitions import Prediction, UpperConfidenceBound
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
-from mondrian_bo.benchmarks.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate

@@ -19,18 +19,18 @@ import numpy as np
 import optuna
 from tqdm import tqdm
 
-from mondrian_bo.benchmarks.archive import Curve, read_results
-from mondrian_bo.benchmarks.ax_harness import AxRun, AxStrategy
-from mondrian_bo.benchmarks.optuna_harness import OptunaRun
-from mondrian_bo.benchmarks.peers import get_peer
-from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.results import (
+from mondrian_bo.benchmarks.harness.archive import Curve, read_results
+from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
+from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
+from mondrian_bo.benchmarks.harness.results import (
     TrialRecord,
     append_session,
     facts_of,
     record_problem,
     run_path,
 )
+from mondrian_bo.benchmarks.harness.samplers import get_sampler
+from mondrian_bo.benchmarks.problems import get_problem
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
 
@@ -101,7 +101,7 @@ def run_benchmark(
     Parameters
     ----------
     problems, samplers : sequence of str
-        Names of problems and peers.
+        Names of problems and samplers.
     seeds : sequence of int
         One run for each.
     directory : Path
@@ -129,7 +129,7 @@ def run_benchmark(
     if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
         raise ValueError("jobs, trials and seeds must be at least 1")
     for sampler in samplers:
-        get_peer(sampler)
+        get_sampler(sampler)
     resolved = [get_problem(name, tables) for name in problems]
     kept = read_results(known)
     for facts in map(facts_of, resolved):
@@ -173,7 +173,7 @@ def execute(run: Run) -> None:
         What to run.
     """
     problem = get_problem(run.problem, run.tables)
-    sampler = get_peer(run.sampler).factory(run.seed)
+    sampler = get_sampler(run.sampler).factory(run.seed)
     harness: AxRun | OptunaRun
     if isinstance(sampler, AxStrategy):
         harness = sampler.start(problem.space)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from mondrian_bo.benchmarks.results import ProblemFacts
-from mondrian_bo.benchmarks.score import bootstrap, compare, pair
-from mondrian_bo.benchmarks.score_report import score, score_sections
-from mondrian_bo.benchmarks.summary import ProblemResults
+from mondrian_bo.benchmarks.harness.results import ProblemFacts
+from mondrian_bo.benchmarks.report.score import bootstrap, compare, pair
+from mondrian_bo.benchmarks.report.score_tables import score, score_sections
+from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 
 def results_of(best, *, name="p", optimum=0.0, start=1.0, tolerance=1e-3):

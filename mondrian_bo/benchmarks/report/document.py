@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mondrian_bo.benchmarks.archive import Results, read_results
-from mondrian_bo.benchmarks.curves import plot_regret, plot_score
-from mondrian_bo.benchmarks.score_report import score, score_sections
-from mondrian_bo.benchmarks.summary import (
+from mondrian_bo.benchmarks.harness.archive import Results, read_results
+from mondrian_bo.benchmarks.report.curves import plot_regret, plot_score
+from mondrian_bo.benchmarks.report.score_tables import score, score_sections
+from mondrian_bo.benchmarks.report.summary import (
     ProblemResults,
     SamplerSummary,
     per_problem,
     summarize,
 )
-from mondrian_bo.benchmarks.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 
 __all__ = ["write_report"]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.results import (
+from mondrian_bo.benchmarks.harness.results import (
     ProblemFacts,
     TrialRecord,
     read_facts,

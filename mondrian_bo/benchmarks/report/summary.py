@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.archive import Curve, Results
-from mondrian_bo.benchmarks.results import ProblemFacts
+from mondrian_bo.benchmarks.harness.archive import Curve, Results
+from mondrian_bo.benchmarks.harness.results import ProblemFacts
 
 __all__ = ["ProblemResults", "SamplerSummary", "per_problem", "summarize"]
 
@@ -110,7 +110,7 @@ def per_problem(
     Parameters
     ----------
     results : Results
-        From `mondrian_bo.benchmarks.archive.read_results`.
+        From `mondrian_bo.benchmarks.harness.archive.read_results`.
     samplers : sequence of str, optional
         Keep the runs of these; by default of all. The other runs still count for what is known of
         the optimum and of random starts.

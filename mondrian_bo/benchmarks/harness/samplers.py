@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, RandomSampler, TPESampler
 
-from mondrian_bo.benchmarks.ax_harness import AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
 
-__all__ = ["PEERS", "Peer", "get_peer", "installed_peers", "split_names"]
+__all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
 
 
 @dataclass(frozen=True)
-class Peer:
+class BenchmarkSampler:
     """A sampler in the comparison.
 
     Attributes
@@ -42,20 +42,20 @@ class Peer:
 
 
 def _mondrian(seed: int, **settings: Any) -> BaseSampler:
-    # Imported here: numba is of no concern to the worker processes of other peers.
+    # Imported here: numba is of no concern to the worker processes of other samplers.
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
     return MondrianSampler(seed=seed, **settings)
 
 
-PEERS: dict[str, Peer] = {
-    "mondrian": Peer(_mondrian),
-    "random": Peer(lambda seed, **settings: RandomSampler(seed=seed, **settings)),
-    "tpe": Peer(lambda seed, **settings: TPESampler(seed=seed, **settings)),
-    "gp": Peer(
+SAMPLERS: dict[str, BenchmarkSampler] = {
+    "mondrian": BenchmarkSampler(_mondrian),
+    "random": BenchmarkSampler(lambda seed, **settings: RandomSampler(seed=seed, **settings)),
+    "tpe": BenchmarkSampler(lambda seed, **settings: TPESampler(seed=seed, **settings)),
+    "gp": BenchmarkSampler(
         lambda seed, **settings: GPSampler(seed=seed, **settings), "torch", "pip install torch"
     ),
-    "cmaes": Peer(
+    "cmaes": BenchmarkSampler(
         lambda seed, **settings: CmaEsSampler(
             seed=seed, warn_independent_sampling=False, **settings
         ),
@@ -65,45 +65,45 @@ PEERS: dict[str, Peer] = {
 }
 
 
-def _ax(strategy: Literal["default", "predictive", "candidate"]) -> Peer:
+def _ax(strategy: Literal["default", "predictive", "candidate"]) -> BenchmarkSampler:
     def factory(seed: int, **settings: Any) -> AxStrategy:
         return AxStrategy(seed, strategy, settings)
 
-    return Peer(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
+    return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
 
 
-PEERS |= {
+SAMPLERS |= {
     "ax": _ax("default"),
     "ax_mondrian": _ax("predictive"),
     "ax_mondrian_node": _ax("candidate"),
 }
 
 
-def get_peer(name: str) -> Peer:
-    """Return a peer by its name.
+def get_sampler(name: str) -> BenchmarkSampler:
+    """Return a sampler by its name.
 
     Parameters
     ----------
     name : str
-        A key of `PEERS`, alone or with settings: ``mondrian:surrogate=amf,n_estimators=20``.
+        A key of `SAMPLERS`, alone or with settings: ``mondrian:surrogate=amf,n_estimators=20``.
 
     Returns
     -------
-    Peer
-        The peer, installed or not.
+    BenchmarkSampler
+        The sampler, installed or not.
 
     Raises
     ------
     ValueError
-        If there is no peer of that name, or a setting has no value.
+        If there is no sampler of that name, or a setting has no value.
     """
     base, _, settings = name.partition(":")
-    if base not in PEERS:
-        raise ValueError(f"unknown sampler {base!r}; known: {', '.join(PEERS)}")
-    peer = PEERS[base]
+    if base not in SAMPLERS:
+        raise ValueError(f"unknown sampler {base!r}; known: {', '.join(SAMPLERS)}")
+    sampler = SAMPLERS[base]
     if not settings:
-        return peer
-    return replace(peer, factory=partial(peer.factory, **_parse_settings(name, settings)))
+        return sampler
+    return replace(sampler, factory=partial(sampler.factory, **_parse_settings(name, settings)))
 
 
 def _parse_settings(name: str, settings: str) -> dict[str, Any]:
@@ -141,15 +141,15 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def installed_peers(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
-    """Keep the peers that can run here.
+def installed_samplers(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
+    """Keep the samplers that can run here.
 
     Parameters
     ----------
     names : iterable of str
-        As `get_peer` takes them.
+        As `get_sampler` takes them.
     notify : callable
-        Called with one sentence per peer that is left out.
+        Called with one sentence per sampler that is left out.
 
     Returns
     -------
@@ -159,26 +159,26 @@ def installed_peers(names: Iterable[str], notify: Callable[[str], None]) -> list
     Raises
     ------
     ValueError
-        If a name is unknown, a peer refuses its settings, or none of the peers is installed.
+        If a name is unknown, a sampler refuses its settings, or none of the samplers is installed.
     """
     installed = []
     for name in names:
-        peer = get_peer(name)
-        if peer.is_installed:
-            _check_settings(name, peer)
+        sampler = get_sampler(name)
+        if sampler.is_installed:
+            _check_settings(name, sampler)
             installed.append(name)
         else:
-            notify(f"skipping {name}: needs {peer.requires} ({peer.remedy})")
+            notify(f"skipping {name}: needs {sampler.requires} ({sampler.remedy})")
     if not installed:
         raise ValueError("none of the samplers asked for is installed")
     return installed
 
 
-def _check_settings(name: str, peer: Peer) -> None:
+def _check_settings(name: str, sampler: BenchmarkSampler) -> None:
     """Make a sampler that has settings, so that wrong ones show before the runs."""
     if ":" not in name:
         return
     try:
-        peer.factory(0)
+        sampler.factory(0)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from error

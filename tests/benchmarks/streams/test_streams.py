@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from mondrian_bo.benchmarks.special import SPECIAL_SUITES
 from mondrian_bo.benchmarks.speed.clock import Cost
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
-from mondrian_bo.benchmarks.streams import river_peer, speed, suite
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
+from mondrian_bo.benchmarks.streams import river_process, speed, suite
 from mondrian_bo.benchmarks.streams.data import find_onelearn_data, load_stream
 from mondrian_bo.benchmarks.streams.learners import LEARNERS, PUBLISHED, forecast, log_losses
 from mondrian_bo.benchmarks.streams.quality import STREAMS, Run, Task, loss_table, zero_table
+from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 from mondrian_bo.cli import main
 
 FAKE = """
@@ -148,10 +148,10 @@ def test_probabilities_of_zero_cost_a_finite_loss():
 
 
 def test_onelearn_forecasts(fake_onelearn):
-    with OnelearnPeer(sys.executable, ["classifier"]) as peer:
-        data = peer.store(np.zeros((5, 3)), np.array([0, 1, 2, 3, 1]))
-        np.testing.assert_array_equal(peer.forecast(data, 4, 0), [0.25] * 4)
-        np.testing.assert_array_equal(peer.forecast(data, 4, 1), [0.5] * 4)
+    with OnelearnProcess(sys.executable, ["classifier"]) as onelearn:
+        data = onelearn.store(np.zeros((5, 3)), np.array([0, 1, 2, 3, 1]))
+        np.testing.assert_array_equal(onelearn.forecast(data, 4, 0), [0.25] * 4)
+        np.testing.assert_array_equal(onelearn.forecast(data, 4, 1), [0.5] * 4)
 
 
 def test_table_of_losses():
@@ -194,17 +194,19 @@ def test_samples_are_the_same_for_everyone(estimator):
 
 
 def test_rows_beside_onelearn(fake_onelearn):
-    with OnelearnPeer(sys.executable, ["regressor", "classifier"]) as peer:
-        rows = [row for _, program in speed.measurements(peer, None, SMALL) for row in program()]
+    with OnelearnProcess(sys.executable, ["regressor", "classifier"]) as onelearn:
+        rows = [
+            row for _, program in speed.measurements(onelearn, None, SMALL) for row in program()
+        ]
     timed = [row for row in rows if row.unit == "s"]
     assert len(timed) == 6
-    assert all(row.peer_name == "onelearn" and row.peer_wall > 0.0 for row in timed)
+    assert all(row.baseline_name == "onelearn" and row.baseline_wall > 0.0 for row in timed)
     assert [row.limit.value for row in timed] == [4.0, 4.0, 3.0, 3.0, 4.0, 4.0]
     remembered = [row for row in rows if row.unit == "B/point"]
     assert len(remembered) == (4 if sys.platform.startswith("linux") else 0)
     for row in remembered:
         # The fake keeps eight megabytes.
-        assert row.peer == pytest.approx(8e6 / 60, rel=0.1)
+        assert row.baseline == pytest.approx(8e6 / 60, rel=0.1)
 
 
 RIVER = """
@@ -231,9 +233,9 @@ def fake_river(tmp_path, monkeypatch):
 
 def test_river_learns_what_we_learn(fake_river, tmp_path):
     _, measured, published = speed.learning("regressor", 12, 5, 1, None, fake_river, 3.0, 2)
-    assert (published.peer_name, measured.peer_name) == ("river (published)", "river")
-    assert published.peer == 12 / 820 and published.limit is None
-    assert measured.peer > 0.0 and measured.peer_wall > 0.0 and measured.limit.value == 20.0
+    assert (published.baseline_name, measured.baseline_name) == ("river (published)", "river")
+    assert published.baseline == 12 / 820 and published.limit is None
+    assert measured.baseline > 0.0 and measured.baseline_wall > 0.0 and measured.limit.value == 20.0
     X, y = speed.samples(12, 5, "regressor")
     lines = (tmp_path / "learnt.txt").read_text().splitlines()
     learnt = [(dict(enumerate(row)), label) for row, label in zip(X.tolist(), y, strict=True)]
@@ -242,18 +244,18 @@ def test_river_learns_what_we_learn(fake_river, tmp_path):
 
 def test_without_river_its_published_rate_counts():
     _, published = speed.learning("regressor", 12, 5, 1, None, None, 3.0, 1)
-    assert published.peer_name == "river (published)" and published.limit.value == 20.0
+    assert published.baseline_name == "river (published)" and published.limit.value == 20.0
 
 
 def test_rivers_interpreter(monkeypatch, tmp_path):
-    monkeypatch.delenv(river_peer.PYTHON_VARIABLE, raising=False)
-    monkeypatch.setattr(river_peer, "find_spec", lambda name: None)
-    assert river_peer.find_river(None) is None
-    monkeypatch.setattr(river_peer, "find_spec", lambda name: object())
-    assert river_peer.find_river(None) == Path(sys.executable)
-    monkeypatch.setenv(river_peer.PYTHON_VARIABLE, "some/python")
-    assert river_peer.find_river(None) == Path("some/python")
-    assert river_peer.find_river(tmp_path) == tmp_path
+    monkeypatch.delenv(river_process.PYTHON_VARIABLE, raising=False)
+    monkeypatch.setattr(river_process, "find_spec", lambda name: None)
+    assert river_process.find_river(None) is None
+    monkeypatch.setattr(river_process, "find_spec", lambda name: object())
+    assert river_process.find_river(None) == Path(sys.executable)
+    monkeypatch.setenv(river_process.PYTHON_VARIABLE, "some/python")
+    assert river_process.find_river(None) == Path("some/python")
+    assert river_process.find_river(tmp_path) == tmp_path
 
 
 def test_an_interpreter_without_river(fake_river, tmp_path):
@@ -261,7 +263,7 @@ def test_an_interpreter_without_river(fake_river, tmp_path):
     X, y = speed.samples(3, 2, "regressor")
     for python, reason in ((fake_river, "cannot import"), (tmp_path / "nothing", "nothing")):
         with pytest.raises(ValueError, match=f"cannot run river's AMFRegressor: .*{reason}"):
-            river_peer.learn(python, X, y)
+            river_process.learn(python, X, y)
 
 
 def test_suite_on_digits(tmp_path, monkeypatch, capsys):
@@ -279,7 +281,7 @@ def test_suite_on_digits(tmp_path, monkeypatch, capsys):
     # Two seeds of three learners, one of those without.
     assert len(content["losses"]) == 8
     lines = (out / "streams.jsonl").read_text(encoding="utf-8").splitlines()
-    monkeypatch.setattr(suite, "measurements", lambda peer, river, sizes: [])
+    monkeypatch.setattr(suite, "measurements", lambda onelearn, river, sizes: [])
     assert main([*command, "--seeds", "3"]) == 0
     again = (out / "streams.jsonl").read_text(encoding="utf-8").splitlines()
     assert again[:8] == lines and len(again) == 11
@@ -291,7 +293,7 @@ def test_suite_beside_onelearn(fake_onelearn, monkeypatch):
         rows = [f"{i},{i % 3},{i % 2}" for i in range(12)]
         headed = name in ("letter", "satimage")
         write(data, name, ["n,x,y", *rows] if headed else rows)
-    monkeypatch.setattr(suite, "measurements", lambda peer, river, sizes: [])
+    monkeypatch.setattr(suite, "measurements", lambda onelearn, river, sizes: [])
     out = fake_onelearn / "out"
     arguments = ["--seeds", "1", "--onelearn-python", sys.executable, "--out", str(out)]
     assert main(["bench", "run", "--suite", "streams", "--trials", "8", *arguments]) == 0
@@ -311,7 +313,7 @@ def test_too_few(tmp_path, wrong, capsys):
 
 
 def test_peer_is_measured(monkeypatch):
-    class Peer:
+    class FakeOnelearn:
         def store(self, X, y, tests=None):
             return X, y, tests
 
@@ -319,5 +321,5 @@ def test_peer_is_measured(monkeypatch):
             assert len(data[2]) == 60 and estimator == "regressor"
             return Cost(3.0, 4.0)
 
-    (row,) = speed.predicting("regressor", 60, 3, Peer(), 4.0, 1)
-    assert (row.peer, row.peer_wall) == (3.0, 4.0)
+    (row,) = speed.predicting("regressor", 60, 3, FakeOnelearn(), 4.0, 1)
+    assert (row.baseline, row.baseline_wall) == (3.0, 4.0)

@@ -8,7 +8,7 @@ from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.surrogates import MondrianForestRegressor
 
 
-class Peer:
+class FakeOnelearn:
     """Learns at once, and remembers what."""
 
     def __init__(self):
@@ -32,40 +32,40 @@ def test_data_is_the_same_for_the_same_seed():
 
 
 def test_batch_is_compared_with_two():
-    peer = Peer()
-    rows = learning.partial_fit(60, 5, 60, peer, at_least=4.0, repeats=2)
-    assert peer.seen == [((60, 5), 60, 60)] * 2
-    assert [row.peer_name for row in rows[:3]] == ["onelearn", "scikit-garden", "scikit-garden"]
-    assert rows[0].peer == 3.0 and rows[0].peer_wall == 4.0
-    assert rows[1].peer == pytest.approx(60 / 49_000)
+    onelearn = FakeOnelearn()
+    rows = learning.partial_fit(60, 5, 60, onelearn, at_least=4.0, repeats=2)
+    assert onelearn.seen == [((60, 5), 60, 60)] * 2
+    assert [row.baseline_name for row in rows[:3]] == ["onelearn", "scikit-garden", "scikit-garden"]
+    assert rows[0].baseline == 3.0 and rows[0].baseline_wall == 4.0
+    assert rows[1].baseline == pytest.approx(60 / 49_000)
     # onelearn took 3 s for what took 60 / 12300 s on the machine of the published figure.
-    assert rows[2].peer == pytest.approx(60 / 49_000 * 3.0 / (60 / 12_300))
+    assert rows[2].baseline == pytest.approx(60 / 49_000 * 3.0 / (60 / 12_300))
     assert {row.ours for row in rows[:3]} == {rows[0].ours}
     assert rows[3].name.endswith("defaults") and rows[3].limit is None
-    assert rows[3].peer == rows[0].peer and rows[3].ours != rows[0].ours
+    assert rows[3].baseline == rows[0].baseline and rows[3].ours != rows[0].ours
 
 
 def test_batch_without_onelearn():
     rows = learning.partial_fit(60, 5, 60, None, at_least=4.0, repeats=1)
-    assert [row.peer for row in rows] == [None, pytest.approx(60 / 49_000), None]
+    assert [row.baseline for row in rows] == [None, pytest.approx(60 / 49_000), None]
     assert rows[0].reached is None
 
 
 def test_one_by_one_is_compared_with_onelearn_alone():
-    peer = Peer()
-    row, default = learning.partial_fit(12, 3, 1, peer, at_least=3.0, repeats=1)
-    assert peer.seen == [((12, 3), 12, 1)]
+    onelearn = FakeOnelearn()
+    row, default = learning.partial_fit(12, 3, 1, onelearn, at_least=3.0, repeats=1)
+    assert onelearn.seen == [((12, 3), 12, 1)]
     assert "12 x 3, one by one" in row.name and "hyperparameters=paper" in row.name
     assert default.name.endswith("defaults") and default.limit is None
 
 
 def test_extra_trees():
     rows = learning.against_extra_trees(80, 2, repeats=1)
-    assert {row.peer_name for row in rows} == {"ExtraTrees"}
+    assert {row.baseline_name for row in rows} == {"ExtraTrees"}
     fit, both, mean = rows[:3]
     assert all("hyperparameters=paper, branch_off=remaining" in row.name for row in rows[:3])
     assert all(row.name.endswith("defaults") and row.limit is None for row in rows[3:])
-    assert both.peer == mean.peer
+    assert both.baseline == mean.baseline
     assert fit.limit.value == 1.0 and both.limit.value == 0.5 and mean.limit is None
 
 
@@ -77,7 +77,7 @@ def test_process_updates():
 
 def test_ask_and_tell():
     tpe, random = suggestions.ask_and_tell(14, n_parameters=2, n_timed=3, below=1e9)
-    assert (tpe.peer_name, random.peer_name) == ("TPE", "Random")
+    assert (tpe.baseline_name, random.baseline_name) == ("TPE", "Random")
     assert tpe.reached is True and random.limit is None
     assert tpe.ours == random.ours
     assert tpe.details["trials_measured"] == 3
@@ -95,7 +95,7 @@ def test_studies_are_filled_up_to_the_number(monkeypatch):
 
 def test_whole_study():
     (row,) = suggestions.whole_study(4, n_parameters=2)
-    assert row.peer_name == "TPE" and row.unit == "ms"
+    assert row.baseline_name == "TPE" and row.unit == "ms"
     assert row.details["trials_measured"] == 4
 
 

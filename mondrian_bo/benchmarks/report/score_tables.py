@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.benchmarks.score import (
+from mondrian_bo.benchmarks.report.score import (
     POINTS,
     Estimate,
     PairedRuns,
@@ -17,7 +17,7 @@ from mondrian_bo.benchmarks.score import (
     compare,
     pair,
 )
-from mondrian_bo.benchmarks.summary import ProblemResults
+from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 __all__ = ["Score", "Section", "score", "score_sections"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.benchmarks.speed import make_onelearn_environment, startup
-from mondrian_bo.benchmarks.speed.onelearn_peer import OnelearnPeer
+from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.speed.suite import run
 
 FAKE = """
@@ -34,10 +34,10 @@ def fake_onelearn(tmp_path, monkeypatch):
 
 
 def test_onelearn_learns_in_steps(fake_onelearn):
-    with OnelearnPeer(sys.executable) as peer:
+    with OnelearnProcess(sys.executable) as onelearn:
         fake_onelearn.write_text("")
-        data = peer.store(np.zeros((5, 3)), np.zeros(5))
-        costs = [peer.learn(data, 5), peer.learn(data, 2)]
+        data = onelearn.store(np.zeros((5, 3)), np.zeros(5))
+        costs = [onelearn.learn(data, 5), onelearn.learn(data, 2)]
     assert fake_onelearn.read_text().splitlines() == ["[5]", "[2]", "[2, 2]", "[2, 2, 1]"]
     assert all(cost.wall > 0.0 for cost in costs)
     assert not data.exists()

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mondrian_bo.benchmarks.archive import read_results, write_archive
+from mondrian_bo.benchmarks.harness.archive import read_results, write_archive
+from mondrian_bo.benchmarks.harness.results import facts_of, run_path
+from mondrian_bo.benchmarks.harness.runner import run_benchmark
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report import write_report
-from mondrian_bo.benchmarks.results import facts_of, run_path
-from mondrian_bo.benchmarks.runner import run_benchmark
+from mondrian_bo.benchmarks.report.document import write_report
 from mondrian_bo.cli import main
 
 KEPT = Path(__file__).parents[2] / "docs" / "results"

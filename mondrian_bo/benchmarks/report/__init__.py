@@ -1,0 +1,1 @@
+"""Reports on results: statistics per problem, scores over problems, tables and pictures."""
