@@ -38,8 +38,8 @@ format: $(VENV)/.stamp-lint  ## let ruff rewrite what it can
 wheel: $(VENV)/.stamp-lint  ## build the wheel, check it, install and import it in a clean environment
 	$(BIN)/python tools/check_wheel.py
 
-clean:  ## remove what was built, caches and the demo's output (benchmark results stay)
-	rm -rf .numba_cache build dist *.egg-info demo-output ax-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove what was built, caches and the output of examples (benchmark results stay)
+	rm -rf .numba_cache build dist *.egg-info demo-output ax-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
 		| xargs -0 rm -rf
 

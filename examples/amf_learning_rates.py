@@ -1,15 +1,14 @@
-"""AMFRegressor's learning rates beside each other: errors and negative log densities.
+"""Learning rates of AMFRegressor: errors and negative log predictive densities.
 
-"corollary" is the rate that the regret bounds are for, "adaptive" that of the noise which the best
-pruning leaves; without aggregation each tree predicts with its leaves. Labels are standardised;
-mean ± standard deviation over seeds.
+"corollary" is the rate of the regret bounds. "adaptive" is the rate of a Gaussian likelihood with
+the noise that the best pruning leaves. Without aggregation each tree predicts with its leaves.
+Targets are standardised; mean ± standard deviation over seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from _figures import mean_and_deviation, progress, samples_and_seeds
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.metrics import root_mean_squared_error
 
@@ -36,26 +35,22 @@ def data_sets(seed, n_samples):
 def scores(model, X, y, seed):
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [2 * len(y) // 3])
-    labels = (y - y[train].mean()) / y[train].std()
-    model.fit(X[train], labels[train])
-    error = root_mean_squared_error(labels[test], model.predict(X[test]))
-    return error, -model.logpdf(X[test], labels[test]).mean()
+    targets = (y - y[train].mean()) / y[train].std()
+    model.fit(X[train], targets[train])
+    error = root_mean_squared_error(targets[test], model.predict(X[test]))
+    return error, -model.logpdf(X[test], targets[test]).mean()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=3000)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
+    options = samples_and_seeds(__doc__, samples=3000)
     found = {}
-    for seed in range(options.seeds):
+    for seed in progress(range(options.seeds)):
         for data, X, y in data_sets(seed, options.samples):
             for name, make in MODELS.items():
                 found.setdefault((data, name), []).append(scores(make(seed), X, y, seed))
     print(f"{'data':20} {'model':24} {'RMSE':>15} {'NLPD':>15}")
     for (data, name), rows in found.items():
-        mean, std = np.mean(rows, axis=0), np.std(rows, axis=0)
-        cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, std, strict=True)]
+        cells = [mean_and_deviation(column) for column in zip(*rows, strict=True)]
         print(f"{data:20} {name:24} {cells[0]:>15} {cells[1]:>15}")
 
 

@@ -1,14 +1,13 @@
-"""AMFClassifier's smoothing and pooling beside each other: average online log-loss.
+"""Smoothing and pooling of AMFClassifier: average online log-loss.
 
-Each sample is forecast before it is learnt. Digits have ten classes, breast cancer two; mean ±
+Each sample is predicted before it is learnt. Digits have ten classes, breast cancer two; mean ±
 standard deviation over seeds of the forest, with the stream in one order.
 """
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from _figures import mean_and_deviation, progress, samples_and_seeds, say
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from mondrian_bo.surrogates import AMFClassifier
@@ -21,17 +20,14 @@ def online_log_loss(forest, X, y):
     forest.partial_fit(X[:1], y[:1], classes=np.unique(y))
     losses = []
     for i in range(1, len(y)):
-        log_chances = forest.predict_log_proba(X[i : i + 1])[0]
-        losses.append(-log_chances[np.searchsorted(forest.classes_, y[i])])
+        log_probabilities = forest.predict_log_proba(X[i : i + 1])[0]
+        losses.append(-log_probabilities[np.searchsorted(forest.classes_, y[i])])
         forest.partial_fit(X[i : i + 1], y[i : i + 1])
     return np.mean(losses)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
+    options = samples_and_seeds(__doc__, samples=2000)
     print(f"{'data':14} {'pooling':11} {'dirichlet':>9} {'log-loss':>15}")
     for name, load in (("digits", load_digits), ("breast cancer", load_breast_cancer)):
         X, y = load(return_X_y=True)
@@ -43,10 +39,10 @@ def main():
                     online_log_loss(
                         AMFClassifier(dirichlet=dirichlet, pooling=pooling, random_state=seed), X, y
                     )
-                    for seed in range(options.seeds)
+                    for seed in progress(range(options.seeds))
                 ]
-                cell = f"{np.mean(losses):.3f} ± {np.std(losses):.3f}"
-                print(f"{name:14} {pooling:11} {dirichlet:9} {cell:>15}")
+                cell = mean_and_deviation(losses)
+                say(f"{name:14} {pooling:11} {dirichlet:9} {cell:>15}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""MondrianOptimizer without a framework: a conditional space, a batch, a file to go on from.
+"""MondrianOptimizer without a framework: a conditional space, batches, saving and loading.
 
-Tunes a kernel ridge regression on scikit-learn's diabetes data: which kernel, and the parameters
-that the kernel has.
+Tunes a kernel ridge regression on scikit-learn's diabetes data: the kernel and its parameters.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def main():
         params = optimizer.ask()
         optimizer.tell(params, error(params))
 
-    # Go on from a file, with two trials at a time: the second knows that the first is running.
+    # Resume from a file, with two trials at a time. The first is pending when the second is made.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "optimizer.pkl"
         optimizer.save(path)
@@ -52,7 +51,7 @@ def main():
     params, value = optimizer.best
     mean, std = optimizer.predict(params)
     print(f"best of {optimizer.n_trials}: {params}")
-    print(f"cross-validated error {value:.2f}, the model says {mean[0]:.2f} ± {std[0]:.2f}")
+    print(f"cross-validated error {value:.2f}, predicted {mean[0]:.2f} ± {std[0]:.2f}")
 
 
 if __name__ == "__main__":

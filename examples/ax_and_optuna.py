@@ -1,4 +1,4 @@
-"""One problem through Optuna and through Ax: the same optimizer asks for the same trials.
+"""One problem through Optuna and through Ax: the optimizer suggests the same trials.
 
 Needs Ax: pip install -c constraints.txt '.[ax]'.
 """

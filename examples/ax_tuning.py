@@ -1,7 +1,7 @@
-"""Ax with Mondrian forests: tune a model under a constraint, predict, save and go on, plot.
+"""Ax with Mondrian forests: tune a model under a constraint, predict, save, resume and plot.
 
-Tunes extremely randomised trees on scikit-learn's breast cancer data for accuracy, with at most so
-many leaves in all. Needs Ax: pip install -c constraints.txt '.[ax]'.
+Maximises the accuracy of extremely randomised trees on scikit-learn's breast cancer data, with at
+most 150 leaves in all. Needs Ax: pip install -c constraints.txt '.[ax]'.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 
 import numpy as np
+from _figures import progress
 from ax.analysis.plotly.cross_validation import CrossValidationPlot
 from ax.analysis.plotly.surface.contour import ContourPlot
 from ax.analysis.plotly.surface.slice import SlicePlot
@@ -45,7 +46,7 @@ def evaluate(parameters):
 
 
 def tune(client, n_trials):
-    for _ in range(n_trials):
+    for _ in progress(range(n_trials), desc="trials"):
         for index, parameters in client.get_next_trials(max_trials=1).items():
             client.complete_trial(index, raw_data=evaluate(parameters))
 
@@ -64,7 +65,7 @@ def main():
     client.set_generation_strategy(mondrian_generation_strategy(seed=0))
     tune(client, arguments.trials // 2)
 
-    # The experiment and its strategy go on from a file.
+    # Resume the experiment and its strategy from a file.
     path = str(arguments.output / "experiment.json")
     client.save_to_json_file(path)
     client = Client.load_from_json_file(path)

@@ -1,12 +1,12 @@
 """Tune a neural network on the digits data, and compare with random search.
 
 The objective is the 3-fold cross-validated log-loss of a small multi-layer perceptron after ten
-epochs, over eight hyper-parameters, two of which exist only sometimes (``momentum`` with SGD, the
-width of the second layer when there is one). Both searches get the same number of trials, with
-five seeds each, because a few random searches can be lucky.
+epochs, over eight hyper-parameters. Two of them are conditional: ``momentum`` needs SGD, and the
+width of the second layer needs two layers. Both samplers run the same number of trials, with five
+seeds each.
 
-Trials are kept in an SQLite file: run the script again and it goes on where it stopped, or reports
-at once when the budget is spent. ``--fresh`` starts over.
+Trials are kept in an SQLite file. When the script runs again, it resumes each study, or reports at
+once if all trials are done. ``--fresh`` starts over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from threadpoolctl import threadpool_limits
 from mondrian_bo import MondrianSampler
 
 SEEDS = (0, 1, 2, 3, 4)
-WORST = 10.0  # the log-loss of a network that diverged; chance is 2.3
+WORST = 10.0
+"""Log-loss of a network that diverged; that of uniform probabilities is 2.3."""
+
 RANDOM, MONDRIAN = "random search", "MondrianSampler"
 SAMPLERS = {RANDOM: optuna.samplers.RandomSampler, MONDRIAN: MondrianSampler}
 
@@ -56,7 +58,7 @@ def objective(trial: optuna.Trial) -> float:
         random_state=0,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ten epochs are meant to stop before convergence
+        warnings.simplefilter("ignore")  # ten epochs end before convergence, on purpose
         scores = cross_val_score(
             network, X, y, cv=FOLDS, scoring="neg_log_loss", error_score=np.nan
         )
@@ -64,17 +66,18 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def search(name: str, seed: int, storage: str, n_trials: int) -> optuna.Study:
-    """Bring a study to n_trials completed trials; it may hold some from an earlier run."""
+    """Run a study up to n_trials completed trials, some of which may be of an earlier run."""
     study = optuna.create_study(
         study_name=f"{name}, seed {seed}", storage=storage, load_if_exists=True
     )
     for trial in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)  # an earlier run was stopped
+        # An interrupted run left this trial.
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     kept = len(study.trials)
     todo = n_trials - len(values(study))
     if todo > 0:
         print(f"{study.study_name}: {todo} trials" + (f" after {kept}" if kept else ""))
-        # Same seed, same draws: a search that goes on must not repeat those of its first part.
+        # With the same seed, a resumed random search would repeat its first draws.
         study.sampler = SAMPLERS[name](seed=seed + 1000 * kept)
         study.optimize(objective, n_trials=todo, show_progress_bar=True)
     else:
@@ -93,7 +96,7 @@ def show(value: object) -> str:
 
 
 def report(studies: dict[str, list[optuna.Study]], n_trials: int) -> None:
-    """Print the best parameters of either search side by side, and who won."""
+    """Print the best parameters of both samplers, and their log-losses by seed."""
     best = {name: [min(values(s)[:n_trials]) for s in runs] for name, runs in studies.items()}
     chosen = {
         name: next(t for s in runs for t in s.trials if t.value == min(best[name])).params
@@ -117,11 +120,11 @@ def report(studies: dict[str, list[optuna.Study]], n_trials: int) -> None:
         f"({mondrian / random - 1:+.1%}). MondrianSampler won {won} of {len(SEEDS)} seeds."
     )
     if mondrian > random:
-        print("Random search was better this time: the result stands as it is.")
+        print("Random search was better in this run.")
 
 
 def picture(studies: dict[str, list[optuna.Study]], n_trials: int, path: Path) -> None:
-    """Every trial as a point, the best so far of each run as a thin line, their median thick."""
+    """Draw trials as points, the best so far of each run as thin lines, their median thick."""
     figure, axes = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
     number = np.arange(1, n_trials + 1)
     for (name, runs), colour in zip(studies.items(), ("tab:gray", "tab:red"), strict=True):
@@ -155,7 +158,7 @@ def main() -> None:
     storage = f"sqlite:///{database.as_posix()}"
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    print("The first use of MondrianSampler after installation compiles it: some seconds, once.")
+    print("The first use of MondrianSampler after installation compiles it, which takes seconds.")
     with threadpool_limits(1):  # the matrices are small: one thread is faster
         studies = {
             name: [search(name, seed, storage, options.trials) for seed in SEEDS]

@@ -1,14 +1,13 @@
-"""What `feature_relevance=True` gains on data with irrelevant columns, and costs without them.
+"""Test errors with and without `feature_relevance=True`, on data with irrelevant columns.
 
-Prints test errors (mean ± standard deviation over seeds) with and without it: root mean squared
-error of the regressors, log-loss of the classifiers. Two columns matter; the others are noise.
+Root mean squared error of the regressors, log-loss of the classifiers; mean ± standard deviation
+over seeds. The first two columns are relevant; the others are noise.
 """
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
+from _figures import mean_and_deviation, progress, samples_and_seeds, say
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from mondrian_bo.surrogates import (
@@ -48,10 +47,7 @@ def error(make, regression, relevance, seed, n_train, n_features):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
+    options = samples_and_seeds(__doc__, samples=2000)
     print(f"{'columns':>7}  {'estimator':24} {'without':>15} {'with relevance':>15}")
     for n_features in (2, 5, 20):
         for name, make in (REGRESSORS | CLASSIFIERS).items():
@@ -59,10 +55,10 @@ def main():
             for relevance in (False, True):
                 errors = [
                     error(make, name in REGRESSORS, relevance, seed, options.samples, n_features)
-                    for seed in range(options.seeds)
+                    for seed in progress(range(options.seeds), desc=name)
                 ]
-                cells.append(f"{np.mean(errors):.3f} ± {np.std(errors):.3f}")
-            print(f"{n_features:7}  {name:24} {cells[0]:>15} {cells[1]:>15}", flush=True)
+                cells.append(mean_and_deviation(errors))
+            say(f"{n_features:7}  {name:24} {cells[0]:>15} {cells[1]:>15}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Gaussian processes in the leaves of a Mondrian forest, beside other regressors.
+"""Gaussian processes in the leaves of a Mondrian forest, compared with other regressors.
 
-For each data set and number of samples: root mean squared error, negative log density and coverage
-of 90 % intervals on held-out samples, in units of the standard deviation of the labels, and the
-seconds of fitting. All models are judged by the normal law with their predictive mean and standard
-deviation; that of random forests and extra trees is the spread of their trees, and no standard
-deviation counts as smaller than 0.001.
+For each data set and number of samples: root mean squared error, negative log predictive density
+and coverage of 90 % intervals on held-out samples, in units of the standard deviation of the
+targets, and the seconds of fitting. The densities are those of normal distributions with each
+model's predictive mean and standard deviation. The standard deviation of random forests and extra
+trees is that between their trees. No standard deviation counts as smaller than 0.001.
 
-The sets are those that scikit-learn ships or makes; ``--data`` names a folder of further ones, as
-compressed tables with a header, whose label is the column "target" or "EP" or else the first.
+The sets are those that scikit-learn ships or generates. ``--data`` names a folder with more:
+compressed tables with a header, whose target is the column "target" or "EP", or else the first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from _figures import progress, say
 from scipy.stats import norm
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
@@ -27,25 +28,27 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mondrian_bo.surrogates import (
-    GaussianProcessForestRegressor,
-    MondrianForestRegressor,
-    leave_one_out,
-)
+from mondrian_bo.surrogates import GaussianProcessForestRegressor, MondrianForestRegressor
+from mondrian_bo.surrogates.mondrian_forest import hyperparameters
 
 LARGEST_PROCESS = 1000
+"""Most training samples of the full Gaussian process, whose cost is cubic."""
+
 N_TEST = 1000
+"""Most held-out samples."""
+
 SMALLEST_STD = 1e-3
+"""Least predictive standard deviation, in those of the targets."""
 
 
-class Judged:
-    """A forest that is judged by other moments than those it predicts."""
+class WithMoments:
+    """A forest with other predictive moments than its own."""
 
     def __init__(self, forest, moments):
         self.forest, self.moments = forest, moments
 
     def fit(self, X, y):
-        """Learn."""
+        """Fit the forest."""
         self.forest.fit(X, y)
         return self
 
@@ -54,13 +57,13 @@ class Judged:
         return self.moments(self.forest, X)
 
 
-def spread_of_trees(forest, X):
+def tree_moments(forest, X):
     trees = [tree.predict(X) for tree in forest.estimators_]
     return np.mean(trees, axis=0), np.std(trees, axis=0)
 
 
 def uncorrected(forest, X):
-    """Return what the processes in the leaves say, whatever their residuals say of variances."""
+    """Return the moments of the processes, without the correction of variances."""
     means, variances = forest.model_.laws(X[None])
     return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
 
@@ -75,8 +78,9 @@ def models(n, d, block_sizes, seed):
     """Yield names and models for n samples of d features."""
     for m in block_sizes:
         options = {"block_size": m, "random_state": seed}
+        forest = GaussianProcessForestRegressor(**options)
         yield f"GP leaves, m={m}", GaussianProcessForestRegressor(**options)
-        yield f"uncorrected, m={m}", Judged(GaussianProcessForestRegressor(**options), uncorrected)
+        yield f"uncorrected, m={m}", WithMoments(forest, uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
     for label, how in (("cuts", True), ("lengthscales", "lengthscales")):
         yield (
@@ -88,12 +92,15 @@ def models(n, d, block_sizes, seed):
         yield f"constant, {label}", MondrianForestRegressor(**options)
     if n <= LARGEST_PROCESS:
         yield "Gaussian process", full_process(d)
-    yield "random forest", Judged(RandomForestRegressor(random_state=seed), spread_of_trees)
-    yield "extra trees", Judged(ExtraTreesRegressor(random_state=seed), spread_of_trees)
+    yield (
+        "random forest",
+        WithMoments(RandomForestRegressor(random_state=seed), tree_moments),
+    )
+    yield "extra trees", WithMoments(ExtraTreesRegressor(random_state=seed), tree_moments)
 
 
 def data_sets(folder, n):
-    """Yield names, inputs and labels, of Friedman's function for n samples at least."""
+    """Yield names, inputs and targets; Friedman's function for at least n samples."""
     yield "diabetes", *load_diabetes(return_X_y=True)
     yield "friedman1", *make_friedman1(max(6000, n + N_TEST), 10, noise=1.0, random_state=0)
     for path in sorted(folder.glob("*.csv.gz")) if folder else ():
@@ -111,15 +118,15 @@ def scores(model, train, test):
     model.fit(train[0], (train[1] - centre) / unit)
     seconds = time.perf_counter() - start
     mean, std = model.predict(test[0], return_std=True)
-    labels, std = (test[1] - centre) / unit, np.maximum(std, SMALLEST_STD)
-    density = norm.logpdf(labels, mean, std).mean()
-    covered = np.mean(np.abs(labels - mean) < norm.ppf(0.95) * std)
-    return np.sqrt(np.mean((labels - mean) ** 2)), -density, covered, seconds
+    targets, std = (test[1] - centre) / unit, np.maximum(std, SMALLEST_STD)
+    density = norm.logpdf(targets, mean, std).mean()
+    covered = np.mean(np.abs(targets - mean) < norm.ppf(0.95) * std)
+    return np.sqrt(np.mean((targets - mean) ** 2)), -density, covered, seconds
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few samples, as a test")
+    parser.add_argument("--quick", action="store_true", help="small data, as a test")
     parser.add_argument("--data", type=Path, help="a folder of further data sets")
     parser.add_argument("--only", nargs="+", help="names of the data sets to use")
     parser.add_argument("--models", nargs="+", default=[""], help="first letters of their names")
@@ -129,13 +136,15 @@ def main():
     parser.add_argument(
         "--new-inputs", action="store_true", help="hold out inputs that training has not seen"
     )
-    parser.add_argument("--most-labels", type=int, help="so many teach hyper-parameters")
+    parser.add_argument(
+        "--most-labels", type=int, help="targets that hyper-parameters are learnt from"
+    )
     options = parser.parse_args()
-    if options.most_labels:
-        leave_one_out.MOST_LABELS = options.most_labels
+    if options.most_targets:
+        hyperparameters.MOST_LABELS = options.most_targets
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
-    warnings.simplefilter("ignore")  # scikit-learn's lengthscales reach their bounds
+    warnings.simplefilter("ignore")  # scikit-learn warns of lengthscales at their bounds
     print(f"{'data':14} {'n':>6}  {'model':22} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
     for name, X, y in data_sets(options.data, max(options.sizes)):
         if options.only and name not in options.only:
@@ -144,7 +153,7 @@ def main():
             if n + 50 > len(y):
                 continue
             found = {}
-            for split in range(options.splits):
+            for split in progress(range(options.splits), desc=f"{name}, n={n}"):
                 order = np.random.default_rng(split).permutation(len(y))
                 train, test = order[:n], order[n : n + N_TEST]
                 if options.new_inputs:
@@ -157,10 +166,9 @@ def main():
                     found.setdefault(label, []).append(row)
             for label, rows in found.items():
                 rmse, nlpd, covered, seconds = np.mean(rows, axis=0)
-                print(
+                say(
                     f"{name:14} {n:6}  {label:22} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
-                    f"{seconds:7.2f}",
-                    flush=True,
+                    f"{seconds:7.2f}"
                 )
 
 

@@ -1,7 +1,7 @@
-"""A stream of samples: learn each after predicting it, with densities and quantiles.
+"""Online regression: predict each block of samples, then learn it.
 
-The target jumps with the inputs and its noise grows; the forest reports root mean squared error,
-negative log density and the coverage of its 90 % intervals over the last thousand samples.
+The target jumps along one input, and its noise grows along another. Prints, for each block, the
+root mean squared error, the negative log predictive density and the coverage of 90 % intervals.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from mondrian_bo.surrogates import MondrianForestRegressor
 
 BLOCK = 500
+"""Samples that are predicted and then learnt at a time."""
 
 
 def stream(rng, n_samples):
@@ -25,13 +26,13 @@ def main():
     forest.partial_fit(X[:BLOCK], y[:BLOCK])
     print(f"{'samples':>8} {'RMSE':>6} {'NLPD':>6} {'coverage':>9}")
     for start in range(BLOCK, len(X), BLOCK):
-        new, labels = X[start : start + BLOCK], y[start : start + BLOCK]
-        error = np.sqrt(np.mean((forest.predict(new) - labels) ** 2))
-        density = -forest.logpdf(new, labels).mean()
+        new, targets = X[start : start + BLOCK], y[start : start + BLOCK]
+        error = np.sqrt(np.mean((forest.predict(new) - targets) ** 2))
+        density = -forest.logpdf(new, targets).mean()
         low, high = forest.predict_quantiles(new, (0.05, 0.95)).T
-        covered = np.mean((low <= labels) & (labels <= high))
+        covered = np.mean((low <= targets) & (targets <= high))
         print(f"{start:8} {error:6.3f} {density:6.3f} {covered:9.1%}")
-        forest.partial_fit(new, labels)
+        forest.partial_fit(new, targets)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README's code and the demo run as they stand, with the package that is installed."""
+"""The code of the README and the examples run, each in a process and a folder of its own."""
 
 from __future__ import annotations
 
@@ -34,13 +34,6 @@ def test_readme_code_runs(code: str, tmp_path: Path) -> None:
     _run("-c", code, cwd=tmp_path)
 
 
-def test_readme_links_exist() -> None:
-    targets = re.findall(r"\]\(([^)#]+)\)", README)
-    assert targets
-    missing = [t for t in targets if "://" not in t and not (ROOT / t).exists()]
-    assert not missing
-
-
 @pytest.mark.parametrize("name", ["amf_learning_rates", "amf_smoothing", "feature_relevance"])
 def test_tables_are_printed(name: str, tmp_path: Path) -> None:
     script = str(ROOT / "examples" / f"{name}.py")
@@ -48,6 +41,30 @@ def test_tables_are_printed(name: str, tmp_path: Path) -> None:
     header, *rows = printed.splitlines()
     assert header and len(rows) >= 8
     assert all("± 0.000" in row for row in rows)
+
+
+def test_uncertainty_is_drawn(tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / "uncertainty.py")
+    printed = _run(script, "--quick", cwd=tmp_path)
+    assert printed.count("std inside") == 5
+    # Without --output, pictures go to a folder of their own and not into the documentation.
+    assert (tmp_path / "examples-output" / "uncertainty.png").stat().st_size > 3000
+
+
+def test_help_writes_nothing(tmp_path: Path) -> None:
+    for script in sorted((ROOT / "examples").rglob("[a-z]*.py")):
+        if "argument" in script.read_text(encoding="utf-8") and "ax" not in script.stem:
+            assert "usage:" in _run(str(script), "--help", cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leaf_models_are_compared(tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / "gaussian_process_leaves.py")
+    options = ("--quick", "--only", "diabetes", "--most-targets", "30", "--models")
+    models = ("GP leaves", "uncorrected", "constant leaves")
+    header, *rows = _run(script, *options, *models, cwd=tmp_path).splitlines()
+    assert "RMSE" in header
+    assert len(rows) == len(models)
 
 
 def test_demo_runs_and_resumes(tmp_path: Path) -> None:

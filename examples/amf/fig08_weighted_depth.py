@@ -1,14 +1,10 @@
-"""Figure 8 of Mourtada2021: AMF goes deeper where a signal is rough.
+"""Figure 8 of Mourtada2021: AMF predicts at larger depths where a signal is rough.
 
 Two signals of Donoho and Johnstone (1994) with Gaussian noise; their reconstruction by a forest of
 AMF, with both rules for the learning rate; and, below, the weighted depth of its trees.
 """
 
 from __future__ import annotations
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np

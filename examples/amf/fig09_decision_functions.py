@@ -6,10 +6,6 @@ extremely randomised trees and a random forest; the area under the test ROC curv
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 from _common import (
     FORESTS,
@@ -19,7 +15,9 @@ from _common import (
     box_around,
     draw_decision_function,
     draw_samples,
+    progress,
     save,
+    say,
 )
 from sklearn.metrics import log_loss
 
@@ -42,7 +40,7 @@ def main():
     n_samples, n_trees = (30, 3) if options.quick else (options.samples, options.trees)
     figure, axes = plt.subplots(3, 1 + len(MODELS), figsize=(12.5, 6.4), layout="constrained")
     print(f"{'':28} {'test AUC':>8} {'test log-loss':>13}")
-    for row, (toy, make) in zip(axes, TOYS.items(), strict=True):
+    for row, (toy, make) in zip(progress(axes), TOYS.items(), strict=True):
         X, y = make(n_samples, options.seed)
         X_test, y_test = make(N_TEST, options.seed + 1)
         box = box_around(X)
@@ -53,7 +51,7 @@ def main():
             score = auc(forest, X_test, y_test)
             draw_decision_function(axis, forest, box, score)
             loss = log_loss(y_test, forest.predict_proba(X_test))
-            print(f"{toy:8}{name:20} {score:8.3f} {loss:13.3f}", flush=True)
+            say(f"{toy:8}{name:20} {score:8.3f} {loss:13.3f}")
     for axis, name in zip(axes[0], ("samples", *MODELS), strict=True):
         axis.set_title(name, fontsize=10)
     save(figure, options.output)

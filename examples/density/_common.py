@@ -7,6 +7,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _figures import arguments, save
+from _figures import arguments, progress, save, say
 
-__all__ = ["arguments", "save"]
+__all__ = ["arguments", "progress", "save", "say"]

@@ -1,9 +1,9 @@
-"""How much concentration the Beta priors need: test log-likelihoods of known densities."""
+"""Concentration of the Beta priors: test log-likelihoods of known densities."""
 
 from __future__ import annotations
 
 import numpy as np
-from _common import arguments
+from _common import arguments, progress, say
 
 from mondrian_bo.surrogates import MondrianForestDensity
 
@@ -37,7 +37,7 @@ def main():
             rng = np.random.default_rng(0)
             X_test, X = draw(rng, options.tests), draw(rng, n)
             cells = []
-            for value in values:
+            for value in progress(values, desc=f"{name}, n={n}"):
                 model = MondrianForestDensity(
                     options.trees,
                     concentration=value,
@@ -45,7 +45,7 @@ def main():
                     random_state=0,
                 )
                 cells.append(f"{model.fit(X).score(X_test):.3f}")
-            print(f"| {name} | {n} | " + " | ".join(cells) + " |")
+            say(f"| {name} | {n} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,10 @@
-"""Figure 2.2 of Balog2016thesis: telling two digits apart by their densities, against dimension."""
+"""Figure 2.2 of Balog2016thesis: errors of classification by densities, against dimension."""
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, save
+from _common import arguments, progress, save, say
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -18,7 +14,7 @@ from mondrian_bo.surrogates import MondrianDensityClassifier
 
 
 def kernel_density_errors(X, y, X_test, y_test):
-    """Share of errors by Gaussian kernel densities, each bandwidth by cross-validation."""
+    """Return the error rate of kernel densities with cross-validated bandwidths."""
     scores = []
     for label in np.unique(y):
         own = X[y == label]
@@ -38,7 +34,7 @@ def main():
     errors = np.empty((2, len(dimensions)))
     for i, d in enumerate(dimensions):
         rows = []
-        for train, test in folds.split(X, y):
+        for train, test in progress(list(folds.split(X, y)), desc=f"{d} dimensions"):
             components = PCA(d).fit(X[train])
             Z, Z_test = components.transform(X[train]), components.transform(X[test])
             own = MondrianDensityClassifier(
@@ -51,7 +47,7 @@ def main():
                 )
             )
         errors[:, i] = np.mean(rows, axis=0)
-        print(f"{d} dimensions: Mondrian {errors[0, i]:.4f}, kernel density {errors[1, i]:.4f}")
+        say(f"{d} dimensions: Mondrian {errors[0, i]:.4f}, kernel density {errors[1, i]:.4f}")
     figure, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
     for row, label in zip(errors, ("Mondrian forest density", "kernel density"), strict=True):
         axis.plot(dimensions, 100 * row, "o-", label=label)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _figures import arguments, save
+from _figures import arguments, progress, save, say
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.surrogates import SPSA, AskTellSearch, Greedy
 
-__all__ = ["arguments", "save", "strategies"]
+__all__ = ["FREE_STEPS", "arguments", "progress", "save", "say", "strategies"]
+
+FREE_STEPS = ("SPSA", "Bayesian")
+"""Strategies whose steps may cross many cuts at once, so that they take fewer steps."""
 
 
 def strategies(n_dimensions, largest, seed):
-    """Return all strategies by name, for inputs in the unit cube."""
+    """Return the strategies by name, for inputs in the unit cube."""
     names = [f"lifetime {d}" for d in range(n_dimensions)]
     space = SearchSpace({name: Float(1e-2, largest, log=True) for name in names})
     optimizer = MondrianOptimizer(space, direction="minimize", seed=seed)

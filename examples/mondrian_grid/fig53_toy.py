@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, save, strategies
+from _common import FREE_STEPS, arguments, progress, save, say, strategies
 
 from mondrian_bo.surrogates import Greedy, MondrianGridRegressor, search_lifetimes
 
 
 def toy(relevant, n, seed):
-    """Training and validation data; the second dimension may be irrelevant."""
+    """Return training and validation data; the second dimension may be irrelevant."""
     rng = np.random.default_rng(seed)
     X = rng.random((2 * n, 2))
     y = np.sin(8.0 * X[:, 0]) + (np.cos(6.0 * X[:, 1]) if relevant else 0.0)
@@ -19,7 +19,7 @@ def toy(relevant, n, seed):
 
 
 def surface(model, n_cuts):
-    """Return validation errors after so many cuts in each dimension, and these lifetimes."""
+    """Return validation errors for 0 to n_cuts - 1 cuts in each dimension, and the lifetimes."""
     axes = [np.array([model.cells.cut_time(d, k) or 0.0 for k in range(n_cuts)]) for d in range(2)]
     errors = np.empty((n_cuts, n_cuts))
     for i, first in enumerate(axes[0]):
@@ -72,15 +72,15 @@ def main():
 
 
 def compare(n_trees, n_points, n_cuts, seed):
-    """Print what all strategies find on both problems."""
+    """Print the result of each strategy on both problems."""
     for relevant in (True, False):
         data = toy(relevant, n_points, seed)
-        for name, strategy in strategies(2, 100.0, seed).items():
+        named = strategies(2, 100.0, seed)
+        for name, strategy in progress(named.items()):
             model = MondrianGridRegressor(n_trees, random_state=seed).grid_model(*data)
-            # Steps of the last two are as long as they like; so they take fewer.
-            few = name in ("SPSA", "Bayesian")
-            search = search_lifetimes(model, strategy, n_cuts if few else 3 * n_cuts // 2)
-            print(
+            n_steps = n_cuts if name in FREE_STEPS else 3 * n_cuts // 2
+            search = search_lifetimes(model, strategy, n_steps)
+            say(
                 f"{'both relevant' if relevant else 'second irrelevant'}, {name}: "
                 f"{search.best_score:.3f} after {search.n_evaluations} evaluations, at "
                 f"lifetimes {search.best_lifetimes.round(2)}"

@@ -6,15 +6,15 @@ import time
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, save, strategies
+from _common import FREE_STEPS, arguments, progress, save, say, strategies
 
 from mondrian_bo.surrogates import MondrianGridRegressor, search_lifetimes
 
 
 def houses(folder, n, rng):
-    """Return coordinates and log prices: the California set, or a stand-in."""
+    """Return coordinates and log prices, of the California set or synthetic."""
     if folder is None:
-        print("Synthetic stand-in; --data DIR has the real data")
+        say("Synthetic data; --data DIR names the folder of the real data")
         X = rng.random((n, 2))
         centres = rng.random((12, 2))
         near = np.abs(X[:, None] - centres).sum(axis=2).min(axis=1)
@@ -32,18 +32,17 @@ def main():
     X, y = houses(options.data, n_points, np.random.default_rng(0))
     half = n_points // 2
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-    for name, strategy in strategies(2, 300.0, seed=0).items():
+    for name, strategy in progress(strategies(2, 300.0, seed=0).items()):
         grid = MondrianGridRegressor(options.trees, noise_variance=0.1, random_state=0)
         model = grid.grid_model(X[:half], y[:half], X[half:], y[half:])
-        # Steps of the last two are as long as they like; so they take fewer.
-        few = name in ("SPSA", "Bayesian")
+        own_steps = n_steps // 10 if name in FREE_STEPS else n_steps
         start = time.perf_counter()
-        search = search_lifetimes(model, strategy, n_steps // 10 if few else n_steps)
+        search = search_lifetimes(model, strategy, own_steps)
         seconds = time.perf_counter() - start
         left.plot(np.minimum.accumulate(search.scores), label=name)
         if name == "greedy":
             right.plot(np.array(search.lifetimes), label=["lifetime 1", "lifetime 2"])
-        print(
+        say(
             f"{name}: {search.best_score:.4f} after {search.n_evaluations} evaluations and "
             f"{seconds:.1f} s, from {search.scores[0]:.4f}; lifetimes "
             f"{search.best_lifetimes.round(2)}"

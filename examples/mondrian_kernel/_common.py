@@ -6,24 +6,48 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _figures import arguments, save
+from _figures import arguments, progress, save, say
 
-__all__ = ["RIDGE", "arguments", "cpu", "relative_error", "save", "smooth_data", "table"]
+from mondrian_bo.surrogates import (
+    LaplaceFourierFeatures,
+    LaplaceKernel,
+    MondrianFeatures,
+    RandomBinningFeatures,
+)
 
-RIDGE = 1e-4  # delta^2 of the papers
+__all__ = [
+    "MAPS",
+    "RIDGE",
+    "arguments",
+    "cpu",
+    "progress",
+    "relative_error",
+    "save",
+    "say",
+    "smooth_data",
+    "table",
+]
+
+RIDGE = 1e-4
+"""Regularisation delta^2 of the papers, in raw units of the targets."""
+
+MAPS = {
+    "Mondrian kernel": MondrianFeatures,
+    "random binning": RandomBinningFeatures,
+    "Fourier features": LaplaceFourierFeatures,
+}
+"""Feature maps that Balog2016 compares."""
 
 
-def table(folder, name, target, stand_in, quick):
-    """Return shuffled inputs and targets of FOLDER/NAME.csv.gz, or of the stand-in."""
+def table(folder, name, target, synthetic, quick):
+    """Return shuffled inputs and targets of FOLDER/NAME.csv.gz, or synthetic ones."""
     if folder is None:
-        X, y = stand_in(np.random.default_rng(0))
-        print("Synthetic stand-in; --data DIR has the real data")
+        X, y = synthetic(np.random.default_rng(0))
+        say("Synthetic data; --data DIR names the folder of the real data")
     else:
         path = folder / f"{name}.csv.gz"
         names = np.char.strip(np.genfromtxt(path, delimiter=",", max_rows=1, dtype=str), '" ')
@@ -35,7 +59,7 @@ def table(folder, name, target, stand_in, quick):
 
 
 def counters(rng, n=8192):
-    """Make up activities of a computer and its idle time, to look like comp-activ."""
+    """Make synthetic activities of a computer and its idle time, similar to comp-activ."""
     load = rng.gamma(1.5, size=n)
     scales = 10.0 ** rng.uniform(0.0, 3.0, 19)
     X = np.empty((n, 21))
@@ -61,9 +85,7 @@ def relative_error(predictions, targets):
 
 
 def smooth_data(n, n_features, lifetime, noise, seed):
-    """Draw inputs in the unit cube, and labels from a Laplace kernel with noise."""
-    from mondrian_bo.surrogates import LaplaceKernel
-
+    """Draw inputs in the unit cube, and targets from a Laplace kernel with noise."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, n_features))
     covariance = LaplaceKernel(lifetime)(X) + 1e-10 * np.eye(n)

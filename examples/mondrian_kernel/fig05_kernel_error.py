@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from _common import arguments, save
+from _common import MAPS, arguments, progress, save, say
 
-from mondrian_bo.surrogates import (
-    LaplaceFourierFeatures,
-    LaplaceKernel,
-    MondrianFeatures,
-    RandomBinningFeatures,
-)
-
-MAPS = {
-    "Mondrian kernel": MondrianFeatures,
-    "random binning": RandomBinningFeatures,
-    "Fourier features": LaplaceFourierFeatures,
-}
+from mondrian_bo.surrogates import LaplaceKernel
 
 
 def main():
@@ -29,12 +18,12 @@ def main():
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for name, make in MAPS.items():
         errors = np.empty((len(sizes), options.repeats))
-        for i, n_estimators in enumerate(sizes):
+        for i, n_estimators in enumerate(progress(sizes, desc=name)):
             for seed in range(options.repeats):
                 Z = make(n_estimators, options.lifetime, random_state=seed).fit_transform(X)
                 errors[i, seed] = np.abs(Z @ Z.T - exact).max()
         axis.errorbar(sizes, errors.mean(axis=1), errors.std(axis=1), capsize=3, label=name)
-        print(
+        say(
             f"{name}: {errors[0].mean():.3f} with {sizes[0]}, "
             f"{errors[-1].mean():.3f} with {sizes[-1]} non-zero features"
         )

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from _common import RIDGE, arguments, cpu, relative_error, save, table
+from _common import MAPS, RIDGE, arguments, cpu, progress, relative_error, save, say, table
 from scipy.linalg import cho_factor, cho_solve
 
-from mondrian_bo.surrogates import (
-    LaplaceFourierFeatures,
-    LaplaceKernel,
-    MondrianFeatures,
-    RandomBinningFeatures,
-)
-
-MAPS = {
-    "Mondrian kernel": MondrianFeatures,
-    "random binning": RandomBinningFeatures,
-    "Fourier features": LaplaceFourierFeatures,
-}
+from mondrian_bo.surrogates import LaplaceKernel
 
 
 def solve(matrix, vector, ridge):
@@ -36,7 +25,7 @@ def ridge_predictions(Z, y, Z_test, ridge):
 
 
 def houses(rng, n=4000):
-    """Make up eight inputs and log prices, to look like the California data."""
+    """Make eight synthetic inputs and prices, similar to the California data."""
     X = rng.random((n, 8))
     centres = rng.random((12, 2))
     near = np.abs(X[:, None, :2] - centres).sum(axis=2).min(axis=1)
@@ -55,10 +44,10 @@ def draw(axis, train, test, lifetime, ridge, sizes, repeats, against_columns):
     between = LaplaceKernel(lifetime)(X_test, X)
     solved = solve(LaplaceKernel(lifetime)(X), y - y.mean(), ridge)
     exact = relative_error(y.mean() + between @ solved, y_test)
-    print(f"lifetime {lifetime:g}, ridge {ridge:g}, {len(y)} points: exact {exact:.2f} %")
+    say(f"lifetime {lifetime:g}, ridge {ridge:g}, {len(y)} points: exact {exact:.2f} %")
     for name, make in MAPS.items():
         errors, columns = np.empty((2, len(sizes), repeats))
-        for i, n_estimators in enumerate(sizes):
+        for i, n_estimators in enumerate(progress(sizes, desc=name)):
             for seed in range(repeats):
                 features = make(n_estimators, lifetime, random_state=seed)
                 # As in the papers, the partitions are those of all inputs.
@@ -73,7 +62,7 @@ def draw(axis, train, test, lifetime, ridge, sizes, repeats, against_columns):
             columns.mean(axis=1) if against_columns else sizes, mean, std, capsize=3, label=name
         )
         for n, error, n_columns in zip(sizes, mean, columns.mean(axis=1), strict=True):
-            print(f"  {name}, M = {n}: {error:.2f} % with {n_columns:.0f} features")
+            say(f"  {name}, M = {n}: {error:.2f} % with {n_columns:.0f} features")
     axis.axhline(exact, color="0.5", linestyle="--", label="exact Laplace kernel")
     label = "C, features" if against_columns else "M, non-zero features in a row"
     axis.set(
@@ -94,7 +83,7 @@ def main():
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained")
     settings = sizes, options.repeats
     draw(left, (X, y), (X_test, y_test), 1e-6, RIDGE, *settings, False)
-    # Balog2016thesis does not tell its setting: here inputs in the unit cube, and more
+    # Balog2016thesis does not give its setting. Here inputs are in the unit cube, with more
     # regularisation.
     draw(middle, *scaled((X, y), (X_test, y_test)), 0.3, 0.01, *settings, True)
     X, y = table(options.data, "california", "target", houses, options.quick)

@@ -48,7 +48,7 @@ def main():
     print(
         f"posterior: median {posterior.quantile(0.5):.1f}, 90 % between "
         f"{posterior.quantile(0.05):.1f} and {posterior.quantile(0.95):.1f}; "
-        f"labels have standard deviation {y.std():.3f}"
+        f"targets have standard deviation {y.std():.3f}"
     )
     print(f"{len(path)} lifetimes in {seconds:.1f} s")
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")

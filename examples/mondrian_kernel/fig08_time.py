@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from _common import RIDGE, arguments, cpu, relative_error, save
+from _common import RIDGE, arguments, cpu, progress, relative_error, save, say
 from sklearn.linear_model import Ridge, SGDRegressor
 
 from mondrian_bo.surrogates import (
@@ -15,15 +15,20 @@ from mondrian_bo.surrogates import (
 )
 
 EPOCHS = 20
+"""Passes of stochastic gradient descent over the data, for one lifetime."""
+
 RATE = 0.2
-LEVELS = (8, 7, 6)  # errors in per cent
+"""Constant learning rate of stochastic gradient descent, the same for all."""
+
+LEVELS = (8, 7, 6)
+"""Validation errors, in per cent, of which the first time is printed."""
 
 
 def path_curve(train, validation, n_estimators, maximum, seed, n_evaluations=50):
-    """Return times and errors along one path, whose work is spread as its cuts are.
+    """Return times and errors along one path.
 
-    Cuts could be sampled one after the other, but are not: sampling is spread with the rest. So see
-    `doubled_paths` too.
+    The total time is divided among the evaluations evenly, sampling of the cuts included, although
+    all cuts are sampled at the start. `doubled_paths` does not need this assumption.
     """
     (X, y), (X_val, y_val) = train, validation
     scale = np.sqrt(np.mean(y_val**2)) / 100.0
@@ -48,9 +53,9 @@ def path_curve(train, validation, n_estimators, maximum, seed, n_evaluations=50)
 
 
 def doubled_paths(train, validation, n_estimators, n_paths, seed):
-    """Return times and errors of whole paths, each anew and twice as far; errors when they end.
+    """Return end times and errors of several paths, each from lifetime 0 and twice as long.
 
-    The first one ends where a partition of all inputs has one cut on average.
+    The first path ends at the lifetime at which a partition of all inputs has one cut on average.
     """
     first = 1.0 / np.ptp(np.concatenate([train[0], validation[0]]), axis=0).sum()
     curves = [
@@ -63,7 +68,7 @@ def doubled_paths(train, validation, n_estimators, n_paths, seed):
 def search(error, n_halvings, n_bisections):
     """Halve the lifetime from 1 on, as in section 8.2, then bisect around the best one.
 
-    The paper also tries doubling, if that is more promising. Here the direction is given away.
+    The paper also doubles the lifetime where that is better. Here the direction is known.
     """
     tried = {0.5**k: error(0.5**k) for k in range(n_halvings)}
     for _ in range(n_bisections):
@@ -75,7 +80,7 @@ def search(error, n_halvings, n_bisections):
 
 
 def descent(n_points):
-    """Make stochastic gradient descent as the path takes it, for one lifetime."""
+    """Return the stochastic gradient descent of the paths, for one lifetime."""
     return SGDRegressor(
         alpha=RIDGE / n_points,
         max_iter=EPOCHS,
@@ -88,7 +93,7 @@ def descent(n_points):
 
 
 def refit_curve(make, model, train, validation, n_estimators, steps, seed):
-    """Return times and errors of features made and fitted for each lifetime."""
+    """Return times and errors of features sampled and fitted anew for each lifetime."""
     (X, y), (X_val, y_val) = train, validation
     times, errors = [], []
     start = time.process_time()
@@ -128,7 +133,7 @@ def main():
     refits = {
         "random binning, SGD": (RandomBinningFeatures, descent(len(train[1]))),
         "Fourier features, SGD": (LaplaceFourierFeatures, descent(len(train[1]))),
-        # The best that can be done with few dense features: the normal equations.
+        # The fastest way with few dense features: the normal equations.
         "Fourier features, exact": (LaplaceFourierFeatures, Ridge(RIDGE, fit_intercept=False)),
     }
     schemes = {
@@ -141,10 +146,10 @@ def main():
         schemes[name] = lambda seed, make=make, model=model: refit_curve(
             make, model, *data, steps, seed
         )
-    figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7, 5.2), layout="constrained")
     for number, (name, scheme) in enumerate(schemes.items()):
         ends, bests, reached = [], [], {level: [] for level in LEVELS}
-        for seed in range(n_seeds):
+        for seed in progress(range(n_seeds), desc=name):
             times, errors = scheme(seed)
             so_far = np.minimum.accumulate(errors)
             label = None if seed else name
@@ -153,7 +158,7 @@ def main():
             bests.append(so_far[-1])
             for level, seconds in reached.items():
                 seconds.append(times[so_far <= level][0] if so_far[-1] <= level else np.inf)
-        print(
+        say(
             f"{name}: best {np.median(bests):.2f} % ({min(bests):.2f} to {max(bests):.2f}), "
             f"{np.median(ends):.1f} s in all; "
             + ", ".join(
@@ -164,7 +169,7 @@ def main():
         )
     axis.set(xscale="log", xlabel="seconds of CPU time", ylabel="best validation error so far, %")
     axis.set_ylim(0, 25)
-    axis.legend()
+    figure.legend(loc="outside upper center", ncols=2, fontsize=9)
     save(figure, options.output)
 
 

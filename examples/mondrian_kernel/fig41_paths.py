@@ -11,7 +11,7 @@ from mondrian_bo.surrogates import MondrianFeatures, MondrianKernelRegressor
 
 
 def power_plant(rng, n=9568):
-    """Make up four inputs and an output, to look like the Combined Cycle Power Plant data."""
+    """Make synthetic data, similar to those of the Combined Cycle Power Plant."""
     X = rng.random((n, 4))
     X[:, 1] = 0.5 * X[:, 0] + 0.5 * X[:, 1]
     y = 500.0 - 60.0 * X[:, 0] ** 0.7 - 20.0 * X[:, 1] + 5.0 * np.sin(9.0 * X[:, 2])

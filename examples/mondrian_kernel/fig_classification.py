@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from _common import arguments, save
+from _common import arguments, progress, save, say
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
@@ -47,12 +47,12 @@ def main():
         start = time.process_time()
         fits = [
             100.0 - 100.0 * model.set_params(lifetime=at).fit(X, y).score(X_test, y_test)
-            for at in lifetimes
+            for at in progress(lifetimes, desc=name)
         ]
         refits = time.process_time() - start
         axis.plot(lifetimes, fits, "o", color=line.get_color(), label=f"{name}, fits")
         best = path.best_lifetime()
-        print(
+        say(
             f"{name}: {100.0 * path.validation_error.min():.1f} % at lifetime {best:.2g}; the path "
             f"took {seconds:.1f} s of CPU time, fits at {len(lifetimes)} lifetimes {refits:.1f} s "
             f"({min(fits):.1f} % at the best)"

@@ -1,4 +1,4 @@
-"""What the figures of Davies2014 share: data sets, and the kernels that are compared."""
+"""What the figures of Davies2014 share: data sets and their splits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _figures import arguments, save
+from _figures import arguments, progress, save, say
 
-__all__ = ["FILES", "SHIPPED", "arguments", "data_set", "names_of", "save", "split"]
+__all__ = [
+    "FILES",
+    "SHIPPED",
+    "arguments",
+    "data_set",
+    "names_of",
+    "progress",
+    "save",
+    "say",
+    "split",
+]
 
 
 def _column(load, column):
-    """Make a regression set of a classification set: tell one input from the others."""
+    """Return a regression set made of a classification set: one input from the others."""
     X = load().data
     return np.delete(X, column, axis=1), X[:, column]
 
@@ -39,7 +49,6 @@ SHIPPED = {
     "friedman3": lambda: make_friedman3(500, noise=0.1, random_state=0),
 }
 
-# Files of a directory given by --data: CSV, gzipped; the column of the labels.
 FILES = {
     "bodyfat": 0,
     "concreteStrength": 0,
@@ -48,6 +57,7 @@ FILES = {
     "ccpp": -1,
     "cpu_act": 0,
 }
+"""Gzipped CSV files in the folder that ``--data`` names, and the column of their targets."""
 
 
 def names_of(directory):
@@ -55,7 +65,7 @@ def names_of(directory):
 
 
 def data_set(name, directory=None):
-    """Return inputs and labels: of scikit-learn, or of a file in a directory."""
+    """Return inputs and targets, from scikit-learn or from a file in a folder."""
     if directory is None:
         if name not in SHIPPED:
             raise SystemExit(f"no data set {name!r}; there are {', '.join(SHIPPED)}")
@@ -68,7 +78,7 @@ def data_set(name, directory=None):
 
 
 def split(X, y, seed, largest=500):
-    """Training and test data with inputs and labels of mean 0 and variance 1 in training."""
+    """Return training and test data, scaled to mean 0 and variance 1 in training."""
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(X))[: 2 * largest]
     X, X_test, y, y_test = train_test_split(

@@ -1,10 +1,6 @@
-"""Figure 2 of Davies2014: principal components without a kernel, and under two of ours."""
+"""Figure 2 of Davies2014: principal components without a kernel and with two kernels."""
 
 from __future__ import annotations
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,8 +33,8 @@ def main():
         share = 1.0 - residual.var() / y.var()
         points = axis.scatter(*scores.T, c=y, s=8, cmap="viridis")
         axis.set(title=name, xticks=[], yticks=[])
-        print(f"{name}: both components tell {100 * share:.0f} % of the labels' variance linearly")
-    figure.colorbar(points, ax=axes, label="label")
+        print(f"{name}: both components explain {100 * share:.0f} % of the targets' variance")
+    figure.colorbar(points, ax=axes, label="target")
     save(figure, options.output)
 
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import warnings
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, data_set, names_of, save, split
+from _common import arguments, data_set, names_of, progress, save, split
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from mondrian_bo.surrogates import (
     FastClusterKernel,
@@ -27,7 +22,7 @@ from mondrian_bo.surrogates import (
 
 
 class Analytic:
-    """A Gaussian process of scikit-learn with a kernel of its own."""
+    """A Gaussian process of scikit-learn with a given kernel."""
 
     def __init__(self, kernel, restarts, seed):
         self.model = GaussianProcessRegressor(
@@ -73,22 +68,22 @@ def main():
     if options.quick:
         names, options.largest, options.partitions = names[:2], 60, 20
         options.restarts, options.seeds = 0, 1
-    warnings.simplefilter("ignore", ConvergenceWarning)  # of variances at their bounds
+    warnings.simplefilter("ignore", ConvergenceWarning)  # variances at their bounds
     with threadpool_limits(1):
         results = compare(names, options)
     report(names, results, options.output)
 
 
 def compare(names, options):
-    """Return joint log-likelihood per label and MSE for each method, problem and seed."""
+    """Return joint log-likelihood per target and MSE for each method, problem and seed."""
     results = {}
-    for name in (progress := tqdm(names)):
+    for name in (bar := progress(names)):
         X, y = data_set(name, options.data)
         for seed in range(options.seeds):
             X_train, y_train, X_test, y_test = split(X, y, seed, options.largest)
             own = models(X.shape[1], options.partitions, options.restarts, seed)
             for method, model in own.items():
-                progress.set_postfix_str(f"{name}, {method}")
+                bar.set_postfix_str(f"{name}, {method}")
                 model.fit(X_train, y_train)
                 density = model.log_predictive_density(X_test, y_test) / len(y_test)
                 error = np.mean((model.predict(X_test) - y_test) ** 2)
@@ -100,7 +95,7 @@ def report(names, results, output):
     """Print and draw the means over seeds."""
     means = {key: np.mean(values, axis=0) for key, values in results.items()}
     methods = list(dict.fromkeys(method for method, _ in means))
-    for k, title in enumerate(("joint test log-likelihood per label", "test MSE")):
+    for k, title in enumerate(("joint test log-likelihood per target", "test MSE")):
         print(f"\n| {title} | " + " | ".join(names) + " |")
         print("| --- |" + " ---: |" * len(names))
         for method in methods:
@@ -112,7 +107,7 @@ def report(names, results, output):
         places = np.arange(len(names)) + (j - 0.5 * (len(methods) - 1)) * width
         for axis, k in zip(axes, range(2), strict=True):
             axis.bar(places, [means[method, name][k] for name in names], width, label=method)
-    axes[0].set_ylabel("test log-likelihood per label")
+    axes[0].set_ylabel("test log-likelihood per target")
     axes[1].set_ylabel("test MSE")
     axes[1].set_xticks(range(len(names)), names)
     axes[1].legend(fontsize=8, ncols=2)

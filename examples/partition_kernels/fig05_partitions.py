@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, data_set, save, split
+from _common import arguments, data_set, progress, save, say, split
 
 from mondrian_bo.surrogates import (
     FastClusterKernel,
@@ -31,7 +27,7 @@ def main():
     figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
     for name, kernel in kernels.items():
         rows = np.empty((len(numbers), n_seeds, 2))
-        for i, m in enumerate(numbers):
+        for i, m in enumerate(progress(numbers, desc=name)):
             for seed in range(n_seeds):
                 X_train, y_train, X_test, y_test = split(X, y, seed, options.largest)
                 kernel.set_params(n_partitions=m, random_state=seed)
@@ -43,8 +39,8 @@ def main():
         cells = [
             f"m={m}: {d:.3f} / {e:.3f}" for m, (d, e) in zip(numbers, rows.mean(1), strict=True)
         ]
-        print(f"{name}, log-likelihood per label / MSE: " + ", ".join(cells))
-    for axis, label in zip(axes, ("test log-likelihood per label", "test MSE"), strict=True):
+        say(f"{name}, log-likelihood per target / MSE: " + ", ".join(cells))
+    for axis, label in zip(axes, ("test log-likelihood per target", "test MSE"), strict=True):
         axis.set(xscale="log", xlabel="m", ylabel=label)
     axes[0].set_ylim(-1.5, 0.0)
     axes[0].legend()

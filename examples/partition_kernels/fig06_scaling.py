@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import arguments, save
+from _common import arguments, progress, save, say
 from sklearn.datasets import make_friedman1
 from sklearn.decomposition import KernelPCA
 from threadpoolctl import threadpool_limits
@@ -19,14 +15,14 @@ from mondrian_bo.surrogates import FastClusterKernel, PartitionKernelPCA, Random
 
 
 def seconds(function, *arguments):
-    """Measure a call in CPU time, which other processes do not change much."""
+    """Return the CPU time of a call, which depends little on other processes."""
     start = time.process_time()
     function(*arguments)
     return time.process_time() - start
 
 
 def slope(sizes, times):
-    """Exponent of the scaling, over the larger half of the sizes."""
+    """Return the exponent of the scaling, over the larger half of the sizes."""
     half = len(sizes) // 2
     return np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0]
 
@@ -52,20 +48,23 @@ def main():
     }
     figure, axis = plt.subplots(figsize=(6.5, 4.5), layout="constrained")
     with threadpool_limits(1):
-        for method in methods.values():  # compile, and load what is loaded late
+        for method in methods.values():  # compile, and import what is imported on first use
             method.fit_transform(*make_friedman1(50, random_state=0))
         for name, method in methods.items():
             own = sizes[sizes <= largest[name]]
             times = np.array(
-                [seconds(method.fit_transform, *make_friedman1(n, random_state=0)) for n in own]
+                [
+                    seconds(method.fit_transform, *make_friedman1(n, random_state=0))
+                    for n in progress(own, desc=name)
+                ]
             )
             axis.loglog(own, times, "o-", label=f"{name}: N^{slope(own, times):.2f}")
             cells = [f"N={n}: {t:.3g} s" for n, t in zip(own, times, strict=True)]
-            print(f"{name}, exponent {slope(own, times):.2f}: " + ", ".join(cells))
-        # What it rests on: assigning points to clusters, and products with vectors, at m = 200.
+            say(f"{name}, exponent {slope(own, times):.2f}: " + ", ".join(cells))
+        # The two parts of the cost: assigning points to clusters, and products with vectors.
         kernel = FastClusterKernel(20 if options.quick else 200, random_state=0)
         rows = []
-        for n in sizes:
+        for n in progress(sizes, desc="assign, K @ v"):
             X = make_friedman1(n, random_state=0)[0]
             vector = np.random.default_rng(0).normal(size=n)
             made = seconds(lambda X=X: kernel.fit(X).assign(X))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from _common import arguments
+from _common import arguments, progress, say
 from sklearn.datasets import make_friedman1
 from sklearn.preprocessing import StandardScaler
 
@@ -33,7 +33,7 @@ def main():
         X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
         for name, kernel in kernels.items():
             gram = kernel.fit(X, y).gram(X)
-            for noise in noises:
+            for noise in progress(noises, desc=f"{name}, N={n}"):
                 counts = []
                 for preconditioned in (False, True):
                     system = ShiftedSystem(
@@ -42,7 +42,7 @@ def main():
                     system.solve(y)
                     counts.append(str(system.n_iterations[0]))
                 cells = counts + (conditions(gram, noise) if n <= 1000 else ["", ""])
-                print(f"| {name} | {n} | {noise:g} | " + " | ".join(cells) + " |")
+                say(f"| {name} | {n} | {noise:g} | " + " | ".join(cells) + " |")
 
 
 def conditions(gram, noise):
