@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, mixture_moments
-from mondrian_bo.lazy_names import lazy_names
-
-if TYPE_CHECKING:
-    from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
-    from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprovement
-    from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
-    from mondrian_bo.acquisitions.thompson import ThompsonSampling
-    from mondrian_bo.acquisitions.upper_confidence_bound import UpperConfidenceBound
+from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
+from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprovement
+from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
+from mondrian_bo.acquisitions.thompson import ThompsonSampling
+from mondrian_bo.acquisitions.upper_confidence_bound import UpperConfidenceBound
 
 __all__ = [
     "Acquisition",
@@ -27,22 +21,12 @@ __all__ = [
     "mixture_moments",
 ]
 
-_HOMES = {
-    "ExpectedImprovement": "mondrian_bo.acquisitions.expected_improvement",
-    "LogExpectedImprovement": "mondrian_bo.acquisitions.log_expected_improvement",
-    "ProbabilityOfImprovement": "mondrian_bo.acquisitions.probability_of_improvement",
-    "ThompsonSampling": "mondrian_bo.acquisitions.thompson",
-    "UpperConfidenceBound": "mondrian_bo.acquisitions.upper_confidence_bound",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
-
-_BY_NAME = {
-    "ucb": "UpperConfidenceBound",
-    "ei": "ExpectedImprovement",
-    "log_ei": "LogExpectedImprovement",
-    "pi": "ProbabilityOfImprovement",
-    "thompson": "ThompsonSampling",
+_BY_NAME: dict[str, type[Acquisition]] = {
+    "ucb": UpperConfidenceBound,
+    "ei": ExpectedImprovement,
+    "log_ei": LogExpectedImprovement,
+    "pi": ProbabilityOfImprovement,
+    "thompson": ThompsonSampling,
 }
 
 
@@ -66,8 +50,7 @@ def get_acquisition(acquisition: str | Acquisition) -> Acquisition:
     """
     if isinstance(acquisition, str):
         if acquisition in _BY_NAME:
-            found: Acquisition = getattr(import_module(__name__), _BY_NAME[acquisition])()
-            return found
+            return _BY_NAME[acquisition]()
     elif isinstance(acquisition, Acquisition) and not isinstance(acquisition, type):
         return acquisition
     raise ValueError(

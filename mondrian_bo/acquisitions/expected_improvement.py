@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
 from mondrian_bo.array_types import FloatArray
@@ -63,6 +62,9 @@ def gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> F
     ndarray of float64, same shape
         The expectations, >= 0.
     """
+    # Loaded here: a sampler is constructed without scipy.
+    from scipy.special import ndtr
+
     # Not std * (density + z * ndtr(z)): z overflows for tiny std, its product with std is the
     # improvement.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from mondrian_bo.acquisitions.base import Acquisition
 from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
@@ -62,6 +61,9 @@ def log_probability_below(mean: FloatArray, std: FloatArray, bound: float) -> Fl
     ndarray of float64, shape (m,)
         Finite: no prediction rules a candidate out for good.
     """
+    # Loaded here: a sampler is constructed without scipy.
+    from scipy.special import log_ndtr
+
     least = np.finfo(np.float64).tiny
     with np.errstate(over="ignore"):
         scores = (bound - mean) / np.maximum(std, least)

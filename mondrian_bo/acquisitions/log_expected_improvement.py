@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx
 
 from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
 from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_improvement
@@ -85,6 +84,9 @@ def log_gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) 
 
 def _log_h_tail(z: FloatArray) -> FloatArray:
     """Return the logarithm of h(z) = density(z) + z * ndtr(z), for z < -1."""
+    # Loaded here: a sampler is constructed without scipy.
+    from scipy.special import erfcx
+
     square = z * z
     # h(z) = density(z) * (1 - |z| * Mills ratio); erfcx scales the Mills ratio safely.
     mills = -z * math.sqrt(0.5 * math.pi) * erfcx(z * -math.sqrt(0.5))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
 from mondrian_bo.array_types import FloatArray
@@ -42,6 +41,9 @@ class ProbabilityOfImprovement:
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The scores are in [0, 1]."""
+        # Loaded here: a sampler is constructed without scipy.
+        from scipy.special import ndtr
+
         gain = improvements(prediction, incumbent, self.margin)
         regular = (prediction.stds > 0.0) & np.isfinite(gain)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

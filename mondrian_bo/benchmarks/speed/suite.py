@@ -99,7 +99,7 @@ def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[
             for step in (50_000, 100)
         ),
         ("start-up", startup.startup_rows),
-        ("import", lambda: [startup.import_row()]),
+        ("sampler", lambda: [startup.sampler_row()]),
     ]
 
 

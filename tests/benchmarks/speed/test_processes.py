@@ -75,7 +75,7 @@ def test_fresh_copy_is_what_runs(tmp_path):
     copy = startup.FreshCopy(tmp_path)
     assert not list(tmp_path.rglob("__pycache__"))
     (tmp_path / "mondrian_bo" / "only_here.py").write_text("")
-    assert copy.imports("mondrian_bo.only_here").cost.wall > 0.0
+    assert copy.sampler("import mondrian_bo.only_here").cost.wall > 0.0
 
 
 def test_failing_process(tmp_path):
