@@ -1,6 +1,8 @@
 """What each node of an aggregated Mondrian tree knows, and how it learns (Mourtada2021, AMF).
 
-See :mod:`mondrian_bo.trees.aggregation`, which grows the trees that these nodes belong to.
+Node v has a forecaster, its cumulative loss L_v, its weight ``w_v = exp(-step L_v)`` and its
+averaged weight, the average of the weights of all prunings below v under the prior of equation 7.
+:mod:`mondrian_bo.trees.aggregation` grows the trees that these nodes belong to.
 """
 
 from __future__ import annotations
@@ -28,14 +30,15 @@ from mondrian_bo.trees.tree import (
     tree_at,
 )
 
-LABEL, MASS = 0, 1
-"""Columns of :attr:`Aggregation.statistics`: the first class or the mean label, and, of real labels
-alone, their total weight."""
+MEAN, MASS = 0, 1
+"""Columns of :attr:`Aggregation.statistics` for real targets: their mean and their total weight.
+For classes, column k is the weight of class k."""
 
 REAL = 0
-"""The number of classes that stands for real labels."""
+"""The number of classes that stands for real targets."""
 
 LOG_2 = math.log(2.0)
+"""Each pruning halves its prior weight at every node that it splits (Mourtada2021, equation 7)."""
 
 
 class Aggregation(NamedTuple):
@@ -44,21 +47,57 @@ class Aggregation(NamedTuple):
     Attributes
     ----------
     statistics : array of shape (capacity, 2 or K)
-        Mean of the labels and their total weight (float64), or the weight of each class (float32,
-        exact up to 16 million samples in a node).
+        What the node's forecaster knows: mean and total weight of real targets (float64), or the
+        weight of each class (float32, exact up to 16 million samples in a node).
     loss : float64 array of shape (capacity,)
         L_v, the cumulative loss of the node's forecasts.
-    average : float64 array of shape (capacity,)
-        Logarithm of the averaged weight of the prunings below the node.
+    log_averaged_weight : float64 array of shape (capacity,)
+        Logarithm of the averaged weight of v.
     """
 
     statistics: NDArray[np.floating]
     loss: FloatArray
-    average: FloatArray
+    log_averaged_weight: FloatArray
+
+
+class Samples(NamedTuple):
+    """What the samples of a forest are, beside their points; the trees hold these.
+
+    Attributes
+    ----------
+    targets : array of shape (n,)
+        Real targets (float64), or numbers of classes (int32).
+    importance : float64 array of shape (n,)
+        Weights of the samples; empty if all are 1.
+    classes : int32 array of shape (n,)
+        `targets` if blocks of one class are not split, else empty.
+    """
+
+    targets: AnyArray
+    importance: FloatArray
+    classes: NDArray[np.int32]
+
+
+class AggregationSettings(NamedTuple):
+    """Settings of the forecasters and of their aggregation.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes, or `REAL`.
+    dirichlet : float
+        Smoothing of the frequencies of classes; 1/2 in equation 5.
+    step : float
+        Learning rate, eta in the paper.
+    """
+
+    n_classes: int
+    dirichlet: float
+    step: float
 
 
 def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
-    """Return the values of trees without nodes, for `n_classes` classes or `REAL` labels."""
+    """Return what the nodes know in trees without nodes, for `n_classes` classes or `REAL`."""
     precision = np.float64 if n_classes == REAL else np.float32
     return Aggregation(
         np.empty((n_trees, 0, 2 if n_classes == REAL else n_classes), dtype=precision),
@@ -68,9 +107,15 @@ def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
 
 
 @njit(**INNER_COUNTING)
-def aggregation_at(values, index):  # type: ignore[no-untyped-def]
-    """Return the view of one tree's values."""
-    return Aggregation(values.statistics[index], values.loss[index], values.average[index])
+def aggregation_at(stats, index):  # type: ignore[no-untyped-def]
+    """Return the view of one tree's nodes."""
+    return Aggregation(stats.statistics[index], stats.loss[index], stats.log_averaged_weight[index])
+
+
+@njit(**INNER)
+def importance_of(samples, point):  # type: ignore[no-untyped-def]
+    """Return the weight of a sample."""
+    return samples.importance[point] if len(samples.importance) > 0 else 1.0
 
 
 @njit(**INNER)
@@ -84,137 +129,139 @@ def mass_of_classes(statistics):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def class_forecast(weight, mass, n_classes, dirichlet):  # type: ignore[no-untyped-def]
-    """Return the probability of a class that has this weight among all (equation 5)."""
-    return (weight + dirichlet) / (mass + dirichlet * n_classes)
+    """Return the probability of a class that has `weight` of the node's `mass`."""
+    return (weight + dirichlet) / (mass + dirichlet * n_classes)  # (5)
 
 
 @njit(**INNER, error_model="numpy")
-def _observe_mean(mass, mean, label, weight, inherited):  # type: ignore[no-untyped-def]
-    """Return mass and mean of labels with one more, its loss, and what had been forecast."""
+def _learn_mean(mass, mean, target, weight, inherited):  # type: ignore[no-untyped-def]
+    """Return mass and mean of targets with one more, its loss, and what had been forecast."""
     forecast = mean if mass > 0.0 else inherited
-    gap = label - forecast
+    gap = target - forecast
     if weight > 0.0:
         mass += weight
-        mean = forecast + gap * (weight / mass)
+        mean = forecast + gap * (weight / mass)  # (4)
     return mass, mean, weight * gap * gap, forecast
 
 
 @njit(**INNER, error_model="numpy")
-def _observe(statistics, label, weight, inherited, n_classes, dirichlet):  # type: ignore[no-untyped-def]
-    """Show a node a label; return its loss and what it had forecast, if labels are real."""
-    if n_classes == REAL:
-        statistics[MASS], statistics[LABEL], loss, forecast = _observe_mean(
-            statistics[MASS], statistics[LABEL], label, weight, inherited
+def _learn_target(statistics, target, weight, inherited, settings):  # type: ignore[no-untyped-def]
+    """Let a node learn a target; return its loss, and its forecast if targets are real."""
+    if settings.n_classes == REAL:
+        statistics[MASS], statistics[MEAN], loss, forecast = _learn_mean(
+            statistics[MASS], statistics[MEAN], target, weight, inherited
         )
         return loss, forecast
-    k = LABEL + int(label)
+    k = int(target)
     mass = mass_of_classes(statistics)
-    loss = -weight * math.log(class_forecast(statistics[k], mass, n_classes, dirichlet))
+    forecast = class_forecast(statistics[k], mass, settings.n_classes, settings.dirichlet)
     statistics[k] += weight
-    return loss, inherited
+    return -weight * math.log(forecast), inherited
 
 
 @njit(**INNER)
-def observe_path(tree, values, node, x, label, weight, n_classes, dirichlet):  # type: ignore[no-untyped-def]
-    """Show a label to the nodes that hold x, from `node` down; return the leaf."""
-    # Before any label is known all prunings forecast alike: the first costs nothing.
-    inherited = float(label)
+def learn_on_path(tree, stats, node, x, target, weight, settings):  # type: ignore[no-untyped-def]
+    """Let the nodes that hold x learn a target, from `node` down; return the leaf."""
+    # Before the first target all prunings forecast alike: it costs nothing.
+    inherited = float(target)
     while True:
-        loss, inherited = _observe(
-            values.statistics[node], label, weight, inherited, n_classes, dirichlet
-        )
-        values.loss[node] += loss
+        loss, inherited = _learn_target(stats.statistics[node], target, weight, inherited, settings)
+        stats.loss[node] += loss  # Algorithm 2, line 14: L_v is kept in place of w_v
         if is_leaf(tree, node):
             return node
         node = child_towards(tree, node, x)
 
 
 @njit(**INNER)
-def set_average(tree, values, best, node, step):  # type: ignore[no-untyped-def]
-    """Compute a node's average from its children's, and the loss of its best pruning on request."""
-    own = -step * values.loss[node]
+def update_averaged_weight(tree, stats, best, node, step):  # type: ignore[no-untyped-def]
+    """Compute a node's averaged weight, and the loss of its best pruning where `best` has room."""
+    log_weight = -step * stats.loss[node]
     if is_leaf(tree, node):
-        values.average[node] = own
+        stats.log_averaged_weight[node] = log_weight  # Algorithm 2, line 15
         if len(best) > 0:
-            best[node] = values.loss[node]
+            best[node] = stats.loss[node]
         return
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-    below = values.average[left] + values.average[right]
-    larger, smaller = max(own, below), min(own, below)
-    values.average[node] = larger + math.log1p(math.exp(smaller - larger)) - LOG_2
+    below = stats.log_averaged_weight[left] + stats.log_averaged_weight[right]
+    larger, smaller = max(log_weight, below), min(log_weight, below)
+    # Algorithm 2, line 15
+    stats.log_averaged_weight[node] = larger + math.log1p(math.exp(smaller - larger)) - LOG_2
     if len(best) > 0:
-        best[node] = min(values.loss[node], best[left] + best[right])
+        best[node] = min(stats.loss[node], best[left] + best[right])
 
 
 @njit(**INNER)
-def climb(tree, values, best, node, step):  # type: ignore[no-untyped-def]
-    """Bring the averages from a node to the root up to date (Algorithm 4, lines 8-14)."""
+def update_averaged_weights_above(tree, stats, best, node, step):  # type: ignore[no-untyped-def]
+    """Compute the averaged weights from a node to the root (Algorithm 4, lines 8-14)."""
     while node != NONE:
-        set_average(tree, values, best, node, step)
+        update_averaged_weight(tree, stats, best, node, step)
         node = tree.parent[node]
 
 
 @njit(**INNER)
-def stop_share(tree, values, node, step):  # type: ignore[no-untyped-def]
-    """Return the weight of the prunings that end at a node among those that reach it (line 6)."""
+def stop_share(tree, stats, node, step):  # type: ignore[no-untyped-def]
+    """Return the share of prunings that end at a node among those that reach it, by weight.
+
+    It is ``w_v / 2`` over the averaged weight of v, and 1 at a leaf.
+    """
     if is_leaf(tree, node):
         return 1.0
-    return min(1.0, math.exp(-step * values.loss[node] - LOG_2 - values.average[node]))
+    # Algorithm 3, line 6: the factor of y_v
+    return min(1.0, math.exp(-step * stats.loss[node] - LOG_2 - stats.log_averaged_weight[node]))
 
 
 @njit(**INNER)
-def clear_node(values, node):  # type: ignore[no-untyped-def]
-    """Let a node know nothing."""
-    for k in range(values.statistics.shape[1]):
-        values.statistics[node, k] = 0.0
-    values.loss[node] = 0.0
-    values.average[node] = 0.0
+def clear_node(stats, node):  # type: ignore[no-untyped-def]
+    """Let a node know nothing: w_v is 1."""
+    for k in range(stats.statistics.shape[1]):
+        stats.statistics[node, k] = 0.0
+    stats.loss[node] = 0.0
+    stats.log_averaged_weight[node] = 0.0
 
 
 @njit(**INNER)
-def copy_node(values, source, target):  # type: ignore[no-untyped-def]
+def copy_node(stats, source, target):  # type: ignore[no-untyped-def]
     """Let node `target` know what node `source` knows."""
-    for k in range(values.statistics.shape[1]):
-        values.statistics[target, k] = values.statistics[source, k]
-    values.loss[target] = values.loss[source]
-    values.average[target] = -1.0  # set before it is read
+    for k in range(stats.statistics.shape[1]):
+        stats.statistics[target, k] = stats.statistics[source, k]
+    stats.loss[target] = stats.loss[source]
+    stats.log_averaged_weight[target] = -1.0  # set before it is read
 
 
 @njit(**COUNTING)
-def refresh_averages(forest, values, best, step):  # type: ignore[no-untyped-def]
-    """Compute all averages anew, O(n) a tree: after many points, or when the step has changed."""
+def refresh_averaged_weights(forest, stats, best, step):  # type: ignore[no-untyped-def]
+    """Compute all averaged weights anew, O(n) a tree: after many points, or for another step."""
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(values, t)
+        tree, own = tree_at(forest, t), aggregation_at(stats, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
         for k in range(len(nodes) - 1, -1, -1):
-            set_average(tree, own, best[t], np.int64(nodes[k]), step)
+            update_averaged_weight(tree, own, best[t], np.int64(nodes[k]), step)
 
 
 @njit(**INNER)
-def _learn_means(statistics, order, start, end, targets, importance, inherited):  # type: ignore[no-untyped-def]
-    """Let an empty node learn the real labels of order[start:end]; return its loss."""
-    # Not kept in the arrays meanwhile, where each label would wait for the one before to be stored.
+def _learn_means(statistics, order, start, end, samples, inherited):  # type: ignore[no-untyped-def]
+    """Let an empty node learn the real targets of order[start:end]; return its loss."""
+    # Kept in registers: in the arrays each target would wait for the one before to be stored.
     mass, mean, total = 0.0, 0.0, 0.0
     for i in range(start, end):
         point = order[i]
-        weight = importance[point] if len(importance) > 0 else 1.0
-        mass, mean, loss, inherited[point] = _observe_mean(
-            mass, mean, targets[point], weight, inherited[point]
+        mass, mean, loss, inherited[point] = _learn_mean(
+            mass, mean, samples.targets[point], importance_of(samples, point), inherited[point]
         )
         total += loss
-    statistics[MASS], statistics[LABEL] = mass, mean
+    statistics[MASS], statistics[MEAN] = mass, mean
     return total
 
 
 @njit(**INNER)
-def _learn_counts(statistics, order, start, end, targets, importance, n_classes, dirichlet):  # type: ignore[no-untyped-def]
+def _learn_counts(statistics, order, start, end, samples, settings):  # type: ignore[no-untyped-def]
     """Let an empty node learn the classes of order[start:end]; return its loss."""
     total = 0.0
     for i in range(start, end):
         point = order[i]
-        weight = importance[point] if len(importance) > 0 else 1.0
-        loss, _ = _observe(statistics, targets[point], weight, 0.0, n_classes, dirichlet)
+        weight = importance_of(samples, point)
+        loss, _ = _learn_target(statistics, samples.targets[point], weight, 0.0, settings)
         total += loss
     return total
 
@@ -240,24 +287,22 @@ def _share(order, start, end, right_ones, points, dimension, threshold):  # type
 
 
 @njit(**COUNTING)
-def _learn_together(  # type: ignore[no-untyped-def]
-    forest, values, points, targets, importance, n_classes, dirichlet, order, right_ones, inherited
-):
-    """Let all nodes learn all labels anew, walking down each tree with all points together.
+def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-untyped-def]
+    """Let all nodes learn all targets anew, walking down each tree with all points together.
 
-    So a node's values stay in the processor while it learns. Every node sees the same labels in the
-    same order as if the points had come one by one, and ends with the same values. The last three
-    parameters are room: `inherited` for what the parent forecast for each point, just before it
-    learnt the label, of real labels alone.
+    So what a node knows stays in the processor while it learns. Every node sees the same targets in
+    the same order as if the points had come one by one, and ends with the same values. `room` is
+    for the order of the points, for the right ones among them and, of real targets alone, for what
+    the parent forecast for each point just before it learnt the target.
     """
-    n_points = len(targets)
+    order, right_ones, inherited = room
+    n_points = len(samples.targets)
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(values, t)
-        own_points = points[t if len(points) > 1 else 0]
+        tree, own = tree_at(forest, t), aggregation_at(stats, t)
         for i in range(n_points):
             order[i] = i
         for i in range(len(inherited)):
-            inherited[i] = targets[i]
+            inherited[i] = samples.targets[i]
         stack = np.empty((tree.counters[N_NODES] + 1, 3), dtype=np.int32)
         stack[0, 0], stack[0, 1], stack[0, 2] = tree.counters[ROOT], 0, n_points
         pending = 1
@@ -267,18 +312,14 @@ def _learn_together(  # type: ignore[no-untyped-def]
             start, end = stack[pending, 1], stack[pending, 2]
             clear_node(own, node)
             statistics = own.statistics[node]
-            if n_classes == REAL:
-                own.loss[node] = _learn_means(
-                    statistics, order, start, end, targets, importance, inherited
-                )
+            if settings.n_classes == REAL:
+                own.loss[node] = _learn_means(statistics, order, start, end, samples, inherited)
             else:
-                own.loss[node] = _learn_counts(
-                    statistics, order, start, end, targets, importance, n_classes, dirichlet
-                )
+                own.loss[node] = _learn_counts(statistics, order, start, end, samples, settings)
             if is_leaf(tree, node):
                 continue
             middle = _share(
-                order, start, end, right_ones, own_points, tree.dimension[node],
+                order, start, end, right_ones, tree.points, tree.dimension[node],
                 tree.threshold[node],
             )  # fmt: skip
             stack[pending, 0] = tree.children[node, LEFT]
@@ -290,21 +331,17 @@ def _learn_together(  # type: ignore[no-untyped-def]
 
 def relearn_forest(
     forest: Tree,
-    values: Aggregation,
+    stats: Aggregation,
     best: FloatArray,
-    points: AnyArray,
-    targets: AnyArray,
-    importance: FloatArray,
-    n_classes: int,
-    dirichlet: float,
-    step: float,
+    samples: Samples,
+    settings: AggregationSettings,
 ) -> None:
-    """Learn all labels anew, O(n log n) a tree: faster than one by one where many are new."""
-    n_points = len(targets)
+    """Learn all targets anew, O(n log n) a tree: faster than one by one where many are new."""
+    n_points = len(samples.targets)
     room = (
         mapped_zeros((n_points,), np.int32),
         mapped_zeros((n_points,), np.int32),
-        mapped_zeros((n_points if n_classes == REAL else 0,), np.float64),
+        mapped_zeros((n_points if settings.n_classes == REAL else 0,), np.float64),
     )
-    _learn_together(forest, values, points, targets, importance, n_classes, dirichlet, *room)
-    refresh_averages(forest, values, best, step)
+    _learn_together(forest, stats, samples, settings, room)
+    refresh_averaged_weights(forest, stats, best, settings.step)

@@ -1,21 +1,23 @@
 """Predictions of aggregated prunings (Mourtada2021, Algorithms 3 and 6).
 
 A prediction walks from the root to the leaf that holds x. At node v the prunings that end there
-take their share ``exp(-step L_v) / (2 average_v)`` of the weight that has come down, and v's
-forecast gets it; what remains goes on to the child. That is the recursion of Algorithm 3 read from
-above, so every forecast on the path has a weight and the prediction is a mixture of them.
+take their share, w_v over twice the averaged weight of v, of the weight that has come down, and v's
+forecast gets it. What remains goes on to the child. This is the recursion of Algorithm 3, line 6,
+from the root down: every forecast on the path has a weight, and the prediction is a mixture.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.aggregation import (
-    LABEL,
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.trees.aggregation_nodes import (
     MASS,
+    MEAN,
     REAL,
     aggregation_at,
     mass_of_classes,
@@ -39,58 +41,92 @@ AT_LEAF, AGGREGATED = 0, 1
 """Whether trees predict with their leaves alone or with all prunings."""
 
 DEPTH = -1
-"""What to predict, beside `REAL` labels and numbers of classes."""
+"""What to predict, beside `REAL` targets and numbers of classes: the depth where prunings end."""
 
 APART, SUM, SUM_OF_LOGS = 0, 1, 2
-"""What becomes of the results of the trees."""
+"""How the results of the trees are pooled: not at all, by their sum, by the sum of logarithms."""
 
 _NEGLIGIBLE = 1e-16
+"""A share of the weight, below the resolution of float64 beside 1: the walk ends there."""
+
 _SMALLEST_CHUNK = 16384
+"""Number of points that walk down a tree together, at least: more often, and loading the nodes
+would take longer than what the smaller intermediate results save in the processor's cache."""
+
 _FRAME = 8
+"""Columns of a frame of the stack before those of the totals: node, start, end, depth, mean,
+variance, reaching and time above."""
+
+
+class Query(NamedTuple):
+    """What to predict, and how.
+
+    Attributes
+    ----------
+    rates : float64 array of shape (d,)
+        Split rates of the dimensions, if points outside of a node's box are to be split off from it
+        as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
+        point is forecast by the node. Of length 0 if points follow the splits that are there.
+    rule : int
+        `AGGREGATED` or `AT_LEAF`.
+    kind : int
+        What to predict: probabilities of so many classes, `REAL` targets or `DEPTH`.
+    pooling : int
+        `APART`, `SUM` or `SUM_OF_LOGS` over trees.
+    step, dirichlet : float
+        Learning rate, and smoothing of the frequencies of classes.
+    """
+
+    rates: FloatArray
+    rule: int
+    kind: int
+    pooling: int
+    step: float
+    dirichlet: float
 
 
 @njit(**INNER)
 def _separation(span, distance):  # type: ignore[no-untyped-def]
-    """Return the probability that a point is cut off right above a node (Algorithm 6, line 2).
+    """Return the probability that a point is split off right above a node (Algorithm 6, line 2).
 
     `span` is the time between the node's split and its parent's, `distance` that from its box.
     """
     if not distance > 0.0:
         return 0.0
     # Not by `expm1`, which takes three times as long: a share below 1e-16 weighs nothing.
+    # Algorithm 5, lines 3-4: the probability of E < span for E ~ Exp(distance)
     return 1.0 - math.exp(-span * distance) if span < np.inf else 1.0
 
 
 @njit(**INNER)
-def _node_share(tree, values, node, rule, step):  # type: ignore[no-untyped-def]
+def _node_share(tree, stats, node, query):  # type: ignore[no-untyped-def]
     """Return the share of what reaches a node that its forecast gets."""
-    if rule == AT_LEAF:
+    if query.rule == AT_LEAF:
         return 1.0 if is_leaf(tree, node) else 0.0
-    return stop_share(tree, values, node, step)
+    return stop_share(tree, stats, node, query.step)
 
 
 @njit(**INNER)
-def node_moments(values, node, mean, variance):  # type: ignore[no-untyped-def]
-    """Return mean and variance of a node's forecast of real labels, given its parent's.
+def node_moments(stats, node, mean, variance):  # type: ignore[no-untyped-def]
+    """Return mean and variance of a node's forecast of real targets, given its parent's.
 
-    The variance is the node's mean loss, each label having been forecast from earlier ones, less
-    the share of one sample, and with one more sample that is as far off as the parent's.
+    The variance is the node's mean loss without the first target's share, averaged with one more
+    sample that is as far off as the parent's variance says. Each target has been forecast from
+    earlier ones.
     """
-    mass = values.statistics[node, MASS]
+    mass = stats.statistics[node, MASS]
     if not mass > 0.0:
         return mean, variance
-    # The first label tells how far the node is from its parent, not how far labels are from it.
-    loss = values.loss[node] * max(mass - 1.0, 0.0) / mass
-    return values.statistics[node, LABEL], (loss + variance) / (mass + 1.0)
+    # The first target tells how far the node is from its parent, not how far targets are from it.
+    loss = stats.loss[node] * max(mass - 1.0, 0.0) / mass
+    return stats.statistics[node, MEAN], (loss + variance) / (mass + 1.0)
 
 
 @njit(**INNER)
-def first_moments(tree, values):  # type: ignore[no-untyped-def]
-    """Return what stands for the parent of the root: mean and variance of all labels."""
+def first_moments(tree, stats):  # type: ignore[no-untyped-def]
+    """Return what stands for the parent of the root: mean and variance of all targets."""
     root = tree.counters[ROOT]
-    return values.statistics[root, LABEL], values.loss[root] / max(
-        values.statistics[root, MASS], 1.0
-    )
+    return stats.statistics[root, MEAN], stats.loss[root] / max(stats.statistics[root, MASS], 1.0)
 
 
 @njit(**INNER)
@@ -106,15 +142,16 @@ def _note(sink, n_components, point, share, mean, variance):  # type: ignore[no-
 
 @njit(**INNER_COUNTING)
 def _walk_tree(  # type: ignore[no-untyped-def]
-    tree, values, points, rates, rule, step, kind, dirichlet, result, sink, n_components
+    tree, stats, points, query, result, sink, n_components
 ):
     """Average the forecasts on the paths of all points, walking down the tree with them together.
 
     So every node is loaded once, however many points pass, and in preorder, in which the nodes of a
-    tree lie in memory. `kind` is the number of classes (columns of `result`: their probabilities),
-    `REAL` (mean of labels and mean of their squares, both less the root's mean) or `DEPTH` (depth).
+    tree lie in memory. The columns of `result` are the probabilities of the classes; of `REAL`
+    targets, their mean and the mean of their squares, both less the root's mean; or the `DEPTH`.
     Returns `n_components` plus the number of components.
     """
+    rates, kind = query.rates, query.kind
     n_points, n_columns = result.shape
     each = len(rates) > 0
     root = tree.counters[ROOT]
@@ -128,7 +165,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     forecast = np.empty(n_columns)
     mean, variance, time_above = 0.0, 0.0, 0.0
     if kind == REAL:
-        mean, variance = first_moments(tree, values)
+        mean, variance = first_moments(tree, stats)
     offset = mean
     # Right children that wait, as many as there are on one path.
     stack = np.empty((64, _FRAME + n_columns))
@@ -138,42 +175,42 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         leaf = is_leaf(tree, node)
         variance_above = variance
         if kind == REAL:
-            mean, variance = node_moments(values, node, mean, variance)
+            mean, variance = node_moments(stats, node, mean, variance)
             forecast[0] = mean - offset
             forecast[1] = variance + forecast[0] * forecast[0]
         elif kind == DEPTH:
             forecast[0] = depth
         else:
-            statistics = values.statistics[node]
-            unit = 1.0 / (mass_of_classes(statistics) + kind * dirichlet)
+            statistics = stats.statistics[node]
+            unit = 1.0 / (mass_of_classes(statistics) + kind * query.dirichlet)
             for k in range(kind):
-                forecast[k] = unit * (statistics[LABEL + k] + dirichlet)
-        stop = _node_share(tree, values, node, rule, step)
+                forecast[k] = unit * (statistics[k] + query.dirichlet)  # (5)
+        stop = _node_share(tree, stats, node, query)
         if each:
             kept = start
             span = tree.split_time[node] - time_above
             distances_outside(tree, node, rates, points, order, start, end, separation)
             for i in range(start, end):
                 point = order[i]
-                # A point that is cut off goes to a new cell, which repeats its parent, a copy of
-                # the node; how far labels of such cells differ, the parent of that copy knows.
+                # A point that is split off goes to a new cell. The cell repeats its parent, a copy
+                # of the node. The variance above says how far targets of such cells differ.
                 separated = _separation(span, separation[i])
-                remaining = 1.0  # as far as what follows is concerned
+                remaining = 1.0  # or more than negligible, which is all that matters below
                 if separated > 0.0 or stop > _NEGLIGIBLE:
-                    cut_off = unstopped[point] * separated
-                    share = (unstopped[point] - cut_off) * stop
-                    remaining = unstopped[point] - (cut_off + share)
+                    split_off = unstopped[point] * separated
+                    share = (unstopped[point] - split_off) * stop
+                    remaining = unstopped[point] - (split_off + share)
                     unstopped[point] = remaining
                     if kind == REAL:
-                        result[point, 0] += (cut_off + share) * forecast[0]
-                        result[point, 1] += (cut_off + share) * forecast[1]
-                        result[point, 1] += cut_off * (variance_above - variance)
+                        result[point, 0] += (split_off + share) * forecast[0]
+                        result[point, 1] += (split_off + share) * forecast[1]
+                        result[point, 1] += split_off * (variance_above - variance)
                     else:
                         for k in range(n_columns):
-                            result[point, k] += (cut_off + share) * forecast[k]
+                            result[point, k] += (split_off + share) * forecast[k]
                     if len(sink) > 0:
                         n_components = _note(
-                            sink, n_components, point, cut_off, mean, variance_above
+                            sink, n_components, point, split_off, mean, variance_above
                         )
                         n_components = _note(sink, n_components, point, share, mean, variance)
                 if not leaf and remaining > _NEGLIGIBLE:
@@ -232,33 +269,22 @@ def _walk_tree(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def predict_aggregation(  # type: ignore[no-untyped-def]
-    forest, values, points, rates, rule, step, kind, dirichlet, pooling, result, sink
-):
+def predict_aggregation(forest, stats, points, query, result, sink):  # type: ignore[no-untyped-def]
     """Predict with every tree and pool the trees.
 
     Parameters
     ----------
-    forest, values : Tree, Aggregation
+    forest, stats : Tree, Aggregation
         With a leading axis of length T; not empty.
     points : array of shape (1 or T, m, d)
         Where to predict.
-    rates : float64 array of shape (d,)
-        Rate weights of the dimensions, if points outside of a node's box are to be cut off from it
-        as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
-        point is forecast by the node. Of length 0 if points are to follow the cuts that are there.
-    rule : int
-        `AGGREGATED` or `AT_LEAF`.
-    step, dirichlet : float
-        Learning rate and smoothing.
-    kind : int
-        What to predict: probabilities of so many classes, `REAL` labels or `DEPTH`.
-    pooling : int
-        `APART`: one result per tree; `SUM` of the trees' results; `SUM_OF_LOGS`.
+    query : Query
+        What to predict, and how.
     result : float64 array of shape (T or 1, m, columns)
-        Results: probabilities, or mean and variance, or depth.
+        Results: probabilities, or mean and variance, or depth; one for each tree if they are kept
+        `APART`.
     sink : float64 array of shape (rows, 4)
-        For the components of the mixtures of real labels: point, weight, mean and variance. What
+        For the components of the mixtures of real targets: point, weight, mean and variance. What
         has no room is counted and left out. Of length 0 if not wanted.
 
     Returns
@@ -268,10 +294,10 @@ def predict_aggregation(  # type: ignore[no-untyped-def]
     """
     n_components = np.int64(0)  # of one type throughout, to compile what uses it once
     n_points = points.shape[1]
-    if pooling != APART:
+    if query.pooling != APART:
         result[:] = 0.0
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(values, t)
+        tree, own = tree_at(forest, t), aggregation_at(stats, t)
         own_points = points[t if len(points) > 1 else 0]
         # Of few points at a time the intermediate results stay in the processor's cache; of too few
         # the nodes would be loaded more often than need be.
@@ -280,34 +306,34 @@ def predict_aggregation(  # type: ignore[no-untyped-def]
             end = min(start + size, n_points)
             found = np.empty((end - start, result.shape[2]))
             n_components = _walk_tree(
-                tree, own, own_points[start:end], rates, rule, step, kind, dirichlet, found, sink,
-                n_components,
-            )  # fmt: skip
-            if kind == REAL:
+                tree, own, own_points[start:end], query, found, sink, n_components
+            )
+            if query.kind == REAL:
                 offset = first_moments(tree, own)[0]
                 for i in range(end - start):
                     found[i, 1] = max(found[i, 1] - found[i, 0] * found[i, 0], 0.0)
                     found[i, 0] += offset
             for i in range(end - start):
                 for k in range(result.shape[2]):
-                    if pooling == APART:
+                    if query.pooling == APART:
                         result[t, start + i, k] = found[i, k]
-                    elif pooling == SUM:
-                        result[0, start + i, k] += found[i, k]
+                    elif query.pooling == SUM:
+                        result[0, start + i, k] += found[i, k]  # (1), but for the factor 1 / M
                     else:
                         result[0, start + i, k] += math.log(found[i, k])
     return n_components
 
 
 @njit(cache=True, nogil=True)
-def sample_pruning(forest, values, index, key, points, rates, rule, step, result):  # type: ignore[no-untyped-def]
-    """Write the values at `points` of a random pruning of one tree with random labels.
+def sample_pruning(forest, stats, index, key, points, query, result):  # type: ignore[no-untyped-def]
+    """Write the values at `points` of a random pruning of one tree with random forecasts.
 
-    The pruning and its labels are fixed functions of `key`, so that further calls continue the same
-    function: a draw from the mixture of predictions, without noise, for Thompson sampling. Each
-    node has a key made of its parent's, whatever its number.
+    The pruning and its forecasts are fixed functions of `key`, so that further calls continue the
+    same function: a draw from the mixture of predictions, without noise, for Thompson sampling.
+    Each node has a key made of its parent's, whatever its number.
     """
-    tree, own = tree_at(forest, index), aggregation_at(values, index)
+    rates = query.rates
+    tree, own = tree_at(forest, index), aggregation_at(stats, index)
     own_points = points[index if len(points) > 1 else 0]
     for i in range(own_points.shape[0]):
         node = tree.counters[ROOT]
@@ -322,10 +348,10 @@ def sample_pruning(forest, values, index, key, points, rates, rule, step, result
                 distance = distance_outside(tree, node, rates, own_points, i)
                 separated = _separation(tree.split_time[node] - time_above, distance)
             where = hashed_uniform(node_key, 0)
-            stop = separated + (1.0 - separated) * _node_share(tree, own, node, rule, step)
+            stop = separated + (1.0 - separated) * _node_share(tree, own, node, query)
             if where < stop or is_leaf(tree, node):
-                spread = variance_above if where < separated else variance
-                std = math.sqrt(spread / (own.statistics[node, MASS] + 1.0))
+                chosen = variance_above if where < separated else variance
+                std = math.sqrt(chosen / (own.statistics[node, MASS] + 1.0))
                 result[i] = mean + std * hashed_normal(node_key, 1)
                 break
             time_above = tree.split_time[node]

@@ -1,11 +1,11 @@
 """Growing Mondrian trees on a given box, not restricted to the data.
 
-See Mourtada2021, Algorithms 1, 2.
+The algorithms are those of Mourtada2021.
 
-Here ``tree.box`` holds the cell of each node, and splits that leave a cell empty are kept: the tree
+Here ``tree.box`` holds the cell of each node, and splits that leave a cell empty are kept. The tree
 is the smallest part of one fixed Mondrian partition of the box that separates the data, whatever
-the order they arrive in. A cell splits only while it holds two distinct points (of two classes,
-where classes are given: it is paused otherwise).
+the order they arrive in. A cell splits only while it holds two distinct points; where classes are
+given, a cell whose points are all of one class is paused.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from mondrian_bo.trees.tree import (
 @njit(**INNER)
 def start_cells(tree, box):  # type: ignore[no-untyped-def]
     """Give an empty tree its root, a leaf whose cell is `box`, float64 of shape (2, d)."""
-    root = _add_cell(tree, np.int64(NONE), box)
+    root = add_cell(tree, np.int64(NONE), box, np.inf)
     tree.counters[ROOT] = root
 
 
 @njit(**INNER)
-def _add_cell(tree, parent, cell):  # type: ignore[no-untyped-def]
-    node = add_leaf(tree, parent, np.inf)
+def add_cell(tree, parent, cell, lifetime):  # type: ignore[no-untyped-def]
+    """Append an empty leaf with a cell and return it; `parent` is an int64."""
+    node = add_leaf(tree, parent, lifetime)
     add_box(tree, node)
     for d in range(cell.shape[1]):
         tree.box[node, LOWER, d] = cell[LOWER, d]
@@ -50,53 +51,57 @@ def _add_cell(tree, parent, cell):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def _are_apart(points, one, other, weights):  # type: ignore[no-untyped-def]
-    """Whether some cut may come between two points."""
+def _are_apart(points, one, other, rates):  # type: ignore[no-untyped-def]
+    """Whether some split may come between two points."""
     for d in range(points.shape[1]):
-        if points[one, d] != points[other, d] and weights[d] > 0.0:
+        if points[one, d] != points[other, d] and rates[d] > 0.0:
             return True
     return False
 
 
 @njit(**INNER)
-def must_split(tree, leaf, points, point, weights, classes):  # type: ignore[no-untyped-def]
+def must_split(tree, leaf, points, point, rates, classes):  # type: ignore[no-untyped-def]
     """Whether the leaf may not hold a further point next to its own (Algorithm 2, line 3).
 
-    Without classes, the points of a leaf are all the same, as they are in a leaf of several
-    classes; a leaf of one class is marked as paused.
+    Without classes, all points of a leaf are equal, and so they are in a leaf of several classes. A
+    leaf of one class is paused.
     """
     member = tree.children[leaf, FIRST_POINT]
     if member == NONE:
         return False
     if tree.dimension[leaf] != PAUSED:
-        return _are_apart(points, member, point, weights)
+        return _are_apart(points, member, point, rates)
     if classes[member] == classes[point]:
         return False
     while member != NONE:
-        if _are_apart(points, member, point, weights):
+        if _are_apart(points, member, point, rates):
             return True
         member = tree.next_point[member]
     return False
 
 
 @njit(**INNER_COUNTING)
-def split_cell(tree, leaf, points, weights, classes):  # type: ignore[no-untyped-def]
-    """Split a leaf's cell and share its points (Algorithm 1, lines 2-5); room for two nodes."""
+def split_cell(tree, leaf, points, rates, classes):  # type: ignore[no-untyped-def]
+    """Split a leaf's cell and share its points (Algorithm 1, lines 2-5).
+
+    The tree has room for two more nodes.
+    """
     n_dimensions = points.shape[1]
     extents = np.empty(n_dimensions)
     rate = 0.0
     for d in range(n_dimensions):
-        extents[d] = weights[d] * (tree.box[leaf, UPPER, d] - tree.box[leaf, LOWER, d])
+        extents[d] = rates[d] * (tree.box[leaf, UPPER, d] - tree.box[leaf, LOWER, d])
         rate += extents[d]
     parent = tree.parent[leaf]
     time = tree.split_time[parent] if parent != NONE else 0.0
-    dimension = choose_dimension(tree.stream, extents, rate)
-    threshold = draw_location(
+    dimension = choose_dimension(tree.stream, extents, rate)  # Algorithm 1, line 3
+    threshold = draw_location(  # line 4
         tree.stream, tree.box[leaf, LOWER, dimension], tree.box[leaf, UPPER, dimension]
     )
-    set_split(tree, leaf, dimension, threshold, time + exponential(tree.stream) / rate)
-    left = _add_cell(tree, leaf, tree.box[leaf])
-    right = _add_cell(tree, leaf, tree.box[leaf])
+    time += exponential(tree.stream) / rate  # line 2
+    set_split(tree, leaf, dimension, threshold, time)
+    left = add_cell(tree, leaf, tree.box[leaf], np.inf)
+    right = add_cell(tree, leaf, tree.box[leaf], np.inf)
     tree.box[left, UPPER, dimension] = tree.threshold[leaf]
     tree.box[right, LOWER, dimension] = tree.threshold[leaf]
     member = tree.children[leaf, FIRST_POINT]
@@ -110,13 +115,19 @@ def split_cell(tree, leaf, points, weights, classes):  # type: ignore[no-untyped
 
 @njit(**INNER)
 def join_cell(tree, leaf, point, classes):  # type: ignore[no-untyped-def]
-    """Add a point to a leaf alone; the sizes of the nodes above are the caller's."""
+    """Add a point to a leaf; the caller updates the sizes of the nodes above."""
     head = tree.children[leaf, FIRST_POINT]
     if len(classes) > 0:
         if head == NONE:
             tree.dimension[leaf] = PAUSED
         elif classes[head] != classes[point]:
             tree.dimension[leaf] = NONE
+    link_point(tree, leaf, point)
+
+
+@njit(**INNER)
+def link_point(tree, leaf, point):  # type: ignore[no-untyped-def]
+    """Add a point to the chain of a leaf, whatever its class."""
     tree.size[leaf] += 1
     tree.next_point[point] = tree.children[leaf, FIRST_POINT]
     tree.children[leaf, FIRST_POINT] = point

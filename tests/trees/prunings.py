@@ -9,7 +9,7 @@ import numpy as np
 from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.tree import LEFT, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT
 
 NO_RATES = np.empty(0)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from trees.oracles import one_tree
 from trees.prunings import NO_RATES, cheapest, labels, learn, make_forest, path_to, prunings
 
-from mondrian_bo.trees.aggregation import BEST, FORECAST, REAL
+from mondrian_bo.trees.aggregation import BEST, FORECAST
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED
 from mondrian_bo.trees.tree import N_NODES, ROOT
 
@@ -82,7 +83,7 @@ def check_lemma_1(forest, losses):
         price = math.log(2.0) / forest.step
         assert total <= cheapest(tree, node_losses(forest, t), price) + slack
         # What the proof shows is more: the mixture's own loss.
-        mixed = -forest.node_stats.average[t, tree.counters[ROOT]] / forest.step
+        mixed = -forest.node_stats.log_averaged_weight[t, tree.counters[ROOT]] / forest.step
         assert total <= mixed + slack
 
 
@@ -119,7 +120,7 @@ def test_classes(seed, n, d, places, opponent, n_classes, split_pure):
         assert losses[t].sum() <= best + rate + 1e-9
         if split_pure:
             # With step 1 the mixture is Bayes' rule, and its loss that of the chain rule.
-            average = forest.node_stats.average[t, tree.counters[ROOT]]
+            average = forest.node_stats.log_averaged_weight[t, tree.counters[ROOT]]
             assert losses[t].sum() == pytest.approx(-average, rel=1e-10, abs=1e-10)
 
 

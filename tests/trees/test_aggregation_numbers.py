@@ -17,7 +17,7 @@ from trees.prunings import (
     without_trace,
 )
 
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF, SUM, SUM_OF_LOGS
 
 TASKS = {
@@ -63,9 +63,9 @@ def test_a_million_samples(task, restricted, one_by_one):
     forest = make_forest(2, restricted=restricted, record=one_by_one, **options)
     learn(forest, distinct[chosen], targets, steps=[])
     values = used_values(forest)
-    for name in ("0.loss", "0.average", "0.statistics", "trace"):
+    for name in ("0.loss", "0.log_averaged_weight", "0.statistics", "trace"):
         assert np.all(np.isfinite(values.get(name, 0.0))), name
-    assert forest.node_stats.average[0].min() < -10 * 745  # whose exp would be 0
+    assert forest.node_stats.log_averaged_weight[0].min() < -10 * 745  # whose exp would be 0
     queries = np.concatenate([distinct, rng.random((200, 2)).astype(np.float32)])[None]
     for rates in (NO_RATES, np.ones(2)):
         for rule in (AGGREGATED, AT_LEAF):

@@ -16,7 +16,7 @@ from trees.prunings import (
     without_trace,
 )
 
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, SUM
 from mondrian_bo.trees.tree import N_NODES, ROOT
 
@@ -61,7 +61,7 @@ def check_against_all_prunings(forest, importance, queries):
             [loss[node] for node in known.losses], list(known.losses.values()), atol=1e-10
         )
         mixture = posterior(tree, known.losses, forest.step)
-        average = forest.node_stats.average[t, tree.counters[ROOT]]
+        average = forest.node_stats.log_averaged_weight[t, tree.counters[ROOT]]
         np.testing.assert_allclose(average, mixture.log_average, rtol=0, atol=1e-10)
         own = np.zeros_like(expected)
         squares = np.zeros(len(queries))
@@ -147,7 +147,7 @@ def test_prunings_of_a_known_tree():
     root, loss = forest.arrays.counters[0, ROOT], forest.node_stats.loss[0]
     assert loss[:3].sum() == 8.0
     assert loss[root] == 4.0
-    assert forest.node_stats.average[0, root] == pytest.approx(-2.0, abs=1e-15)
+    assert forest.node_stats.log_averaged_weight[0, root] == pytest.approx(-2.0, abs=1e-15)
     means, _ = forest.predict(points[None], NO_RATES, AGGREGATED)
     # Half of the weight with the mean of both.
     np.testing.assert_allclose(means, [[0.5 * 2.0 + 0.5 * 1.0, 0.5 * 2.0 + 0.5 * 3.0]])

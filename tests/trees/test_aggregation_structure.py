@@ -14,7 +14,7 @@ from scipy import stats
 from trees.oracles import chain, check_tree, grow, one_tree, shapes
 from trees.prunings import labels, learn, make_forest, preorder_of, unit_box
 
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AT_LEAF
 from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, PAUSED, RIGHT, ROOT, UPPER
 

@@ -7,7 +7,7 @@ import pytest
 from trees.oracles import assert_same_bits
 from trees.prunings import NO_RATES, arrays, labels, learn, make_forest, preorder_of
 
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
 from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import N_BOXES, N_NODES, NONE, ROOT, empty_forest, view_of

@@ -1,40 +1,32 @@
-"""A growing forest whose trees aggregate the forecasts of all their prunings.
-
-See Mourtada2021 (AMF).
-"""
+"""A growing forest whose trees aggregate the forecasts of all their prunings (Mourtada2021)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.amf.workers import (
-    Progress,
-    Recorded,
-    extend_chunk,
-    predict_chunk,
-    relearn_chunk,
-)
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.surrogates.shared.parallel import (
-    run_on_trees,
-    run_parallel,
-    split_trees,
-)
-from mondrian_bo.trees.aggregation import (
+from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
+from mondrian_bo.trees.aggregation_nodes import (
     REAL,
     Aggregation,
+    AggregationSettings,
+    Samples,
     empty_aggregation,
-    refresh_averages,
+    refresh_averaged_weights,
+    relearn_forest,
 )
 from mondrian_bo.trees.aggregation_predict import (
     APART,
     DEPTH,
     SUM,
     SUM_OF_LOGS,
+    Query,
     predict_aggregation,
     sample_pruning,
 )
@@ -50,21 +42,28 @@ from mondrian_bo.trees.tree import (
 )
 
 _FEW = 0.25
+"""Share of new samples among those known, from which on learning all targets anew, together, takes
+less time than learning the new ones one by one."""
+
 _FEW_POINTS = 256
+"""Number of points up to which starting several workers takes longer than one worker needs."""
+
 _NO_CLASSES = np.empty(0, dtype=np.int32)
+_NO_RATES = np.empty(0)
+_NO_COMPONENTS = np.empty((0, 4))
 
 
 class AggregatedForest(GrowingForest[Aggregation]):
-    """Mondrian trees whose nodes keep their losses and averaged weights.
+    """Mondrian trees whose nodes know their losses and averaged weights.
 
     Parameters
     ----------
     n_trees, n_dimensions, seed
         See :class:`GrowingForest`. Points are float32, as in scikit-learn's forests.
     n_classes : int
-        Number of classes, or ``REAL`` for real labels.
+        Number of classes, or ``REAL`` for real targets.
     dirichlet : float, default=0.5
-        Smoothing of the classes' frequencies.
+        Smoothing of the frequencies of classes.
     step : float, default=1.0
         Learning rate.
     split_pure : bool, default=True
@@ -99,14 +98,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
             precision=np.float32,
         )
         self.n_classes = n_classes
-        self.dirichlet = dirichlet
-        self.step = step
+        self.dirichlet = float(dirichlet)
+        self.step = float(step)
         self._by_class = n_classes != REAL and not split_pure
         self.box = np.empty((0, n_dimensions)) if box is None else box
         self.records = record
-        self._progress = np.zeros(n_trees, dtype=np.int64)
-        self._best: FloatArray = np.empty((n_trees, 0))
-        self._trace: FloatArray = np.empty((n_trees, 0, 2))
+        self._progress = Progress(
+            next_point=np.zeros(n_trees, dtype=np.int64),
+            best=np.empty((n_trees, 0)),
+            trace=np.empty((n_trees, 0, 2)),
+        )
 
     @property
     def restricted(self) -> bool:
@@ -116,13 +117,18 @@ class AggregatedForest(GrowingForest[Aggregation]):
     @property
     def trace(self) -> FloatArray:
         """What was recorded of each point so far, shape (T, n, 2)."""
-        return self._trace[:, : self.n_points if self.records else 0]
+        return self._progress.trace[:, : self.n_points if self.records else 0]
+
+    @property
+    def settings(self) -> AggregationSettings:
+        """Settings of the forecasters and of their aggregation."""
+        return AggregationSettings(self.n_classes, self.dirichlet, self.step)
 
     def extend(
         self,
         points: AnyArray,
         targets: AnyArray,
-        weights: FloatArray,
+        rates: FloatArray,
         importance: FloatArray | None = None,
         n_jobs: int | None = 1,
         starts: Sequence[int] | None = None,
@@ -131,15 +137,15 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
         Parameters
         ----------
-        points, targets, weights
+        points, targets, rates
             See :meth:`GrowingForest.extend`.
         importance : float64 array of shape (m,) or None, default=None
             Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         starts : sequence of k int or None, default=None
-            The new points from which on the rows of `weights`, of shape (k, d), count: the first is
-            0. None if `weights` is as in :meth:`GrowingForest.extend`.
+            The new points from which on the rows of `rates`, of shape (k, d), count: the first is
+            0. None if `rates` is as in :meth:`GrowingForest.extend`.
         """
         if len(targets) == 0:
             return
@@ -148,54 +154,42 @@ class AggregatedForest(GrowingForest[Aggregation]):
         if end - start <= _FEW_POINTS:
             n_jobs = 1
         self._make_room_for_all_nodes(end)
-        # To learn all labels anew, together, takes less time than many new ones one by one.
         one_by_one = self.records or end - start < _FEW * start
         if starts is None:
-            changes = np.flatnonzero(np.any(weights[1:] != weights[:-1], axis=1)) + 1
+            changes = np.flatnonzero(np.any(rates[1:] != rates[:-1], axis=1)) + 1
             starts = [0, *changes.tolist()]
-            weights = weights[starts]
+            rates = rates[starts]
         ends = [*(start + new for new in starts[1:]), end]
         first = start
-        for last, rates in zip(ends, weights, strict=True):
-            self._grow(first, last, rates, one_by_one, n_jobs)
+        for last, row in zip(ends, rates, strict=True):
+            self._grow(first, Growth(row, self.box, last, one_by_one), n_jobs)
             first = last
         self.n_points = end
         if not one_by_one:
-            # Numbers must last while few points are known for a time only (`extended`).
+            # Nodes must keep their numbers while few points are known for a time only (`extended`).
             self._relearn(n_jobs, renumber=end - start > _FEW_POINTS)
 
-    def _grow(
-        self, start: int, end: int, rates: FloatArray, learn: bool, n_jobs: int | None
-    ) -> None:
-        """Insert stored points into all trees."""
-        self._progress.fill(start)
+    def _grow(self, start: int, growth: Growth, n_jobs: int | None) -> None:
+        """Insert stored points into all trees, from `start` on."""
+        self._progress.next_point.fill(start)
+        classes = self._targets if self._by_class else _NO_CLASSES
+        samples = Samples(self._targets, self._importance, classes)
         while True:
             run_on_trees(
-                extend_chunk,
-                (self._arrays, self._node_stats, Progress(self._progress, self._best, self._trace)),
+                _extend_trees,
+                (self._arrays, self._node_stats, self._progress),
                 self._points,
-                (
-                    self._targets,
-                    self._importance,
-                    self._targets if self._by_class else _NO_CLASSES,
-                    end,
-                    rates,
-                    self.box,
-                    self.n_classes,
-                    self.dirichlet,
-                    self.step,
-                    learn,
-                ),
+                (samples, growth, self.settings),
                 n_jobs,
             )
             # Only trees that are not restricted may lack room.
-            if self.restricted or np.all(self._progress == end):
+            if self.restricted or np.all(self._progress.next_point == growth.end):
                 return
             self._set_node_capacity(int(GROWTH * nodes_used(self._arrays)) + 64)
 
     @contextmanager
-    def extended(self, points: AnyArray, targets: AnyArray, weights: FloatArray) -> Iterator[None]:
-        """See :meth:`GrowingForest.extended`; for restricted partitions without leaves that wait.
+    def extended(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> Iterator[None]:
+        """See :meth:`GrowingForest.extended`; for restricted partitions without paused leaves.
 
         Raises
         ------
@@ -204,29 +198,29 @@ class AggregatedForest(GrowingForest[Aggregation]):
         """
         if not self.restricted or self._by_class:
             raise ValueError("only restricted partitions that split all cells can be rolled back")
-        with super().extended(points, targets, weights):
+        with super().extended(points, targets, rates):
             yield
 
     def set_step(self, step: float) -> None:
-        """Change the learning rate and refresh all averages, O(T n)."""
+        """Change the learning rate and compute all averaged weights anew, O(T n)."""
         if step != self.step:
             self.step = step
             if self.n_points > 0:
-                refresh_averages(self._arrays, self._node_stats, self._best, step)
+                refresh_averaged_weights(self._arrays, self._node_stats, self._progress.best, step)
 
     def renumber(self) -> None:
-        """Give nodes numbers that make paths contiguous, O(T n d): learning on takes less time."""
-        carried = [*self._node_stats, self._best] if self.records else self._node_stats
+        """Give nodes their numbers in preorder, O(T n d): contiguous paths make learning faster."""
+        carried = [*self._node_stats, self._progress.best] if self.records else self._node_stats
         number_in_preorder(self._arrays, carried)
 
     def best_losses(self) -> FloatArray:
         """Return the loss of the best pruning of each tree in hindsight, shape (T,)."""
         best = np.empty(self._arrays.parent.shape)
-        refresh_averages(self._arrays, self._node_stats, best, self.step)
+        refresh_averaged_weights(self._arrays, self._node_stats, best, self.step)
         return np.asarray(best[np.arange(self.n_trees), self._arrays.counters[:, ROOT]])
 
     def set_targets(self, targets: AnyArray) -> None:
-        """Replace all labels, O(T n log n); the trees do not depend on them."""
+        """Replace all targets, O(T n log n); the trees do not depend on them."""
         self._targets[: self.n_points] = targets
         if self.n_points > 0:
             self._relearn(1)
@@ -234,7 +228,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def predict(
         self, points: AnyArray, rates: FloatArray, rule: int, n_jobs: int | None = 1
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of every tree's prediction of real labels, both (T, m)."""
+        """Return mean and variance of every tree's prediction of real targets, both (T, m)."""
         moments = self._predict(points, rates, rule, REAL, APART, n_jobs)
         return moments[:, :, 0], moments[:, :, 1]
 
@@ -246,9 +240,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
         pooling: int = SUM,
         n_jobs: int | None = 1,
     ) -> FloatArray:
-        """Return the probabilities of the classes, shape (m, K): the trees' mean.
+        """Return the probabilities of the classes, shape (m, K): the mean over trees.
 
-        It is the arithmetic mean or, with ``pooling=SUM_OF_LOGS``, the normalised geometric one.
+        The mean is arithmetic or, with ``pooling=SUM_OF_LOGS``, geometric and normalised.
         """
         total = self._predict(points, rates, rule, self.n_classes, pooling, n_jobs)[0]
         if pooling == SUM_OF_LOGS:
@@ -257,7 +251,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def weighted_depths(self, points: AnyArray, rule: int) -> FloatArray:
         """Return the mean depth at which the prunings of each tree end, shape (m, T)."""
-        depths = self._predict(points, np.empty(0), rule, DEPTH, APART, 1)
+        depths = self._predict(points, _NO_RATES, rule, DEPTH, APART, 1)
         return np.ascontiguousarray(depths[:, :, 0].T)
 
     def components(self, points: AnyArray, rates: FloatArray, rule: int) -> FloatArray:
@@ -267,9 +261,11 @@ class AggregatedForest(GrowingForest[Aggregation]):
         """
         moments = np.empty((self.n_trees, points.shape[1], 2))
         sink = np.empty((8 * len(moments[0]) * self.n_trees, 4))
-        settings = (points, rates, rule, self.step, REAL, self.dirichlet, APART, moments)
+        query = Query(rates, rule, REAL, APART, self.step, self.dirichlet)
         while True:
-            needed = predict_aggregation(self._arrays, self._node_stats, *settings, sink)
+            needed = predict_aggregation(
+                self._arrays, self._node_stats, points, query, moments, sink
+            )
             if needed <= len(sink):
                 rows = sink[:needed]
                 return rows[np.argsort(rows[:, 0], kind="stable")]
@@ -280,17 +276,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ) -> FloatArray:
         """Return a random function from one tree's mixture of prunings at `points`, shape (m,)."""
         result = np.empty(points.shape[1])
-        sample_pruning(
-            self._arrays,
-            self._node_stats,
-            tree,
-            np.uint64(key),
-            points,
-            rates,
-            rule,
-            self.step,
-            result,
-        )
+        query = Query(rates, rule, REAL, APART, self.step, self.dirichlet)
+        sample_pruning(self._arrays, self._node_stats, tree, np.uint64(key), points, query, result)
         return result
 
     def _predict(
@@ -302,14 +289,14 @@ class AggregatedForest(GrowingForest[Aggregation]):
         pooling: int,
         n_jobs: int | None,
     ) -> FloatArray:
-        """Return the trees' results, or their sum as axis of length 1 where they are pooled."""
-        settings = (rates, rule, self.step, kind, self.dirichlet, pooling)
-        # Workers share the points out and not the trees, so that sums are always in one order.
+        """Return the results of the trees; where they are pooled, one result on an axis of 1."""
+        query = Query(rates, rule, kind, pooling, self.step, self.dirichlet)
+        # Workers share out the points and not the trees, so that sums are always in one order.
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
         results = run_parallel(
-            predict_chunk,
+            _predict_points,
             [
-                (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), *settings)
+                (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), query)
                 for part in parts
             ],
         )
@@ -317,10 +304,10 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def _relearn(self, n_jobs: int | None, renumber: bool = False) -> None:
         run_on_trees(
-            relearn_chunk,
-            (self._arrays, self._node_stats, Recorded(self._best)),
+            _relearn_trees,
+            (self._arrays, self._node_stats, _Recorded(self._progress.best)),
             self._points,
-            (self.targets, self.importance, self.n_classes, self.dirichlet, self.step, renumber),
+            (Samples(self.targets, self.importance, _NO_CLASSES), self.settings, renumber),
             n_jobs,
         )
 
@@ -329,7 +316,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         if not self.restricted:
             self._arrays = with_box_capacity(self._arrays, capacity)
         if self.records:
-            self._best = resized(self._best, 1, capacity)
+            best = resized(self._progress.best, 1, capacity)
+            self._progress = self._progress._replace(best=best)
 
     def _with_room(self, trees: Tree, n_points: int) -> Tree:
         if self.restricted:
@@ -339,4 +327,50 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def _make_room_for_points(self, n_points: int, n_views: int) -> None:
         super()._make_room_for_points(n_points, n_views)
         if self.records:
-            self._trace = resized(self._trace, 1, self._points.shape[1])
+            trace = resized(self._progress.trace, 1, self._points.shape[1])
+            self._progress = self._progress._replace(trace=trace)
+
+
+class _Recorded(NamedTuple):
+    """The `best` of :class:`Progress` alone."""
+
+    best: FloatArray
+
+
+def _extend_trees(
+    forest: Tree,
+    stats: Aggregation,
+    progress: Progress,
+    _points: AnyArray,
+    samples: Samples,
+    growth: Growth,
+    settings: AggregationSettings,
+) -> tuple[Tree, Aggregation, Progress]:
+    """Learn with some of the trees: one worker's part of `AggregatedForest.extend`."""
+    extend_aggregation(forest, stats, progress, samples, growth, settings)
+    return forest, stats, progress
+
+
+def _relearn_trees(
+    forest: Tree,
+    stats: Aggregation,
+    recorded: _Recorded,
+    _points: AnyArray,
+    samples: Samples,
+    settings: AggregationSettings,
+    renumber: bool,
+) -> tuple[Tree, Aggregation, _Recorded]:
+    """Learn all targets anew with some of the trees, and renumber their nodes before on request."""
+    if renumber:
+        number_in_preorder(forest)
+    relearn_forest(forest, stats, recorded.best, samples, settings)
+    return forest, stats, recorded
+
+
+def _predict_points(forest: Tree, stats: Aggregation, points: AnyArray, query: Query) -> FloatArray:
+    """Predict some of the points: one worker's part of `AggregatedForest`'s predictions."""
+    n_columns = {REAL: 2, DEPTH: 1}.get(query.kind, query.kind)
+    n_results = len(forest.counters) if query.pooling == APART else 1
+    result = np.empty((n_results, points.shape[1], n_columns))
+    predict_aggregation(forest, stats, points, query, result, _NO_COMPONENTS)
+    return result

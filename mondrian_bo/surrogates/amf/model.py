@@ -1,7 +1,7 @@
 """Aggregated Mondrian forests as a model: scales, learning rate, snapshots.
 
-:class:`AggregationModel` is what the AMF estimators and the optimizer's surrogate share. It trusts
-its input; the estimators validate.
+The AMF estimators and the optimizer's surrogate share :class:`AggregationModel`. It trusts its
+input; the estimators validate.
 """
 
 from __future__ import annotations
@@ -20,20 +20,40 @@ from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
-from mondrian_bo.trees.aggregation import BEST, FORECAST, REAL
+from mondrian_bo.trees.aggregation import BEST, FORECAST
+from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
 
 Step = float | Literal["corollary", "adaptive"]
+"""Learning rate: a number, or the rule that sets it."""
 
 _SLACK = 1.1
+"""Factor by which B grows at least: each change of it costs O(T n)."""
+
 _SMALLEST_RELATIVE_STD = 1e-9
+"""Least standard deviation of a component, in units of B: densities stay finite."""
+
+_UNKNOWN_VARIANCE = 1.0
+"""Predictive variance while nothing is known of how far targets differ: before the second sample.
+It is in the squared unit of the targets, as the prior variance of a Gaussian process by default."""
+
 _FIRST_MILESTONE = 4
+"""Number of points from which on the learning rate may adapt, whenever it is a power of two."""
+
 _SMALLEST_LOSS = 1e-300
+"""Least loss that a learning rate is inversely proportional to: the rate stays finite."""
+
+_SMALLEST_RELATIVE_LOSS = 1e-9
+"""Least mean loss that the adaptive rate believes, in units of B^2: targets that are forecast
+exactly would make it infinite."""
+
 _RENUMBERED_FROM = 512
+"""Number of points from which on nodes are numbered anew whenever it is a power of two: smaller
+trees fit into the processor's cache in any order."""
 
 
 class AggregationModel:
-    """An aggregated Mondrian forest over arrays that are known to be sound.
+    """An aggregated Mondrian forest over arrays that the caller has checked.
 
     Parameters
     ----------
@@ -44,15 +64,15 @@ class AggregationModel:
     seed : numpy.random.SeedSequence
         Source of all randomness.
     n_classes : int
-        Number of classes, or ``REAL`` for real labels.
+        Number of classes, or ``REAL`` for real targets.
     dirichlet : float, default=0.5
-        Smoothing of the classes' frequencies.
+        Smoothing of the frequencies of classes.
     step : float, "corollary" or "adaptive", default="corollary"
-        Learning rate. "corollary": 1 for classes (Corollary 1), ``1 / (8 B^2)`` for real labels
-        within an interval of length 2 B (Corollary 2), B following the labels: it grows by a tenth
-        or more at a time, for each change costs O(T n). "adaptive": ``n / (2 L)`` with L the loss
-        of the best pruning, which makes exp(-step loss) a Gaussian likelihood with the variance
-        that the best pruning has; set anew whenever n reaches a power of two.
+        Learning rate. "corollary" is 1 for classes (Corollary 1) and ``1 / (8 B^2)`` for real
+        targets within an interval of length 2 B (Corollary 2). B follows the targets and grows by a
+        tenth or more at a time, as each change costs O(T n). "adaptive" is ``n / (2 L)`` with L the
+        loss of the best pruning. Then exp(-step loss) is a Gaussian likelihood with the variance
+        that the best pruning leaves. It is set anew whenever n reaches a power of two.
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
     split_pure : bool, default=True
@@ -62,9 +82,9 @@ class AggregationModel:
     unrestricted : bool, default=False
         Whether trees partition the whole box of `bounds`, or are restricted to the data.
     feature_weights : float64 array of shape (d,) or None, default=None
-        Weights of the dimensions' split rates.
+        Factors of the dimensions' split rates.
     feature_relevance : bool, default=False
-        Whether to learn further weights, see :mod:`mondrian_bo.surrogates.shared.relevance`.
+        Whether to learn further factors, see :mod:`mondrian_bo.surrogates.shared.relevance`.
     record : bool, default=False
         Whether to record forecasts and losses on the way.
     online_to_batch : bool, default=False
@@ -136,9 +156,9 @@ class AggregationModel:
         points : float32 array of shape (S, m, d)
             The points, once (S = 1) or as each tree sees them.
         targets : array of shape (m,)
-            Their labels.
+            Real targets, or numbers of classes.
         importance : float64 array of shape (m,) or None, default=None
-            Their weights; None is all ones.
+            Weights of the samples; None is all ones.
         n_jobs : int or None, default=1
             Number of workers.
         """
@@ -146,26 +166,26 @@ class AggregationModel:
             return
         snapshot = self._snapshot_before(len(targets))
         for start, end in self._portions(targets, snapshot):
-            part, labels = points[:, start:end], targets[start:end]
+            part, new = points[:, start:end], targets[start:end]
             if start == snapshot:
                 self._past = copy.deepcopy(self.forest)
-            # What is recorded must not depend on labels that were still to come.
+            # What is recorded must not depend on targets that were still to come.
             if not self._record:
-                self._follow_labels(labels)
+                self._follow_targets(new)
             weights = None if importance is None else importance[start:end]
             starts, rates = self.scales.follow_changes(part)
-            self.forest.extend(part, labels, rates, weights, n_jobs, starts)
+            self.forest.extend(part, new, rates, weights, n_jobs, starts)
             if self._record:
-                self._follow_labels(labels)
+                self._follow_targets(new)
             n_points = self.n_points
             if n_points >= _FIRST_MILESTONE and n_points & (n_points - 1) == 0:
                 self._at_milestone()
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace all real labels, O(T n log n); the trees do not depend on them."""
+        """Replace all real targets, O(T n log n); the trees do not depend on them."""
         self._lowest, self._highest = math.inf, -math.inf
         self._half_range = 0.0
-        self._follow_labels(targets)
+        self._follow_targets(targets)
         self.forest.set_targets(targets)
         if self._step == "adaptive":
             self._adapt()
@@ -173,21 +193,30 @@ class AggregationModel:
     def predict(
         self, points: NDArray[np.float32], n_jobs: int | None = 1
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of each tree's prediction of real labels, both (T, m)."""
+        """Return mean and variance of each tree's prediction of real targets, both (T, m).
+
+        One sample says nothing of how far targets differ: until the predictor has learnt a second
+        one, the variance is B^2, or 1 while all targets are equal.
+        """
         if self.predictor.n_points == 0:
             shape = (self.forest.n_trees, points.shape[1])
-            return np.zeros(shape), np.full(shape, self._half_range**2 or 1.0)
-        return self.predictor.predict(points, self._cut_off(), self._rule, n_jobs)
+            return np.zeros(shape), np.full(shape, self._prior_variance)
+        means, variances = self.predictor.predict(points, self._outer_rates(), self._rule, n_jobs)
+        if self.predictor.n_points == 1:
+            variances.fill(self._prior_variance)
+        return means, variances
 
     def mixture(self, points: NDArray[np.float32]) -> GaussianMixture:
-        """Return the predictive mixtures of real labels over trees and nodes."""
+        """Return the predictive mixtures of real targets over trees and nodes."""
         smallest = max(_SMALLEST_RELATIVE_STD * self._half_range, np.finfo(np.float64).tiny)
         if self.predictor.n_points == 0:
             means, variances = self.predict(points)
             rows = np.arange(points.shape[1])
             std = np.maximum(np.sqrt(variances[0]), smallest)
             return GaussianMixture(rows, np.ones(len(rows)), means[0], std)
-        parts = self.predictor.components(points, self._cut_off(), self._rule)
+        parts = self.predictor.components(points, self._outer_rates(), self._rule)
+        if self.predictor.n_points == 1:
+            parts[:, 3] = self._prior_variance
         return GaussianMixture(
             point=parts[:, 0].astype(np.int64),
             weight=parts[:, 1] / self.forest.n_trees,
@@ -202,7 +231,7 @@ class AggregationModel:
         if self.predictor.n_points == 0:
             n_classes = self.forest.n_classes
             return np.full((points.shape[1], n_classes), 1.0 / n_classes)
-        # Cut off from their leaves, points would be forecast by mixtures with less to say.
+        # Without rates: split off from their leaves, points would get flatter forecasts.
         return self.predictor.predict_proba(points, np.empty(0), self._rule, pooling, n_jobs)
 
     def weighted_depths(self, points: NDArray[np.float32]) -> FloatArray:
@@ -220,7 +249,7 @@ class AggregationModel:
         tree = int(rng.integers(self.forest.n_trees))
         key = int(rng.integers(2**63))
         return lambda points: self.forest.sample_function(
-            tree, key, points, self._cut_off(), self._rule
+            tree, key, points, self._outer_rates(), self._rule
         )
 
     @contextmanager
@@ -235,8 +264,8 @@ class AggregationModel:
     def losses(self) -> tuple[FloatArray, FloatArray]:
         """Return the recorded loss of each tree's forecasts and of its best pruning, both (T, n).
 
-        The first are of each point, the second cumulative. The first real label is not charged:
-        before it, all prunings forecast alike.
+        The first are those of each point, the second are cumulative. The first real target is not
+        charged: before it, all prunings forecast alike.
         """
         trace, targets = self.forest.trace, self.forest.targets
         importance = self.forest.importance if len(self.forest.importance) > 0 else 1.0
@@ -247,12 +276,20 @@ class AggregationModel:
             own = -importance * np.log(trace[:, :, FORECAST])
         return own, trace[:, :, BEST]
 
-    def _cut_off(self) -> FloatArray:
-        """Return rates for predictions: unrestricted partitions need no extension (Algorithm 3)."""
+    @property
+    def _prior_variance(self) -> float:
+        """Predictive variance of a forest that has learnt less than two samples."""
+        return self._half_range**2 or _UNKNOWN_VARIANCE
+
+    def _outer_rates(self) -> FloatArray:
+        """Return the rates at which predictions split points off from the boxes of nodes.
+
+        Cells of unrestricted partitions leave nothing outside (Algorithm 3): no rates.
+        """
         return self.scales.rates if self.forest.restricted else np.empty(0)
 
     def _snapshot_before(self, n_new: int) -> int | None:
-        """Return before which new point to keep the forest, for each time to be as likely."""
+        """Return before which new point to keep the forest, so that each time is equally likely."""
         if self._times is None:
             return None
         times = np.arange(self.n_points + 1, self.n_points + n_new + 1)
@@ -260,7 +297,7 @@ class AggregationModel:
         return int(kept[-1]) if len(kept) > 0 else None
 
     def _portions(self, targets: AnyArray, snapshot: int | None) -> list[tuple[int, int]]:
-        """Divide new points where the model changes in between."""
+        """Divide new points at the times when the model changes."""
         known, n_new = self.n_points, len(targets)
         if n_new == 1:
             return [(0, 1)]
@@ -275,7 +312,7 @@ class AggregationModel:
         return list(zip([0, *inner[:-1]], inner, strict=True))
 
     def _growth_of_range(self, targets: AnyArray) -> list[tuple[int, float]]:
-        """Return the labels after which B changes, and its values."""
+        """Return the targets after which B changes, and its values."""
         highest = np.maximum(np.maximum.accumulate(targets), self._highest)
         lowest = np.minimum(np.minimum.accumulate(targets), self._lowest)
         half = 0.5 * (highest - lowest)
@@ -286,7 +323,8 @@ class AggregationModel:
             changes.append((index, value))
         return changes
 
-    def _follow_labels(self, targets: AnyArray) -> None:
+    def _follow_targets(self, targets: AnyArray) -> None:
+        """Widen the range of the targets, and let the learning rate follow it."""
         if self.forest.n_classes != REAL:
             return
         one = len(targets) == 1
@@ -298,10 +336,11 @@ class AggregationModel:
         self._highest, self._lowest = max(self._highest, highest), min(self._lowest, lowest)
         if not changes:
             return
-        # Without a range, the last milestone has found nothing to adapt to.
+        # Without a range, the last milestone had nothing to adapt to.
         cautious = self.n_points < _FIRST_MILESTONE or self._half_range == 0.0
         self._half_range = changes[-1][1]
         if self._step == "corollary" or (self._step == "adaptive" and cautious):
+            # Corollary 2: 1 / (8 B^2)
             self.forest.set_step(0.125 / max(self._half_range**2, _SMALLEST_LOSS))
 
     def _at_milestone(self) -> None:
@@ -317,6 +356,7 @@ class AggregationModel:
         if self._half_range == 0.0:
             return
         best = float(np.mean(self.forest.best_losses()))
-        # Labels that are forecast exactly would make the step infinite.
-        smallest = max(1e-9 * self._half_range**2 * self.n_points, _SMALLEST_LOSS)
+        smallest = max(
+            _SMALLEST_RELATIVE_LOSS * self._half_range**2 * self.n_points, _SMALLEST_LOSS
+        )
         self.forest.set_step(0.5 * self.n_points / max(best, smallest))

@@ -22,7 +22,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     unchanged_by_failure,
 )
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 
 
 class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstimator):

@@ -8,7 +8,7 @@ from mondrian_bo.array_types import IntArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
-from mondrian_bo.trees.aggregation import REAL
+from mondrian_bo.trees.aggregation_nodes import REAL
 
 
 class AMFSurrogate(TreeSurrogate):

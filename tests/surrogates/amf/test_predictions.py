@@ -112,6 +112,40 @@ def test_far_from_the_data():
     assert far.min() > 1.5 * np.median(inside)
 
 
+@pytest.mark.parametrize("step", [0.5, "corollary", "adaptive"])
+@pytest.mark.parametrize("bounds", [None, SQUARE])
+def test_one_sample_says_nothing_of_the_deviation(step, bounds):
+    model = AMFRegressor(random_state=0, step=step, bounds=bounds)
+    model.partial_fit([[0.3, 0.4]], [5.0])
+    queries = [[0.3, 0.4], [0.9, 0.1]]
+    mean, std = model.predict(queries, return_std=True)
+    assert np.array_equal(mean, [5.0, 5.0])
+    # The same as of a forest that has learnt nothing.
+    assert np.array_equal(std, [1.0, 1.0])
+    unit = stats.norm(5.0, 1.0)
+    assert model.logpdf(queries, [5.0, 7.0]) == pytest.approx(unit.logpdf([5.0, 7.0]))
+    assert model.predict_quantiles(queries, LEVELS) == pytest.approx(
+        np.tile(unit.ppf(LEVELS), (2, 1))
+    )
+    # Two samples do: those that differ, and those that do not.
+    model.partial_fit([[0.6, 0.5]], [5.5])
+    assert np.all(model.predict(queries, return_std=True)[1] < 1.0)
+    same = AMFRegressor(random_state=0, step=step, bounds=bounds).fit(queries, [5.0, 5.0])
+    assert np.array_equal(same.predict(queries, return_std=True)[1], [0.0, 0.0])
+
+
+def test_one_sample_of_the_past():
+    X, y = make_data(30)
+    models = [
+        AMFRegressor(online_to_batch=True, random_state=seed).fit(X, y) for seed in range(200)
+    ]
+    model = next(model for model in models if model.model_.predictor.n_points == 1)
+    mean, std = model.predict(X, return_std=True)
+    assert np.array_equal(mean, np.full(30, y[0]))
+    # Half the range of the targets, with the slack of B.
+    assert np.all((std >= 0.5 * np.ptp(y)) & (std <= 1.1 * 0.5 * np.ptp(y)))
+
+
 @pytest.mark.parametrize("step", ["corollary", "adaptive"])
 @pytest.mark.parametrize("bounds", [None, SQUARE])
 def test_equivariance(step, bounds):

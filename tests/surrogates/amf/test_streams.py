@@ -328,7 +328,7 @@ def test_labels_that_have_been_equal_for_long():
     y = np.where(np.arange(100) < 70, 0.0, X[:, 0] > 0.5)
     forest = AMFRegressor(step="adaptive", random_state=0).fit(X, y)
     assert np.isfinite(forest.model_.forest.step)
-    assert np.isfinite(forest.model_.forest.node_stats.average[:, :50]).all()
+    assert np.isfinite(forest.model_.forest.node_stats.log_averaged_weight[:, :50]).all()
     mean = forest.predict(X[70:])
     assert mean[y[70:] == 1.0].mean() > mean[y[70:] == 0.0].mean() + 0.1
 
