@@ -29,6 +29,12 @@ MOVED = {
     "mondrian_bo.surrogates.dummy": "mondrian_bo.surrogates.estimators.dummy",
     "mondrian_bo.surrogates.forest": "mondrian_bo.surrogates.mondrian_forest.regressor",
     "mondrian_bo.surrogates.mixture": "mondrian_bo.surrogates.shared.mixture",
+    "mondrian_bo.surrogates.mondrian_kernel.fourier": (
+        "mondrian_bo.surrogates.mondrian_kernel.baseline_features"
+    ),
+    "mondrian_bo.surrogates.mondrian_kernel.random_binning": (
+        "mondrian_bo.surrogates.mondrian_kernel.baseline_features"
+    ),
     "mondrian_bo.surrogates.mondrian_kernel.lifetime_path": (
         "mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path"
     ),

@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from mondrian_bo.trees.partition import label_points
+from mondrian_bo.trees.partition import assign_cells
 
 
-def labels_at(partitions, lifetime):
-    labels = np.empty((partitions.n_points, partitions.n_trees), dtype=np.int32)
-    n_cells = label_points(partitions.arrays, lifetime, labels)
-    return labels, n_cells
+def cells_at(partitions, lifetime):
+    cells = np.empty((partitions.n_points, partitions.n_trees), dtype=np.int32)
+    n_cells = assign_cells(partitions.arrays, lifetime, cells)
+    return cells, n_cells
 
 
-def indicators(labels, n_cells):
-    features = np.zeros((len(labels), n_cells))
-    np.put_along_axis(features, labels.astype(int), labels.shape[1] ** -0.5, axis=1)
+def indicators(cells, n_cells):
+    features = np.zeros((len(cells), n_cells))
+    np.put_along_axis(features, cells.astype(int), cells.shape[1] ** -0.5, axis=1)
     return features
 
 
@@ -30,8 +30,8 @@ def rms(values):
 def refit_kernel(data, lifetime, noise, prior):
     """Errors, evidence, weights and number of training cells of the joint fit."""
     n = len(data.targets)
-    labels, n_cells = labels_at(data.partitions, lifetime)
-    features = indicators(labels, n_cells)
+    cells, n_cells = cells_at(data.partitions, lifetime)
+    features = indicators(cells, n_cells)
     train = features[:n]
     gram = train.T @ train + noise / prior * np.eye(n_cells)
     weights = np.linalg.solve(gram, train.T @ data.targets)
@@ -42,21 +42,21 @@ def refit_kernel(data, lifetime, noise, prior):
         rms(predicted[n:] - data.validation),
         evidence,
         weights,
-        len(np.unique(labels[:n])),
+        len(np.unique(cells[:n])),
     )
 
 
 def refit_forest(data, lifetime, noise, prior):
     """Errors and evidence of trees with independent leaves."""
     n = len(data.targets)
-    labels, _ = labels_at(data.partitions, lifetime)
-    predicted = np.zeros(len(labels))
-    evidence = np.zeros(labels.shape[1])
-    for t, column in enumerate(labels.T):
-        for label in np.unique(column):
-            inside = column == label
+    cells, _ = cells_at(data.partitions, lifetime)
+    predicted = np.zeros(len(cells))
+    evidence = np.zeros(cells.shape[1])
+    for t, column in enumerate(cells.T):
+        for cell in np.unique(column):
+            inside = column == cell
             own = data.targets[inside[:n]]
-            predicted[inside] += own.sum() / (len(own) + noise / prior) / labels.shape[1]
+            predicted[inside] += own.sum() / (len(own) + noise / prior) / cells.shape[1]
             covariance = np.full((len(own), len(own)), prior) + noise * np.eye(len(own))
             evidence[t] += log_evidence(own, covariance) if len(own) else 0.0
     return (

@@ -27,16 +27,18 @@ if TYPE_CHECKING:
         search_lifetimes,
     )
     from mondrian_bo.surrogates.mondrian_grid.regressor import MondrianGridRegressor
+    from mondrian_bo.surrogates.mondrian_kernel.baseline_features import (
+        LaplaceFourierFeatures,
+        RandomBinningFeatures,
+    )
     from mondrian_bo.surrogates.mondrian_kernel.classifier import MondrianKernelClassifier
     from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
-    from mondrian_bo.surrogates.mondrian_kernel.fourier import LaplaceFourierFeatures
     from mondrian_bo.surrogates.mondrian_kernel.laplace import LaplaceKernel
     from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
     from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import lifetime_posterior
     from mondrian_bo.surrogates.mondrian_kernel.mixture_regressor import (
         MondrianKernelMixtureRegressor,
     )
-    from mondrian_bo.surrogates.mondrian_kernel.random_binning import RandomBinningFeatures
     from mondrian_bo.surrogates.mondrian_kernel.regressor import MondrianKernelRegressor
     from mondrian_bo.surrogates.mondrian_kernel.support_vector_regressor import MondrianKernelSVR
     from mondrian_bo.surrogates.partition_kernels.classifier import PartitionSVC
@@ -92,7 +94,7 @@ _HOMES = {
     "FastClusterKernel": "mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel",
     "GaussianProcessForestRegressor": ("mondrian_bo.surrogates.gaussian_process_forest.regressor"),
     "Greedy": "mondrian_bo.surrogates.mondrian_grid.lifetime_search",
-    "LaplaceFourierFeatures": "mondrian_bo.surrogates.mondrian_kernel.fourier",
+    "LaplaceFourierFeatures": "mondrian_bo.surrogates.mondrian_kernel.baseline_features",
     "LaplaceKernel": "mondrian_bo.surrogates.mondrian_kernel.laplace",
     "MembershipKernel": "mondrian_bo.surrogates.partition_kernels.membership_kernel",
     "MondrianDensityClassifier": "mondrian_bo.surrogates.density.classifier",
@@ -110,7 +112,7 @@ _HOMES = {
     "PartitionGaussianProcessRegressor": "mondrian_bo.surrogates.partition_kernels.regressor",
     "PartitionKernelPCA": "mondrian_bo.surrogates.partition_kernels.kernel_pca",
     "PartitionSVC": "mondrian_bo.surrogates.partition_kernels.classifier",
-    "RandomBinningFeatures": "mondrian_bo.surrogates.mondrian_kernel.random_binning",
+    "RandomBinningFeatures": "mondrian_bo.surrogates.mondrian_kernel.baseline_features",
     "RandomForestKernel": "mondrian_bo.surrogates.partition_kernels.random_forest_kernel",
     "RandomPartitionKernel": "mondrian_bo.surrogates.partition_kernels.random_partition_kernel",
     "SPSA": "mondrian_bo.surrogates.mondrian_grid.lifetime_search",

@@ -1,9 +1,9 @@
 """The partitions that trees with split times are at every lifetime (Balog2016, section 4.1).
 
-At lifetime L the cells of a tree are the topmost nodes that have not split by then. Each point has
-a *label* in each tree, an array of shape (n, T): points of one cell have the same label, points of
-different cells or trees have different ones. Labels are columns of features. Inserting points never
-separates older ones, so that labels, once given, stay.
+At lifetime L the cells of a tree are the topmost nodes that have not split by then. Cells of all
+trees are numbered together, and the cell of each point in each tree is an array of shape (n, T).
+Cell numbers are columns of features. An insertion never separates older points, so the numbers of
+their cells stay.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from mondrian_bo.trees.tree import (
 
 
 @njit(cache=True, nogil=True)
-def label_points(forest, lifetime, labels):  # type: ignore[no-untyped-def]
-    """Label all points with the numbers of their cells at a lifetime; O(T n).
+def assign_cells(forest, lifetime, cells):  # type: ignore[no-untyped-def]
+    """Write the cell of each point at a lifetime, and number the cells afresh; O(T n).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def label_points(forest, lifetime, labels):  # type: ignore[no-untyped-def]
         The trees.
     lifetime : float
         Nodes that split at this time or before have split.
-    labels : int32 array of shape (n, T)
+    cells : int32 array of shape (n, T)
         Result.
 
     Returns
@@ -46,7 +46,7 @@ def label_points(forest, lifetime, labels):  # type: ignore[no-untyped-def]
     int
         The number of cells of all trees; those of a tree follow those of the tree before.
     """
-    n_labels = 0
+    n_cells = 0
     for t in range(len(forest.counters)):
         tree = tree_at(forest, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int64)
@@ -56,25 +56,25 @@ def label_points(forest, lifetime, labels):  # type: ignore[no-untyped-def]
             parent = tree.parent[node]
             starts = parent == NONE or tree.split_time[parent] <= lifetime
             if starts and (is_leaf(tree, node) or tree.split_time[node] > lifetime):
-                n_labels += 1
+                n_cells += 1
             if is_leaf(tree, node):
                 point = tree.children[node, FIRST_POINT]
                 while point != NONE:
-                    labels[point, t] = n_labels - 1
+                    cells[point, t] = n_cells - 1
                     point = tree.next_point[point]
-    return n_labels
+    return n_cells
 
 
 @njit(cache=True, nogil=True)
-def _known_label(tree, node, labels, t):  # type: ignore[no-untyped-def]
-    """Return the label of a point below a node that has one, or NONE; O(depth) as a rule."""
+def _known_cell(tree, node, cells, t):  # type: ignore[no-untyped-def]
+    """Return the cell of a point below a node whose cell is known, or NONE; O(depth) as a rule."""
     top = node
     while True:
         if is_leaf(tree, node):
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                if labels[point, t] != NONE:
-                    return labels[point, t]
+                if cells[point, t] != NONE:
+                    return cells[point, t]
                 point = tree.next_point[point]
             # The next leaf in preorder, below `top`.
             while node != top and tree.children[tree.parent[node], RIGHT] == node:
@@ -87,8 +87,8 @@ def _known_label(tree, node, labels, t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _cell_of(tree, lifetime, x):  # type: ignore[no-untyped-def]
-    """Return the node that is the cell of x at a lifetime."""
+def _top_node(tree, lifetime, x):  # type: ignore[no-untyped-def]
+    """Return the topmost node of the cell that holds x at a lifetime."""
     node = tree.counters[ROOT]
     while not is_leaf(tree, node) and tree.split_time[node] <= lifetime:
         node = child_towards(tree, node, x)
@@ -96,8 +96,8 @@ def _cell_of(tree, lifetime, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def label_new_points(forest, points, lifetime, labels, start, n_labels):  # type: ignore[no-untyped-def]
-    """Label points that have been inserted; new cells get new labels, point after point.
+def assign_new_cells(forest, points, lifetime, cells, start, n_cells):  # type: ignore[no-untyped-def]
+    """Write the cells of inserted points; new cells get new numbers, point after point.
 
     Parameters
     ----------
@@ -107,37 +107,39 @@ def label_new_points(forest, points, lifetime, labels, start, n_labels):  # type
         The points.
     lifetime : float
         The lifetime of the partitions.
-    labels : int32 array of shape (n, T)
-        Those of points from `start` on are the result, and ``NONE`` before.
+    cells : int32 array of shape (n, T)
+        The cell of each point: known before `start`, and written from `start` on, where the
+        entries are ``NONE`` at first.
     start : int
         The first new point.
-    n_labels : int
-        The number of labels so far.
+    n_cells : int
+        The number of cells so far.
 
     Returns
     -------
     int
-        The number of labels.
+        The number of cells.
     """
-    for point in range(start, len(labels)):
+    for point in range(start, len(cells)):
         for t in range(len(forest.counters)):
             tree = tree_at(forest, t)
             x = points[t if len(points) > 1 else 0, point]
-            label = _known_label(tree, _cell_of(tree, lifetime, x), labels, t)
-            if label == NONE:
-                label = n_labels
-                n_labels += 1
-            labels[point, t] = label
-    return n_labels
+            cell = _known_cell(tree, _top_node(tree, lifetime, x), cells, t)
+            if cell == NONE:
+                cell = n_cells
+                n_cells += 1
+            cells[point, t] = cell
+    return n_cells
 
 
 @njit(cache=True, nogil=True)
-def locate(forest, points, weights, lifetime, labels, found, stays):  # type: ignore[no-untyped-def]
+def locate(forest, points, rates, lifetime, cells, found, stays):  # type: ignore[no-untyped-def]
     """Find the cells of points that are not in the trees; O(T d depth) each.
 
-    A point outside of the data's boxes may be cut off on its way, by the conditional Mondrian
-    (Balog2016thesis, section 1.3): a node of which it is at distance eta lets it pass with
-    probability exp(-eta times the time the node has lived).
+    The conditional Mondrian may separate a point from the data wherever it lies outside of a node's
+    box (Balog2016thesis, section 1.3). A node at distance eta does not separate it with probability
+    exp(-eta * duration), where the duration is the time from the split of the parent to the split
+    of the node.
 
     Parameters
     ----------
@@ -145,16 +147,16 @@ def locate(forest, points, weights, lifetime, labels, found, stays):  # type: ig
         The trees.
     points : float64 array of shape (1 or T, m, d)
         The points.
-    weights : float64 array of shape (d,)
-        Rate weights of the dimensions.
+    rates : float64 array of shape (d,)
+        Split rates of the dimensions.
     lifetime : float
         The lifetime of the partitions.
-    labels : int32 array of shape (n, T)
-        Labels of the points in the trees.
+    cells : int32 array of shape (n, T)
+        The cells of the points in the trees.
     found : int32 array of shape (m, T)
-        Result: the label of the cell that each point is in unless it was cut off.
+        Result: the cell that each point is in unless a new split separates it.
     stays : float64 array of shape (m, T)
-        Result: the probability that it was not.
+        Result: the probability that no split does.
     """
     for t in range(len(forest.counters)):
         tree = tree_at(forest, t)
@@ -164,12 +166,12 @@ def locate(forest, points, weights, lifetime, labels, found, stays):  # type: ig
             time, exponent = 0.0, 0.0
             while True:
                 end = min(tree.split_time[node], lifetime)
-                exponent += (end - time) * distance_outside(tree, node, weights, own, i)
+                exponent += (end - time) * distance_outside(tree, node, rates, own, i)
                 if is_leaf(tree, node) or tree.split_time[node] > lifetime:
                     break
                 time = end
                 node = child_towards(tree, node, own[i])
-            found[i, t] = _known_label(tree, node, labels, t)
+            found[i, t] = _known_cell(tree, node, cells, t)
             stays[i, t] = math.exp(-exponent)
 
 

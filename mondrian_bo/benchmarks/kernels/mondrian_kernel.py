@@ -62,7 +62,7 @@ def measure_path(
     kernel_path(_data(30, 10, 3, 5.0), _NOISE, 1.0)  # compile
     path = kernel_path(data, _NOISE, 1.0)
     cuts = CutSequence(data.partitions, n_training)
-    labels = cuts.last_labels()[:n_training]
+    cells = cuts.last_cells()[:n_training]
     n_cells = int(path.n_cells[-1])
     solver = DualSolver if n_cells > n_training else PrimalSolver
     return {
@@ -70,9 +70,9 @@ def measure_path(
         "cells": n_cells,
         "path": _best_of(repeats, lambda: kernel_path(data, _NOISE, 1.0)),
         "primal fit": _best_of(
-            repeats, lambda: PrimalSolver(labels, cuts.n_labels, data.targets, _NOISE).fit()
+            repeats, lambda: PrimalSolver(cells, cuts.n_numbers, data.targets, _NOISE).fit()
         ),
         "smaller fit": _best_of(
-            repeats, lambda: solver(labels, cuts.n_labels, data.targets, _NOISE).fit()
+            repeats, lambda: solver(cells, cuts.n_numbers, data.targets, _NOISE).fit()
         ),
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
@@ -180,3 +181,9 @@ def check_feature_weights(weights: ArrayLike | None, n_features: int) -> FloatAr
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
         raise ValueError("feature_weights must be finite, non-negative and not all zero")
     return factors
+
+
+def seed_sequence(random_state: int | np.random.RandomState | None) -> np.random.SeedSequence:
+    """Return the seeds that a `random_state` parameter stands for."""
+    entropy = check_random_state(random_state).randint(2**31, size=4)
+    return np.random.SeedSequence([int(word) for word in entropy])

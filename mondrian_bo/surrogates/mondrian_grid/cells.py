@@ -1,4 +1,4 @@
-"""Cells of Mondrian grids: one-dimensional processes on each axis, with lifetimes of their own."""
+"""Cells of Mondrian grids: an independent one-dimensional Mondrian process on each axis."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, Cu
 
 
 class GridCells:
-    """M grids over the same points, of which cuts may be added and removed.
+    """M grids over the same points, whose lifetimes can be raised and lowered.
 
-    See Balog2016thesis, section 5.1.
-
-    Between two neighbouring coordinates only the first cut matters, whose time is exponential with
-    the gap as rate. Each point has a label in each grid: that of its cell, or ``EMPTY`` if the cell
-    holds no training point.
+    See Balog2016thesis, section 5.1. Between two neighbouring coordinates only the first cut
+    matters; its time is exponential with the gap as rate. A cell has a number, which is ``EMPTY``
+    if it holds no training point.
 
     Parameters
     ----------
@@ -29,16 +27,16 @@ class GridCells:
     n_grids : int
         Number of grids, M.
     rng : numpy.random.Generator
-        Source of times and places of cuts.
+        Source of the times and places of cuts.
 
     Attributes
     ----------
     lifetimes : float64 array of shape (d,)
         Current lifetimes, 0 at first.
-    labels : int64 array of shape (n, M)
-        Current labels, between 1 and `n_labels` or ``EMPTY``.
-    n_labels : int
-        Labels are less than this.
+    numbers : int64 array of shape (n, M)
+        The number of each point's current cell in each grid, at least 1 or ``EMPTY``.
+    n_numbers : int
+        Cell numbers are smaller than this.
     n_cells : int
         Number of cells with training points, C.
     """
@@ -49,14 +47,14 @@ class GridCells:
         n_points, n_dimensions = points.shape
         self.n_training = n_training
         self.lifetimes = np.zeros(n_dimensions)
-        self.labels: IntArray = np.tile(1 + np.arange(n_grids), (n_points, 1))
-        self.n_labels = n_grids * (n_points + 1) + 3
+        self.numbers: IntArray = np.tile(1 + np.arange(n_grids), (n_points, 1))
+        self.n_numbers = n_grids * (n_points + 1) + 3
         self.n_cells = n_grids
-        self._free = list(range(self.n_labels - 1, n_grids, -1))
+        self._free = list(range(self.n_numbers - 1, n_grids, -1))
         self.coordinates: list[FloatArray] = []
         self.times: list[FloatArray] = []
         self.places: list[FloatArray] = []
-        # Interval i of an axis begins with the cut before coordinate i; interval 0 has no begin.
+        # Interval i of an axis starts at the cut before coordinate i; interval 0 is unbounded.
         self._active: list[BoolArray] = []
         self._codes: list[NDArray[np.uint64]] = []
         self._ranks = np.empty((n_points, n_dimensions), dtype=np.int64)
@@ -72,7 +70,7 @@ class GridCells:
             active = np.zeros((n_grids, len(known)), dtype=bool)
             active[:, 0] = True
             self._active.append(active)
-            # Two cells have the same key, a sum of random codes, with probability 2^-64.
+            # A cell's key is a sum of random codes; two cells collide with probability 2^-64.
             self._codes.append(rng.integers(2**64, size=len(known), dtype=np.uint64))
             self._keys += self._codes[d][0]
         self._sorted_times = [np.sort(times, axis=None) for times in self.times]
@@ -80,12 +78,12 @@ class GridCells:
     @property
     def n_grids(self) -> int:
         """Number of grids, M."""
-        return int(self.labels.shape[1])
+        return int(self.numbers.shape[1])
 
     def cut_time(self, dimension: int, steps: int) -> float | None:
-        """Return the lifetime at which so many cuts more (or, if negative, less) are there.
+        """Return the lifetime that adds this number of cuts, or removes them if it is negative.
 
-        None if there are no such cuts; 0 is the lifetime without any.
+        0 is the lifetime without cuts. None if there are too few cuts.
         """
         times = self._sorted_times[dimension]
         position = int(np.searchsorted(times, self.lifetimes[dimension], side="right")) + steps
@@ -94,7 +92,7 @@ class GridCells:
         return 0.0 if position == 0 else float(times[position - 1])
 
     def n_cuts_between(self, lifetimes: FloatArray) -> int:
-        """Return how many cuts appear or disappear on the way to other lifetimes."""
+        """Return the number of cuts that other lifetimes add and remove."""
         total = 0
         for times, before, after in zip(self._sorted_times, self.lifetimes, lifetimes, strict=True):
             ends = np.searchsorted(times, [before, after], side="right")
@@ -102,21 +100,21 @@ class GridCells:
         return total
 
     def changes(self, dimension: int, lifetime: float) -> Iterator[tuple[Cut, bool]]:
-        """Change a lifetime, cut by cut, and yield the splits and merges of training cells.
+        """Change a lifetime cut by cut, and yield the splits and merges of training cells.
 
         Parameters
         ----------
         dimension : int
-            Which lifetime.
+            The dimension of the lifetime.
         lifetime : float
-            Its new value.
+            The new lifetime.
 
         Yields
         ------
         cut : Cut
-            What was split or merged; labels have changed already.
+            The split or merged cell; `numbers` has changed already.
         is_split : bool
-            Which of the two.
+            Whether the cell has been split.
         """
         before, times = self.lifetimes[dimension], self.times[dimension]
         low, high = min(before, lifetime), max(before, lifetime)
@@ -136,22 +134,22 @@ class GridCells:
     def _add(self, grid: int, dimension: int, interval: int) -> Iterator[Cut]:
         """Add a cut to a grid; yield the splits of training cells."""
         inside, moved = self._move(grid, dimension, interval, adds=True)
-        own = self.labels[inside, grid]
+        own = self.numbers[inside, grid]
         crossed = np.setdiff1d(own[moved], [EMPTY])
-        for label in crossed:
-            members = inside[own == label]
-            on_right = moved[own == label]
+        for cell in crossed:
+            members = inside[own == cell]
+            on_right = moved[own == cell]
             left, right = members[~on_right], members[on_right]
             trained = [bool(np.any(part < self.n_training)) for part in (left, right)]
             if all(trained):
                 new = self._free.pop(), self._free.pop()
-                cut = Cut(grid, int(label), *new, left, right)
-                split(self.labels, cut)
+                cut = Cut(grid, int(cell), *new, left, right)
+                split(self.numbers, cut)
                 self.n_cells += 1
                 yield cut
-                self._free.append(int(label))
+                self._free.append(int(cell))
             else:
-                self.labels[left if trained[1] else right, grid] = EMPTY
+                self.numbers[left if trained[1] else right, grid] = EMPTY
 
     def _remove(self, grid: int, dimension: int, interval: int) -> Iterator[Cut]:
         """Remove a cut of a grid; yield the merges of training cells."""
@@ -159,19 +157,19 @@ class GridCells:
         _, groups = np.unique(self._keys[grid, inside], return_inverse=True)
         for group in np.unique(groups[moved]):
             members = inside[groups == group]
-            own = self.labels[members, grid]
+            own = self.numbers[members, grid]
             known = np.setdiff1d(own, [EMPTY])
             if len(known) == 2:
                 new = self._free.pop()
                 on_right = own == known[1]
                 parts = int(known[0]), int(known[1])
                 cut = Cut(grid, new, *parts, members[~on_right], members[on_right])
-                merge(self.labels, cut)
+                merge(self.numbers, cut)
                 self.n_cells -= 1
                 yield cut
                 self._free.extend(parts)
             elif len(known) == 1:
-                self.labels[members, grid] = known[0]
+                self.numbers[members, grid] = known[0]
 
     def _move(
         self, grid: int, dimension: int, interval: int, adds: bool
@@ -199,15 +197,15 @@ class GridCells:
             old, new = interval, before
         intervals[inside[moved]] = new
         codes = self._codes[dimension]
-        # Arrays, unlike numbers, wrap around in silence.
+        # Arrays wrap around without the warning that scalars give.
         self._keys[grid, inside[moved]] += codes[[new]] - codes[[old]]
         return inside, moved
 
     def locate(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
         """Find the cells of points that are not in the grids, O(M (d log n + log C)) each.
 
-        The first cut between two neighbouring coordinates has its place. Later ones do not: they
-        cut a point off from its neighbour with the probability that the process gives them.
+        The first cut between two neighbouring coordinates has a sampled place. Later cuts have
+        none; they separate a point from its neighbour with a probability.
 
         Parameters
         ----------
@@ -216,41 +214,41 @@ class GridCells:
 
         Returns
         -------
-        labels : int64 array of shape (m, M)
-            The label of the cell of training points that each is in unless it was cut off;
-            ``EMPTY`` if there is none.
+        cells : int64 array of shape (m, M)
+            The number of the cell of training points that holds each point unless a later cut
+            separates them; ``EMPTY`` if there is none.
         stays : float64 array of shape (m, M)
-            The probability that it was not cut off.
+            The probability that no later cut does.
         """
-        labels = np.full((len(points), self.n_grids), EMPTY, dtype=np.int64)
-        exponents = np.zeros(labels.shape)
-        keys = np.zeros(labels.shape, dtype=np.uint64)
-        for d, known in enumerate(self.coordinates):
+        cells = np.full((len(points), self.n_grids), EMPTY, dtype=np.int64)
+        exponents = np.zeros(cells.shape)
+        keys = np.zeros(cells.shape, dtype=np.uint64)
+        for d, coordinates in enumerate(self.coordinates):
             x = points[:, d]
             # Coordinate `right` is the first one beyond x.
-            right = np.searchsorted(known, x, side="right")
+            right = np.searchsorted(coordinates, x, side="right")
             left = np.maximum(right - 1, 0)
-            gap = np.minimum(left, max(len(known) - 2, 0))
-            outside = np.maximum(known[0] - x, 0.0) + np.maximum(x - known[-1], 0.0)
-            between = (right > 0) & (right < len(known)) & (x != known[left])
+            gap = np.minimum(left, max(len(coordinates) - 2, 0))
+            outside = np.maximum(coordinates[0] - x, 0.0) + np.maximum(x - coordinates[-1], 0.0)
+            between = (right > 0) & (right < len(coordinates)) & (x != coordinates[left])
             for m in range(self.n_grids):
                 rank = left.copy()
                 distance, time = outside.copy(), np.full(len(x), self.lifetimes[d])
-                if len(known) > 1:
+                if len(coordinates) > 1:
                     first = self.times[d][m, gap]
                     cut = between & (first <= self.lifetimes[d])
                     beyond = cut & (x > self.places[d][m, gap])
                     rank[beyond] += 1
-                    distance[cut] = np.abs(x - known[rank])[cut]
+                    distance[cut] = np.abs(x - coordinates[rank])[cut]
                     time[cut] -= first[cut]
                 begins = np.maximum.accumulate(
-                    np.where(self._active[d][m], np.arange(len(known)), 0)
+                    np.where(self._active[d][m], np.arange(len(coordinates)), 0)
                 )
                 keys[:, m] += self._codes[d][begins[rank]]
                 exponents[:, m] += distance * time
         for m in range(self.n_grids):
-            cells, first_point = np.unique(self._keys[m, : self.n_training], return_index=True)
-            place = np.minimum(np.searchsorted(cells, keys[:, m]), len(cells) - 1)
-            same = cells[place] == keys[:, m]
-            labels[same, m] = self.labels[first_point[place[same]], m]
-        return labels, np.exp(-exponents)
+            known, first_point = np.unique(self._keys[m, : self.n_training], return_index=True)
+            place = np.minimum(np.searchsorted(known, keys[:, m]), len(known) - 1)
+            same = known[place] == keys[:, m]
+            cells[same, m] = self.numbers[first_point[place[same]], m]
+        return cells, np.exp(-exponents)

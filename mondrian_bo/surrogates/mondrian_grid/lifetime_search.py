@@ -1,36 +1,35 @@
-"""Searching for lifetimes, one for each dimension, on a grid model.
+"""Searches for the lifetimes of a grid model, one lifetime for each dimension.
 
-See Balog2016thesis, section 5.2 and 5.3.
+See Balog2016thesis, sections 5.2 and 5.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
-
-Criterion = Literal["validation_error", "log_marginal_likelihood"]
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import Criterion
 
 
 @dataclass
 class LifetimeSearch:
-    """What a search has tried.
+    """The lifetimes that a search has tried, and their scores.
 
     Attributes
     ----------
     criterion : {"validation_error", "log_marginal_likelihood"}
-        What is minimised: the error, or minus the evidence.
+        What the scores are: the error, or minus the log evidence.
     lifetimes : list of float64 arrays of shape (d,)
-        The configurations that the search moved to, in order.
+        The configurations to which the search moved, in order.
     scores : list of float
-        Their criteria; smaller is better.
+        Their scores; smaller is better.
     n_evaluations : int
-        How many configurations were evaluated, those included that were only looked at.
+        Number of evaluated configurations, including those to which the search did not move.
     """
 
     criterion: Criterion
@@ -53,35 +52,35 @@ class LifetimeSearch:
         return np.flatnonzero(self.best_lifetimes >= threshold)
 
     def evaluate(self, model: GridModel) -> float:
-        """Return the score of a model as it is."""
+        """Return the score of a model at its current lifetimes."""
         self.n_evaluations += 1
         if self.criterion == "validation_error":
             return model.validation_error()
         return -model.log_marginal_likelihood()
 
     def note(self, model: GridModel, score: float) -> None:
-        """Note that the search is at the model's lifetimes."""
+        """Record that the search has moved to the model's lifetimes."""
         self.lifetimes.append(model.lifetimes)
         self.scores.append(score)
 
 
 class Strategy(Protocol):
-    """A way to search; all of them leave the model at the lifetimes they came to last."""
+    """A search strategy; it leaves the model at the lifetimes to which it moved last."""
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
-        """Take so many steps from the model's lifetimes, and note them."""
+        """Take `n_steps` steps from the model's lifetimes, and record them."""
         ...
 
 
 class AskTell(Protocol):
-    """An optimiser such as :class:`mondrian_bo.MondrianOptimizer`."""
+    """A minimising optimiser, such as :class:`mondrian_bo.MondrianOptimizer`."""
 
     def ask(self) -> Mapping[str, Any]:
-        """Return parameters to try."""
+        """Return parameters to evaluate."""
         ...
 
     def tell(self, params: Any, value: float) -> None:
-        """Take the value of parameters, which is minimised."""
+        """Learn the value of parameters, which is minimised."""
         ...
 
 
@@ -91,7 +90,7 @@ def search_lifetimes(
     n_steps: int,
     criterion: Criterion = "validation_error",
 ) -> LifetimeSearch:
-    """Search for lifetimes from those of a model, which is left at the best ones found.
+    """Search for the best lifetimes from those of a model, and set the model to them.
 
     Parameters
     ----------
@@ -100,14 +99,14 @@ def search_lifetimes(
     strategy : callable
         One of :class:`Greedy`, :class:`SPSA` and :class:`AskTellSearch`.
     n_steps : int
-        How many steps to take.
+        Number of steps.
     criterion : {"validation_error", "log_marginal_likelihood"}, default="validation_error"
-        What is best.
+        What to optimise.
 
     Returns
     -------
     LifetimeSearch
-        What was tried.
+        The lifetimes that were tried.
 
     Raises
     ------
@@ -130,21 +129,22 @@ def search_lifetimes(
 
 @dataclass(frozen=True)
 class Greedy:
-    """Step to the best neighbour: one cut more, or one less, in one dimension (section 5.2).
+    """Step to the best neighbour, which has one cut more or one less (Balog2016thesis, 5.2).
 
     Parameters
     ----------
     look_ahead : int, default=1
-        How many cuts to look ahead in each dimension; the step is the first of these (section 5.3).
+        Number of cuts in each dimension whose scores are compared; the step is the first of these
+        cuts (Balog2016thesis, section 5.3).
     removals : bool, default=False
-        Whether to consider removing cuts too; then the search ends where no neighbour is better.
+        Whether to remove cuts too; then the search ends where no neighbour is better.
     """
 
     look_ahead: int = 1
     removals: bool = False
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
-        """Take steps while there are any."""
+        """Take steps until no move is left."""
         for _ in range(n_steps):
             start = search.scores[-1]
             moves = []
@@ -163,7 +163,7 @@ class Greedy:
             search.note(model, search.evaluate(model))
 
     def _look(self, model: GridModel, search: LifetimeSearch, dimension: int, sign: int) -> float:
-        """Return the best score of the next cuts of a dimension, and come back."""
+        """Return the best score of the next cuts of a dimension; restore the model."""
         before = float(model.lifetimes[dimension])
         best = np.inf
         for _ in range(self.look_ahead):
@@ -181,18 +181,18 @@ class SPSA:
     """Simultaneous perturbation stochastic approximation, on log(1 + lifetime / unit).
 
     Each step evaluates two configurations on opposite sides, whatever the number of dimensions
-    (Spall 1992; section 5.3).
+    (Spall 1992; Balog2016thesis, section 5.3).
 
     Parameters
     ----------
     unit : float
-        A small lifetime: about 1 over the range of the inputs.
+        A small lifetime, about 1 over the range of the inputs.
     seed : int, default=0
         Seed of the directions.
     step : float, default=1.0
-        Length of the first steps, in units of the logarithm, for a slope of the size of the score.
+        Length of the first steps on the logarithmic scale, for a gradient as large as the score.
     perturbation : float, default=0.5
-        Size of the first perturbations.
+        Size of the first perturbations, on the logarithmic scale.
     """
 
     unit: float
@@ -201,7 +201,7 @@ class SPSA:
     perturbation: float = 0.5
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
-        """Take steps, each with the sizes that Spall recommends."""
+        """Take steps whose sizes fall with the exponents 0.101 and 0.602 that Spall recommends."""
         rng = np.random.default_rng(self.seed)
         place = np.log1p(model.lifetimes / self.unit)
         scale = abs(search.scores[0]) or 1.0
@@ -212,9 +212,9 @@ class SPSA:
             for sign in (1.0, -1.0):
                 self._go(model, place + sign * reach * direction)
                 scores.append(search.evaluate(model))
-            slope = (scores[0] - scores[1]) / (2.0 * reach * scale)
+            gradient = (scores[0] - scores[1]) / (2.0 * reach * scale)
             length = self.step / (k + 1 + 0.1 * n_steps) ** 0.602 * (1.0 + 0.1 * n_steps) ** 0.602
-            place = np.maximum(place - np.clip(length * slope, -1.0, 1.0) * direction, 0.0)
+            place = np.maximum(place - np.clip(length * gradient, -1.0, 1.0) * direction, 0.0)
             self._go(model, place)
             search.note(model, search.evaluate(model))
 
@@ -224,21 +224,21 @@ class SPSA:
 
 @dataclass(frozen=True)
 class AskTellSearch:
-    """Let an optimiser choose configurations: Bayesian optimisation of the lifetimes (section 5.3).
+    """Configurations from an ask-and-tell optimiser (Balog2016thesis, section 5.3).
 
     Parameters
     ----------
     optimizer : AskTell
         A minimising optimiser, for instance a :class:`mondrian_bo.MondrianOptimizer`.
     lifetimes_of : callable
-        Turns the optimiser's parameters into lifetimes, an array of shape (d,).
+        Converts the optimiser's parameters to lifetimes, an array of shape (d,).
     """
 
     optimizer: AskTell
     lifetimes_of: Callable[[Mapping[str, Any]], FloatArray]
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
-        """Ask, move and tell."""
+        """Ask for configurations, evaluate them and tell their scores."""
         for _ in range(n_steps):
             params = self.optimizer.ask()
             model.set_lifetimes(np.asarray(self.lifetimes_of(params), dtype=np.float64))

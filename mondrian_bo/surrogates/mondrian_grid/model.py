@@ -1,4 +1,4 @@
-"""Ridge regression on the cells of Mondrian grids, exact at every change of a lifetime."""
+"""Ridge regression on the cells of Mondrian grids, updated as lifetimes change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
 )
 
 _BACK = 0.8
-"""The primal form is taken again when there are fewer cells than this share of the points."""
+"""Number of cells per point below which the dual form changes back to the primal one. It is less
+than 1, so that a search near 1 does not switch at every step."""
 
 _MANY, _SHARE = 5, 0.1
-"""From so many cuts, and this share of the equations, on, solving anew is faster than updating."""
+"""Number of cuts, and further cuts per equation, beyond which solving anew is faster than
+updating."""
 
 
 class GridModel:
@@ -31,15 +33,15 @@ class GridModel:
     cells : GridCells
         The grids, which the model changes.
     targets : float64 array of shape (n,)
-        Training labels, less the prior mean.
+        Training targets, minus the prior mean.
     validation : float64 array of shape (n_validation,)
-        Labels of the other points of the grids, less the same mean.
+        Targets of the other points of the grids, minus the same mean.
     noise_variance, prior_variance : float
         Variances of noise and weights; the ridge delta^2 is their ratio.
 
     Notes
     -----
-    Each cell that a cut splits, or whose parts it had separated, costs O(min(C, n)^2).
+    Each cell that an added cut splits or a removed cut merges costs O(min(C, n)^2).
     """
 
     def __init__(
@@ -77,9 +79,9 @@ class GridModel:
         self.set_lifetimes(lifetimes)
 
     def set_lifetimes(self, lifetimes: FloatArray) -> None:
-        """Move all lifetimes, those that fall before those that rise.
+        """Set all lifetimes: first those that fall, then those that rise.
 
-        For many cuts at a time, the equations are solved anew.
+        If many cuts change, the equations are solved anew.
 
         Raises
         ------
@@ -106,7 +108,7 @@ class GridModel:
         return self._fit
 
     def _follow(self, cut: Cut, is_split: bool) -> None:
-        """Update the equations, or give them up for those of the other form."""
+        """Update the equations, or drop them if the other form has fewer."""
         if self._solver is None:
             return
         n_cells, n_points = self.cells.n_cells, len(self._targets)
@@ -122,16 +124,16 @@ class GridModel:
         return root_mean_square(self.fit().fitted - self._targets)
 
     def validation_error(self) -> float:
-        """Return the root mean squared error at the other points, NaN without any."""
-        labels = self.cells.labels[len(self._targets) :]
-        return root_mean_square(predict(self.fit().weights, labels) - self._validation)
+        """Return the root mean squared error at the other points, or NaN without other points."""
+        cells = self.cells.numbers[len(self._targets) :]
+        return root_mean_square(predict(self.fit().weights, cells) - self._validation)
 
     def log_marginal_likelihood(self) -> float:
-        """Return the log evidence of the training labels."""
+        """Return the log evidence of the training targets."""
         return self.fit().log_marginal_likelihood(self._prior_variance)
 
     def _new_solver(self) -> PathSolver:
         """Solve the equations of the current form from scratch."""
-        labels = self.cells.labels[: len(self._targets)]
+        cells = self.cells.numbers[: len(self._targets)]
         form = DualSolver if self._is_dual else PrimalSolver
-        return form(labels, self.cells.n_labels, self._targets, self._ridge)
+        return form(cells, self.cells.n_numbers, self._targets, self._ridge)

@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
-from mondrian_bo.surrogates.estimators.validation import (
-    check_samples,
-    check_squares,
-    own_copy,
-    unchanged_by_failure,
-)
+from mondrian_bo.surrogates.estimators.validation import own_copy, seed_sequence
 from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
-from mondrian_bo.surrogates.mondrian_kernel.cell_posterior import CellPosterior
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     check_path_data,
-    label_variance,
+    location_and_variance,
 )
+from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
 
 
-class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
+class MondrianGridRegressor(KernelRegression):
     """Gaussian-process regression with the Mondrian grid: a lifetime for each dimension.
 
-    M grids are sampled, each by independent one-dimensional Mondrian processes on the axes, and
-    inputs are indicated by their M cells. In expectation the inner product of two rows is the
-    general Laplace kernel ``exp(-sum_d lifetimes[d] * |x_d - x'_d|)`` (definition 5.1).
+    A grid consists of independent one-dimensional Mondrian processes, one for each axis. M grids
+    are sampled, and the features of an input indicate its M cells. In expectation the inner product
+    of two rows is the general Laplace kernel ``exp(-sum_d lifetimes[d] * |x_d - x'_d|)``
+    (Balog2016thesis, definition 5.1).
 
     Parameters
     ----------
     n_estimators : int, default=50
         Number of grids, M.
     lifetimes : float or array-like of shape (n_features,), default=1.0
-        Inverse widths of the kernel, in units of the inputs.
+        Inverse widths of the kernel, in inverse units of the inputs.
     noise_variance : float, default=0.01
         Variance of the noise.
     prior_variance : float, default=1.0
-        Variance of the function under the prior. The ridge delta^2 is the ratio of the two.
+        Prior variance of the function. The ridge delta^2 is the noise variance over this one.
     normalize_y : bool, default=True
-        Whether the prior mean is the mean of the labels, and both variances are in units of the
-        variance of the labels. Otherwise the mean is 0, and the units are those of the labels.
+        Whether the prior mean is the mean of the targets, and both variances are in units of the
+        variance of the targets. Otherwise the mean is 0, and the units are those of the targets.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids.
 
@@ -77,16 +70,9 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **KernelRegression._parameter_constraints,
         "lifetimes": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "noise_variance": [Interval(Real, 0, None, closed="neither")],
-        "prior_variance": [Interval(Real, 0, None, closed="neither")],
-        "normalize_y": ["boolean"],
-        "random_state": ["random_state"],
     }
-
-    model_: CellPosterior
-    n_features_in_: int
 
     def __init__(
         self,
@@ -105,47 +91,19 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
         self.normalize_y = normalize_y
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Sample grids of the inputs and solve for the weights.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            labels = own_copy(labels)
-            check_squares(labels)
-            lifetimes = self._lifetimes(data.shape[1])
-        cells = self._cells(own_copy(data), len(labels))
+    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+        lifetimes = self._lifetimes(data.shape[1])
+        cells = self._cells(own_copy(data), len(targets))
         for d, lifetime in enumerate(lifetimes):
             for _ in cells.changes(d, float(lifetime)):
                 pass
-        unit = label_variance(labels) if self.normalize_y else 1.0
+        _, unit = location_and_variance(targets, bool(self.normalize_y))
         self.model_ = CellPosterior(
-            FixedGrids(cells, labels),
-            float(self.noise_variance) / float(self.prior_variance),
+            FixedGrids(cells, targets),
+            self._ridge,
             unit * float(self.prior_variance),
             centred=bool(self.normalize_y),
         )
-        return self
-
-    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        check_is_fitted(self, "model_")
-        return self.model_.predict_labels(check_samples(self, X)[None], with_variance)
 
     def grid_model(
         self,
@@ -154,10 +112,10 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> GridModel:
-        """Return a model whose lifetimes can be moved, which are 0 at first.
+        """Return a model whose lifetimes can be changed; they are 0 at first.
 
-        The estimator itself is not changed. Grids are those of the training and validation inputs
-        together, as in the paper.
+        The estimator is not changed. As in Balog2016thesis, the grids are those of the training and
+        validation inputs together.
 
         Parameters
         ----------
@@ -172,12 +130,11 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
             If a parameter or the data are not as described.
         """
         self._validate_params()
-        points, labels, held_out = check_path_data(X, y, X_val, y_val)
-        mean = float(labels.mean()) if self.normalize_y else 0.0
-        unit = label_variance(labels) if self.normalize_y else 1.0
+        points, targets, held_out = check_path_data(X, y, X_val, y_val)
+        mean, unit = location_and_variance(targets, bool(self.normalize_y))
         return GridModel(
-            self._cells(points, len(labels)),
-            labels - mean,
+            self._cells(points, len(targets)),
+            targets - mean,
             held_out - mean,
             unit * float(self.noise_variance),
             unit * float(self.prior_variance),
@@ -199,26 +156,26 @@ class MondrianGridRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimato
 
 
 class FixedGrids:
-    """Grids at their current lifetimes, as the partitions of a posterior.
+    """Grids at fixed lifetimes, as the partitions of a :class:`CellPosterior`.
 
     Parameters
     ----------
     cells : GridCells
         The grids, whose points are all training points.
     targets : float64 array of shape (n,)
-        Their labels.
+        Targets of the points.
     """
 
     def __init__(self, cells: GridCells, targets: FloatArray) -> None:
-        self._cells = cells
+        self._grids = cells
         self.targets = targets
-        self._used = np.unique(cells.labels)
-        self.labels = np.searchsorted(self._used, cells.labels).astype(np.int32)
-        self.n_points, self.n_trees = self.labels.shape
-        self.n_labels = len(self._used)
+        self._used = np.unique(cells.numbers)
+        self.cells = np.searchsorted(self._used, cells.numbers).astype(np.int32)
+        self.n_points, self.n_trees = self.cells.shape
+        self.n_cells = len(self._used)
 
     def locate(self, points: FloatArray) -> tuple[NDArray[np.int32], FloatArray]:
         """Find the cells of points, shape (1, m, d); see :meth:`GridCells.locate`."""
-        labels, stays = self._cells.locate(points[0])
-        place = np.minimum(np.searchsorted(self._used, labels), self.n_labels - 1)
-        return place.astype(np.int32), stays * (self._used[place] == labels)
+        numbers, stays = self._grids.locate(points[0])
+        place = np.minimum(np.searchsorted(self._used, numbers), self.n_cells - 1)
+        return place.astype(np.int32), stays * (self._used[place] == numbers)

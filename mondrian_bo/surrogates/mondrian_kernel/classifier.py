@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,24 +12,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,
     several_classes,
 )
-from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
-from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
 
 
 def _has_probabilities(classifier: MondrianKernelClassifier) -> bool:
     if classifier.loss != "log_loss":
         raise AttributeError(
-            f"there are probabilities with loss='log_loss', not {classifier.loss!r}"
+            f"probabilities need loss='log_loss', but the loss is {classifier.loss!r}"
         )
     return True
 
@@ -37,11 +35,11 @@ def _has_probabilities(classifier: MondrianKernelClassifier) -> bool:
 class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachine):
     """Classification with the Mondrian kernel: a support vector machine or logistic regression.
 
-    Minimises ``prior_variance * sum(loss(y f(x))) + |w|^2 / 2`` over the weights w of the cells of
-    Mondrian partitions, where f(x) is the sum of M^-1/2 times the weights of the M cells that hold
-    x. As M grows, this becomes the machine with the Laplace kernel
-    ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)``. Several classes are one against
-    the rest.
+    The weights w of the cells of Mondrian partitions minimise
+    ``prior_variance * sum(loss(y f(x))) + |w|^2 / 2``, where f(x) is M^-1/2 times the sum of the
+    weights of the M cells that hold x. As M grows, this becomes the classifier with the Laplace
+    kernel ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)``. Several classes are learnt
+    one against the rest.
 
     Parameters
     ----------
@@ -50,16 +48,16 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     n_estimators : int, default=50
         Number of partitions, M.
     lifetime : float, default=1.0
-        Inverse width of the kernel, in units of the inputs.
+        Inverse width of the kernel, in inverse units of the inputs.
     prior_variance : float, default=1.0
-        Variance of f under the prior, of which w is the mode with "log_loss": scikit-learn's C.
+        Prior variance of f, which is scikit-learn's C; with "log_loss" w is the posterior mode.
     feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, for each input feature; None is all ones.
+        Non-negative factors of the lifetime, one for each input feature; None is all ones.
     tol : float, default=1e-4
-        Where scikit-learn's solver stops.
+        Tolerance of scikit-learn's solver.
     max_iter : int, default=1000
-        Iterations at most; a :class:`~sklearn.exceptions.ConvergenceWarning` says when they do not
-        suffice.
+        Largest number of iterations; the solver gives a
+        :class:`~sklearn.exceptions.ConvergenceWarning` if it has not converged by then.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions and of the solver. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -74,7 +72,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     coef_ : ndarray of shape (1 or n_classes, n_cells)
         Weights of the cells.
     n_iter_ : int
-        Iterations of the solver, the largest number over the machines.
+        Number of iterations of the solver, the largest one over the classes.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -82,10 +80,10 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
 
     Notes
     -----
-    There is no intercept: the cells of a partition add up to a constant already. Far from all data
-    f is 0, its prior mean. The weights are those of :class:`sklearn.svm.LinearSVC` and
-    :class:`sklearn.linear_model.LogisticRegression`, at O(n M) for an iteration; predicting takes
-    O(M d depth) an input.
+    There is no intercept: the features of a partition add up to a constant. Far from all data f is
+    0, its prior mean. The weights are those of :class:`sklearn.svm.LinearSVC` and
+    :class:`sklearn.linear_model.LogisticRegression`. An iteration costs O(n M), and a prediction
+    O(M d depth).
 
     References
     ----------
@@ -107,6 +105,9 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         **LinearMachine._parameter_constraints,
         "loss": [StrOptions({"hinge", "log_loss"})],
     }
+
+    _has_numeric_targets = False
+    _learning_rate = 1.0
 
     def __init__(
         self,
@@ -131,92 +132,35 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Sample partitions of the inputs, and learn the weights of their cells.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Classes, two at least.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            classes, numbers = several_classes(labels)
-            rows = self._learn_features(data)
-            targets = one_versus_rest(numbers, len(classes))
-            self._keep([self._solver().fit(rows, signs) for signs in targets])
+    def _fit(self, data: FloatArray, targets: AnyArray) -> None:
+        classes, numbers = several_classes(targets)
+        rows = self._fit_features(data)
+        signs = one_versus_rest(numbers, len(classes))
+        self._keep([self._solver().fit(rows, row) for row in signs])
         self.classes_ = classes
-        return self
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes, shape (n_samples, n_classes).
 
-        Only with ``loss="log_loss"``. Those of several classes are the probabilities of each
-        against the rest, divided by their sum.
+        Only with ``loss="log_loss"``. With several classes, the probabilities of each class against
+        the rest are divided by their sum.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
             return np.asarray(expit(values * [-1.0, 1.0]))
-        odds = expit(values)
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        against_rest = expit(values)
+        return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
 
-    def lifetime_path(
+    def _path(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        learning_rate: float = 1.0,
-        n_evaluations: int | None = 200,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        settings: dict[str, Any],
     ) -> LifetimePath:
-        """Return shares of wrong classes at lifetimes from 0 to `lifetime` (Balog2016, 4.2.2).
-
-        The estimator itself is not changed. The weights follow from stochastic gradient descent
-        that goes on from cut to cut; they are near those of `fit`, not equal.
-
-        Parameters
-        ----------
-        X, y : array-likes
-            Training data, as in `fit`.
-        X_val, y_val : array-likes or None, default=None
-            Validation data.
-        learning_rate, n_evaluations
-            See :func:`sgd_lifetime_path`.
-
-        Returns
-        -------
-        LifetimePath
-            Its errors are shares of wrong classes.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described.
-        """
-        return sgd_lifetime_path(
-            X,
-            y,
-            X_val,
-            y_val,
-            loss=self.loss,
-            learning_rate=learning_rate,
-            n_evaluations=n_evaluations,
-            **self._path_options(len(np.asarray(y))),
-        )
+        return sgd_lifetime_path(X, y, X_val, y_val, loss=self.loss, **settings)
 
     def _solver(self) -> LinearSVC | LogisticRegression:
         if self.loss == "log_loss":

@@ -1,35 +1,115 @@
 """Random features for the Laplace kernel from Mondrian partitions.
 
-See Balog2016 and Balog2016thesis.
+See Balog2016, section 3, and Balog2016thesis, chapter 3. :class:`LaplaceFeatureMap` is the base of
+these features and of those they are compared with.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
+from abc import abstractmethod
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import (
+    check_feature_weights,
     check_samples,
     own_copy,
+    seed_sequence,
     unchanged_by_failure,
 )
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import (
-    LaplaceFeatureMap,
-    indicator_features,
-)
+from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+
+
+class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A random map to features whose inner products approximate a Laplace kernel.
+
+    The kernel is ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)``.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of non-zero features in a row, M.
+    lifetime : float, default=1.0
+        Inverse width of the kernel, in inverse units of the inputs.
+    feature_weights : array-like of shape (n_features,) or None, default=None
+        Non-negative factors of the lifetime, one for each input feature; None is all ones.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the features.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "lifetime": [Interval(Real, 0, None, closed="left")],
+        "feature_weights": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        lifetime: float = 1.0,
+        *,
+        feature_weights: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.feature_weights = feature_weights
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Sample the random features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : ignored
+            Accepted for pipelines of scikit-learn.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            self._sample(validate_data(self, X, dtype=np.float64))
+        return self
+
+    @abstractmethod
+    def _sample(self, data: FloatArray) -> None:
+        """Sample the features for checked inputs."""
+
+    def _rates(self) -> FloatArray:
+        """Return the factors of the lifetime, shape (n_features,)."""
+        rates = check_feature_weights(self.feature_weights, self.n_features_in_)
+        return np.ones(self.n_features_in_) if rates is None else rates
+
+    def _seed(self) -> np.random.SeedSequence:
+        return seed_sequence(self.random_state)
 
 
 class MondrianFeatures(LaplaceFeatureMap):
     """Features of the Mondrian kernel: the cells of random partitions that hold each input.
 
-    M partitions are sampled by Mondrian processes, and an input's features indicate its M cells,
-    scaled by M^-1/2 (Balog2016, eq. 2). In expectation, the inner product of two rows is the
+    M partitions are sampled by Mondrian processes, and the features of an input indicate its M
+    cells, scaled by M^-1/2 (Balog2016, eq. 2). In expectation, the inner product of two rows is the
     Laplace kernel ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)`` (proposition 1); the
     error is O(M^-1/2).
 
@@ -38,9 +118,10 @@ class MondrianFeatures(LaplaceFeatureMap):
     n_estimators : int, default=50
         Number of partitions, M.
     lifetime : float, default=1.0
-        Time at which the processes stop: the inverse width of the kernel, in units of the inputs.
+        Time at which the Mondrian processes stop: the inverse width of the kernel, in inverse units
+        of the inputs.
     feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, for each input feature; None is all ones.
+        Non-negative factors of the lifetime, one for each input feature; None is all ones.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -57,14 +138,14 @@ class MondrianFeatures(LaplaceFeatureMap):
 
     Notes
     -----
-    Partitions are instantiated where the learnt inputs are. An input elsewhere may be cut off from
-    them by a cut that is not there yet, and a cell of its own is no column. Its features are
-    expected ones, over all the ways the conditional Mondrian may extend the partitions (as
-    Balog2016thesis, chapter 2, predicts): M^-1/2 times the probability of not being cut off. So the
-    inner product with a learnt input stays an unbiased estimate of the kernel, and rows far from
-    all inputs are close to zero. To have such inputs in cells of their own, learn them.
+    Partitions exist where the fitted inputs are. An extension of the partitions may separate
+    another input from them, in a cell that is no column. The features of such an input are
+    expectations over all extensions by the conditional Mondrian, as the predictions of
+    Balog2016thesis, chapter 2: M^-1/2 times the probability that the input stays in the cell. So
+    the inner product with a fitted input is an unbiased estimate of the kernel, and rows far from
+    all fitted inputs are close to zero. `partial_fit` gives such inputs cells of their own.
 
-    Fitting takes O(M d n log n) or less, a row O(M d depth).
+    Fitting takes O(M d n log n) at most, and a row O(M d depth).
 
     References
     ----------
@@ -102,60 +183,22 @@ class MondrianFeatures(LaplaceFeatureMap):
         )
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Sample partitions of the inputs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : ignored
-            For scikit-learn.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or X is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data = own_copy(validate_data(self, X, dtype=np.float64))
-            partitions = PartitionForest(
-                self.n_estimators,
-                data.shape[1],
-                self._seed(),
-                self._weights(),
-                float(self.lifetime),
-            )
-        partitions.build(data[None], np.zeros(len(data)), self.n_jobs)
+    def _sample(self, data: FloatArray) -> None:
+        partitions = PartitionForest(
+            self.n_estimators,
+            data.shape[1],
+            self._seed(),
+            self._rates(),
+            float(self.lifetime),
+        )
+        partitions.build(own_copy(data)[None], np.zeros(len(data)), self.n_jobs)
         self.partitions_ = partitions
-        return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Extend the partitions to more inputs, by the conditional Mondrian (section 5).
+        """Extend the partitions to more inputs by the conditional Mondrian (Balog2016, section 5).
 
-        New cells become new columns at the end. Rows of inputs learnt before stay as they are, but
-        for zeros in the new columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : ignored
-            For scikit-learn.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or X is not as described.
+        New cells become new columns at the end. Rows of earlier inputs get zeros in the new columns
+        and do not change otherwise. Arguments and errors are those of `fit`.
         """
         if not hasattr(self, "partitions_"):
             return self.fit(X)
@@ -174,22 +217,22 @@ class MondrianFeatures(LaplaceFeatureMap):
         Returns
         -------
         csr_matrix of shape (n_samples, n_cells)
-            M entries in every row. They are M^-1/2 for inputs that were learnt.
+            M entries in every row, which are M^-1/2 for fitted inputs.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
+            If the features have not been fitted.
         """
         check_is_fitted(self, "partitions_")
-        labels, stays = self.partitions_.locate(check_samples(self, X)[None])
-        return indicator_features(labels, self.partitions_.n_labels, stays)
+        cells, stays = self.partitions_.locate(check_samples(self, X)[None])
+        return indicator_features(cells, self.partitions_.n_cells, stays)
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> csr_matrix:
         """Sample partitions of the inputs and return their features; see `fit`, `transform`."""
         partitions = self.fit(X).partitions_
-        return indicator_features(partitions.labels, partitions.n_labels)
+        return indicator_features(partitions.cells, partitions.n_cells)
 
     @property
     def _n_features_out(self) -> int:
-        return self.partitions_.n_labels
+        return self.partitions_.n_cells

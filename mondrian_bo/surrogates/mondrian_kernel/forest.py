@@ -1,4 +1,4 @@
-"""Mondrian partitions of a growing set of points, with a label for each cell."""
+"""Mondrian partitions of a growing set of points, with numbered cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import extend_forest, sample_forest
 from mondrian_bo.trees.memory import resized
-from mondrian_bo.trees.partition import label_new_points, label_points, locate
+from mondrian_bo.trees.partition import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.tree import (
     NONE,
     Tree,
@@ -24,17 +24,18 @@ from mondrian_bo.trees.tree import (
 )
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
+"""Partitions do not depend on targets: no leaf waits for a second class."""
 
 
 class NoStats(NamedTuple):
-    """What the nodes carry: nothing."""
+    """Node statistics of trees whose nodes carry none."""
 
 
 class PartitionForest(GrowingForest[NoStats]):
     """Independent Mondrian partitions, restricted to the data (Balog2016, sections 2 and 3.1).
 
-    Points of one cell have one label; labels are the columns of the feature map. The trees are
-    grown up to `lifetime`, and are the partitions of every lifetime up to that.
+    The trees grow up to `lifetime`, and hold the partitions of every shorter lifetime too. The
+    non-empty cells at `cell_lifetime` are numbered; the numbers are columns of the feature map.
 
     Parameters
     ----------
@@ -44,17 +45,17 @@ class PartitionForest(GrowingForest[NoStats]):
         Dimension d of the points.
     seed : numpy.random.SeedSequence
         Source of the trees' random streams.
-    weights : float64 array of shape (d,)
-        Factors of the dimensions' lifetimes.
+    rates : float64 array of shape (d,)
+        Split rates of the dimensions: factors of their lifetimes.
     lifetime : float
-        Time up to which the processes run.
+        Time at which the Mondrian processes stop.
 
     Attributes
     ----------
     cell_lifetime : float
-        The lifetime of the cells that have labels.
-    n_labels : int
-        Number of labels given so far, C: that of non-empty cells.
+        The lifetime of the numbered cells.
+    n_cells : int
+        Number of non-empty cells of all trees, C.
     """
 
     def __init__(
@@ -62,19 +63,19 @@ class PartitionForest(GrowingForest[NoStats]):
         n_trees: int,
         n_dimensions: int,
         seed: np.random.SeedSequence,
-        weights: FloatArray,
+        rates: FloatArray,
         lifetime: float,
     ) -> None:
         super().__init__(n_trees, n_dimensions, seed, NoStats(), np.empty(0))
-        self.weights = weights
+        self.rates = rates
         self.lifetime = self.cell_lifetime = lifetime
-        self.n_labels = 0
-        self._labels = np.empty((0, n_trees), dtype=np.int32)
+        self.n_cells = 0
+        self._cells = np.empty((0, n_trees), dtype=np.int32)
 
     @property
-    def labels(self) -> NDArray[np.int32]:
-        """The label of each point in each tree, shape (n, M)."""
-        return self._labels[: self.n_points]
+    def cells(self) -> NDArray[np.int32]:
+        """The cell of each point in each tree, shape (n, M)."""
+        return self._cells[: self.n_points]
 
     def build(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
         """Sample the partitions of a batch, O(M d n log n) at most; the forest must be empty.
@@ -84,34 +85,34 @@ class PartitionForest(GrowingForest[NoStats]):
         points : float64 array of shape (S, n, d)
             Points; kept.
         targets : float64 array of shape (n,)
-            Their labels, or anything: partitions do not depend on them; kept.
+            Their targets, on which the partitions do not depend; kept.
         n_jobs : int or None, default=1
-            Trees grown at a time, as joblib counts.
+            Number of trees to grow at a time, as joblib counts.
         """
         n_points = len(targets)
         self._targets = targets
         self.n_points = n_points
         trees = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
         trees = trees._replace(points=points)
-        settings = (n_points, self.weights, self.min_samples_split, _NO_CLASSES, self.lifetime)
+        settings = (n_points, self.rates, self.min_samples_split, _NO_CLASSES, self.lifetime)
         run_on_trees(_grow_chunk, (trees,), points, settings, n_jobs)
         self._arrays = trees
         self._set_node_capacity(nodes_used(trees))
-        self.label(self.cell_lifetime)
+        self.assign_cells(self.cell_lifetime)
 
     def extend(
-        self, points: FloatArray, targets: FloatArray, weights: FloatArray | None = None
+        self, points: FloatArray, targets: FloatArray, rates: FloatArray | None = None
     ) -> None:
-        """Extend the partitions by the conditional Mondrian and label the points (section 5).
+        """Extend the partitions by the conditional Mondrian (Balog2016, section 5).
 
-        Earlier labels stay. O(M d depth) for each point.
+        Known cells keep their numbers, and new ones follow. O(M d depth) for each point.
 
         Parameters
         ----------
         points, targets
             See :meth:`GrowingForest.extend`.
-        weights : None
-            The factors are those of the forest.
+        rates : None
+            Ignored: the forest has its own rates.
         """
         start = self.n_points
         end = self._store(points, targets)
@@ -122,49 +123,49 @@ class PartitionForest(GrowingForest[NoStats]):
             self._points,
             progress,
             end,
-            self.weights,
+            self.rates,
             self.min_samples_split,
             _NO_CLASSES,
             self.lifetime,
         )
         self.n_points = end
-        if len(self._labels) < end:
-            self._labels = resized(self._labels, 0, self._points.shape[1], start)
-        self._labels[start:end] = NONE
-        self.n_labels = label_new_points(
-            self._arrays, self._points, self.cell_lifetime, self.labels, start, self.n_labels
+        if len(self._cells) < end:
+            self._cells = resized(self._cells, 0, self._points.shape[1], start)
+        self._cells[start:end] = NONE
+        self.n_cells = assign_new_cells(
+            self._arrays, self._points, self.cell_lifetime, self.cells, start, self.n_cells
         )
 
     @contextmanager
     def extended(
-        self, points: FloatArray, targets: FloatArray, weights: FloatArray
+        self, points: FloatArray, targets: FloatArray, rates: FloatArray
     ) -> Iterator[None]:
-        """Insert points for the time of a ``with`` block; see :meth:`GrowingForest.extended`."""
-        n_labels = self.n_labels
+        """Insert points within a ``with`` block; see :meth:`GrowingForest.extended`."""
+        n_cells = self.n_cells
         try:
-            with super().extended(points, targets, weights):
+            with super().extended(points, targets, rates):
                 yield
         finally:
-            self.n_labels = n_labels
+            self.n_cells = n_cells
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace the labels of all points."""
+        """Replace the targets of all points."""
         self._targets[: self.n_points] = targets
 
     def at_lifetime(self, lifetime: float) -> PartitionForest:
-        """Return the partitions at another lifetime, at most that of the trees, which are shared.
+        """Return the partitions at another lifetime, at most that of the trees.
 
-        Neither of the two may learn more points.
+        The two forests share the trees, so neither may learn more points.
         """
         other = copy(self)
-        other.label(lifetime)
+        other.assign_cells(lifetime)
         return other
 
-    def label(self, lifetime: float) -> None:
-        """Label the cells of another lifetime, at most that of the trees, afresh; O(M n)."""
+    def assign_cells(self, lifetime: float) -> None:
+        """Change to the cells of another lifetime, at most that of the trees; O(M n)."""
         self.cell_lifetime = lifetime
-        self._labels = np.empty((self.n_points, self.n_trees), dtype=np.int32)
-        self.n_labels = label_points(self._arrays, lifetime, self._labels)
+        self._cells = np.empty((self.n_points, self.n_trees), dtype=np.int32)
+        self.n_cells = assign_cells(self._arrays, lifetime, self._cells)
 
     def locate(self, points: FloatArray) -> tuple[NDArray[np.int32], FloatArray]:
         """Find the cells of points that are not in the forest.
@@ -176,15 +177,14 @@ class PartitionForest(GrowingForest[NoStats]):
 
         Returns
         -------
-        labels : int32 array of shape (m, M)
-            The label of the cell that holds each point, unless a cut between it and the data
-            separates them.
+        cells : int32 array of shape (m, M)
+            The cell that holds each point unless a new split separates the point from the data.
         stays : float64 array of shape (m, M)
-            The probability that none does: 1 for points within the data of the cell.
+            The probability that no split does: 1 for points within the data of the cell.
         """
         shape = points.shape[1], self.n_trees
         found, stays = np.empty(shape, dtype=np.int32), np.empty(shape)
-        locate(self._arrays, points, self.weights, self.cell_lifetime, self.labels, found, stays)
+        locate(self._arrays, points, self.rates, self.cell_lifetime, self.cells, found, stays)
         return found, stays
 
     def _set_node_capacity_for(self, n_new: int) -> None:
@@ -197,11 +197,11 @@ def _grow_chunk(
     trees: Tree,
     points: FloatArray,
     n_points: int,
-    weights: FloatArray,
+    rates: FloatArray,
     min_samples_split: int,
     no_classes: NDArray[np.int32],
     lifetime: float,
 ) -> tuple[Tree]:
     """Grow some of the trees: one worker's part of `PartitionForest.build`."""
-    sample_forest(trees, points, n_points, weights, min_samples_split, no_classes, lifetime)
+    sample_forest(trees, points, n_points, rates, min_samples_split, no_classes, lifetime)
     return (trees,)

@@ -9,26 +9,26 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import indicator_features
+from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
-from mondrian_bo.trees.partition import label_points
+from mondrian_bo.trees.partition import assign_cells
 
 _SMALLEST_VARIANCE = 1e-8
-"""Of constant labels, in units of labels that vary by about 1."""
+"""Least prior variance, for constant targets. The optimizer's targets have variances of about 1."""
 
 _MOST_POINTS = 500
-"""From how many points to learn at most."""
+"""Largest number of points that the choice uses: it bounds the O(n^3) cost of an evidence."""
 
 
 class Hyperparameters(NamedTuple):
-    """Parameters of the kernel model.
+    """Hyper-parameters of the kernel model.
 
     Attributes
     ----------
     lifetime : float
         Inverse width of the kernel.
     ridge : float
-        Variance of the noise over that of the prior.
+        The regularisation delta^2: the variance of the noise over that of the prior.
     prior_variance : float
         Variance of the function.
     """
@@ -43,29 +43,29 @@ def choose_hyperparameters(
 ) -> Hyperparameters:
     """Return the hyper-parameters with the largest evidence on a grid.
 
-    The prior variance follows from the others in closed form. All lifetimes use the same
-    partitions, cut off at different times.
+    The prior variance follows from the others in closed form. All lifetimes share the partitions,
+    which are stopped at different times (Balog2016, section 4.1).
 
     Parameters
     ----------
     partitions : PartitionForest
-        The points and their labels.
+        The points and their targets.
     lifetimes : float64 array
-        What to choose from, at most the lifetime of the partitions.
+        Choices of the lifetime, at most that of the partitions.
     ridges : float64 array
-        What to choose from.
+        Choices of the ridge.
 
     Notes
     -----
-    O(n^3) for each pair, of 500 points spread over all at most.
+    O(n^3) for each pair, where n is at most 500: more points are thinned out evenly.
     """
     chosen = np.unique(np.linspace(0, partitions.n_points - 1, _MOST_POINTS).round().astype(int))
     targets = partitions.targets[chosen] - partitions.targets.mean()
-    labels = np.empty((partitions.n_points, partitions.n_trees), dtype=np.int32)
+    cells = np.empty((partitions.n_points, partitions.n_trees), dtype=np.int32)
     best, best_evidence = Hyperparameters(0.0, 1.0, 1.0), -np.inf
     for lifetime in lifetimes:
-        n_labels = label_points(partitions.arrays, float(lifetime), labels)
-        features = indicator_features(labels[chosen], n_labels)
+        n_cells = assign_cells(partitions.arrays, float(lifetime), cells)
+        features = indicator_features(cells[chosen], n_cells)
         kernel = (features @ features.T).toarray()
         for ridge in ridges:
             variance, evidence = _profile(kernel, targets, float(ridge))
@@ -76,7 +76,7 @@ def choose_hyperparameters(
 
 
 def profiled_variance(quadratic: float, n_points: int) -> float:
-    """Return the prior variance of the largest evidence.
+    """Return the prior variance with the largest evidence.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def profiled_variance(quadratic: float, n_points: int) -> float:
 
 
 def _profile(kernel: FloatArray, targets: FloatArray, ridge: float) -> tuple[float, float]:
-    """Return the best prior variance, and the log evidence with it but for a constant."""
+    """Return the best prior variance, and its log evidence up to a constant."""
     factor = np.linalg.cholesky(kernel + ridge * np.eye(len(kernel)))
     half = solve_triangular(factor, targets, lower=True, check_finite=False)
     quadratic = float(half @ half)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import (
@@ -19,15 +21,15 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 
     See Balog2016, section 3; Balog2016thesis, def. 5.1.
 
-    A kernel of scikit-learn's Gaussian processes, with the gradient that learning its lifetimes
-    needs. scikit-learn's own ``Matern(nu=0.5)`` takes Euclidean distances.
+    A kernel for scikit-learn's Gaussian processes, with the gradient for fitting its lifetimes.
+    scikit-learn's ``Matern(nu=0.5)`` uses Euclidean distances instead.
 
     Parameters
     ----------
     lifetime : float or array-like of shape (n_features,), default=1.0
-        Inverse width, one for all features or one for each.
+        Inverse width: one for all features, or one for each.
     lifetime_bounds : pair of floats, "fixed", or array-like of pairs, default=(1e-5, 1e5)
-        Range in which Gaussian processes look for the lifetime.
+        Range in which Gaussian processes fit the lifetime; "fixed" keeps it.
 
     Examples
     --------
@@ -39,7 +41,7 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     def __init__(
         self,
         lifetime: float | ArrayLike = 1.0,
-        lifetime_bounds: tuple[float, float] | str | ArrayLike = (1e-5, 1e5),
+        lifetime_bounds: tuple[float, float] | Literal["fixed"] | ArrayLike = (1e-5, 1e5),
     ) -> None:
         self.lifetime = lifetime
         self.lifetime_bounds = lifetime_bounds
@@ -62,20 +64,20 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         Y : array-like of shape (n_Y, n_features) or None, default=None
             Inputs; None is X.
         eval_gradient : bool, default=False
-            Whether to return the gradient too; only without Y.
+            Whether to return the gradient too; only if Y is None.
 
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
             Values of the kernel.
         gradient : ndarray of shape (n_X, n_X, n_lifetimes)
-            Derivatives by the logarithms of lifetimes; with `eval_gradient` only.
+            Derivatives with respect to the logarithms of lifetimes; only with `eval_gradient`.
 
         Raises
         ------
         ValueError
-            If the number of lifetimes is neither 1 nor that of the features, or the gradient is
-            asked for between X and Y.
+            If the number of lifetimes is neither 1 nor that of the features, or if
+            `eval_gradient` is given with Y.
         """
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can only be evaluated when Y is None")

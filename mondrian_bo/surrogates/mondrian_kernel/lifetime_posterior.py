@@ -12,11 +12,12 @@ from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 
 Cdf = Callable[[FloatArray], FloatArray]
+"""A cumulative distribution function of the lifetime."""
 
 
 @dataclass(frozen=True)
 class LifetimePosterior:
-    """Probabilities of the intervals of lifetimes in which a model is the same.
+    """Posterior probabilities of the intervals of lifetimes that share a model.
 
     Attributes
     ----------
@@ -25,7 +26,7 @@ class LifetimePosterior:
     probabilities : float64 array of shape (k,)
         Posterior probabilities; within an interval the posterior is the prior, restricted to it.
     log_evidence : float
-        Log marginal likelihood of the labels, averaged over the prior.
+        Log of the marginal likelihood of the targets, averaged over the prior.
     """
 
     ends: FloatArray
@@ -33,13 +34,13 @@ class LifetimePosterior:
     log_evidence: float
 
     def representatives(self, n_most: int | None) -> tuple[IntArray, FloatArray]:
-        """Return intervals that stand for all, with their weights.
+        """Return intervals that represent all of them, with weights.
 
         Parameters
         ----------
         n_most : int or None
-            How many there may be. If this is too few for all intervals of positive probability,
-            those at `n_most` equally spaced quantiles stand for the rest. None is all.
+            Largest number of intervals. If more have positive probability, those at `n_most`
+            equally spaced quantiles are taken; None takes all.
 
         Returns
         -------
@@ -57,7 +58,7 @@ class LifetimePosterior:
         return chosen, counts / n_most
 
     def quantile(self, level: float) -> float:
-        """Return the lifetime below which this probability is, linear within intervals."""
+        """Return a quantile of the lifetime, linear within intervals."""
         totals = np.append(0.0, np.cumsum(self.probabilities))
         return float(np.interp(level, totals / totals[-1], self.ends))
 
@@ -68,7 +69,7 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
     Parameters
     ----------
     path : LifetimePath
-        With the log marginal likelihood at all of its lifetimes, none of them left out.
+        A path with the log marginal likelihood at every lifetime where the model changes.
     cdf : callable or None, default=None
         Cumulative distribution function of the prior, whose support must be within
         [0, ``path.max_lifetime``]; for instance ``scipy.stats.uniform(0, 10).cdf``. None is the
@@ -77,7 +78,7 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
     Raises
     ------
     ValueError
-        If the path has no marginal likelihood, or the prior not all of its mass on the path.
+        If the path has no marginal likelihood, or the prior has mass outside of the path.
     """
     if np.isnan(path.log_marginal_likelihood).any():
         raise ValueError("this path has no log_marginal_likelihood")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
-from mondrian_bo.surrogates.estimators.validation import check_samples, unchanged_by_failure
+from mondrian_bo.surrogates.estimators.validation import check_samples
+from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
@@ -26,27 +26,27 @@ from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
-class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin, BaseEstimator):
+class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegression):
     """Gaussian-process regression with the Mondrian kernel and a prior over its lifetime.
 
-    The marginal likelihood is computed at every lifetime up to `max_lifetime` where anything
-    changes. Predictions are the mixture of the models of all lifetimes, with their posterior
-    probabilities as weights.
+    The marginal likelihood is computed for all lifetimes up to `max_lifetime`. The predictive
+    distribution is the mixture of the models of all lifetimes, weighted by their posterior
+    probabilities.
 
     Parameters
     ----------
     n_estimators : int, default=50
         Number of partitions, M.
     max_lifetime : float, default=10.0
-        Largest lifetime, in units of the inputs.
+        Largest lifetime, in inverse units of the inputs.
     lifetime_cdf : callable or None, default=None
-        Cumulative distribution function of the prior over the lifetime, which is to have its mass
-        on [0, max_lifetime]. None is uniform.
+        Cumulative distribution function of the prior over the lifetime, with its mass on
+        [0, max_lifetime]. None is the uniform distribution.
     noise_variance, prior_variance, normalize_y, feature_weights, random_state, n_jobs
         See :class:`MondrianKernelRegressor`.
     max_models : int or None, default=50
-        At how many lifetimes to keep models. If there are more, those at equally spaced quantiles
-        of the posterior stand for all; None keeps all.
+        Largest number of models, one for a lifetime each. If more lifetimes have positive
+        probability, models are kept at equally spaced quantiles of the posterior; None keeps all.
 
     Attributes
     ----------
@@ -59,14 +59,13 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
     posterior_ : LifetimePosterior
         The posterior over lifetimes.
     models_ : list of KernelModel
-        The models that are kept.
+        The kept models.
     weights_ : ndarray of shape (n_models,)
         Their weights.
 
     Notes
     -----
-    Fitting costs a path, O(k min(C, n)^2) for k cuts, and O(min(C, n)^3) for each model that is
-    kept.
+    Fitting costs a path, O(k min(C, n)^2) for k cuts, and O(min(C, n)^3) for each kept model.
 
     Examples
     --------
@@ -79,19 +78,14 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **KernelRegression._parameter_constraints,
         "max_lifetime": [Interval(Real, 0, None, closed="neither")],
         "lifetime_cdf": [callable, None],
-        "noise_variance": [Interval(Real, 0, None, closed="neither")],
-        "prior_variance": [Interval(Real, 0, None, closed="neither")],
-        "normalize_y": ["boolean"],
         "feature_weights": ["array-like", None],
         "max_models": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
-    n_features_in_: int
     path_: LifetimePath
     posterior_: LifetimePosterior
     models_: list[KernelModel]
@@ -122,55 +116,32 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Compute the path and the posterior, and solve for the models that are kept.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            inputs, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            data = sample_path_data(
-                inputs,
-                labels,
-                None,
-                None,
-                n_estimators=self.n_estimators,
-                max_lifetime=self.max_lifetime,
-                normalize_y=bool(self.normalize_y),
-                feature_weights=self.feature_weights,
-                random_state=self.random_state,
-                n_jobs=self.n_jobs,
-            )
-            noise, prior = data.variances(float(self.noise_variance), float(self.prior_variance))
-            path = kernel_path(data, noise, prior)
-            posterior = lifetime_posterior(path, self.lifetime_cdf)
-        kept, self.weights_ = posterior.representatives(self.max_models)
-        self.path_, self.posterior_ = path, posterior
+    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+        path_data = sample_path_data(
+            data,
+            targets,
+            None,
+            None,
+            n_estimators=self.n_estimators,
+            max_lifetime=self.max_lifetime,
+            normalize_y=bool(self.normalize_y),
+            feature_weights=self.feature_weights,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        noise, prior = path_data.variances(float(self.noise_variance), float(self.prior_variance))
+        self.path_ = kernel_path(path_data, noise, prior)
+        self.posterior_ = lifetime_posterior(self.path_, self.lifetime_cdf)
+        kept, self.weights_ = self.posterior_.representatives(self.max_models)
         self.models_ = [
             KernelModel(
-                data.partitions.at_lifetime(float(path.lifetimes[i])),
+                path_data.partitions.at_lifetime(float(self.path_.lifetimes[i])),
                 noise / prior,
                 prior,
                 centred=bool(self.normalize_y),
             )
             for i in kept
         ]
-        return self
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         means, variances = self._components(X, with_variance)
@@ -178,10 +149,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, RegressorMixin
         return mean, self.weights_ @ (variances + np.square(means - mean))
 
     def _components(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances of labels under all models, shape (n_models, m)."""
+        """Return means and variances of targets under all models, shape (n_models, m)."""
         check_is_fitted(self, "models_")
         points = check_samples(self, X)[None]
-        moments = [model.predict_labels(points, with_variance) for model in self.models_]
+        moments = [model.predict_targets(points, with_variance) for model in self.models_]
         return np.stack([m for m, _ in moments]), np.stack([v for _, v in moments])
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:

@@ -7,21 +7,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_labelled_samples,
     check_samples,
     check_squares,
     own_copy,
-    unchanged_by_failure,
+    seed_sequence,
 )
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import (
@@ -32,50 +30,50 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import (
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     PathData,
-    label_variance,
+    location_and_variance,
     sample_path_data,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 
 class LifetimePaths(NamedTuple):
-    """Paths of two models on the same partitions.
+    """Paths of the kernel and the forest on the same partitions.
 
     Attributes
     ----------
     kernel : LifetimePath
-        All weights fitted jointly (Balog2016, eq. 3).
+        The weights of all trees are fitted jointly (Balog2016, eq. 3).
     forest : LifetimePath
-        The weights of each tree fitted on their own (eq. 4).
+        The weights of each tree are fitted independently (Balog2016, eq. 4).
     """
 
     kernel: LifetimePath
     forest: LifetimePath
 
 
-class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
+class MondrianKernelRegressor(KernelRegression):
     """Gaussian-process regression with the Mondrian kernel, online.
 
-    Labels are sums of the weights of the M cells that hold an input, plus noise. Weights and noise
-    are normal, and the weights of all cells are fitted jointly (Balog2016, eq. 3): ridge regression
-    on :class:`MondrianFeatures`, with the posterior of the function. As M grows, this becomes the
-    Gaussian process with the Laplace kernel.
+    A target is the sum of the weights of the M cells that hold its input, plus noise. Weights and
+    noise are normal, and the weights of all cells are fitted jointly (Balog2016, eq. 3): this is
+    ridge regression on :class:`MondrianFeatures`, with the posterior of the function. As M grows,
+    it becomes the Gaussian process with the Laplace kernel.
 
     Parameters
     ----------
     n_estimators : int, default=50
         Number of partitions, M.
     lifetime : float, default=1.0
-        Inverse width of the kernel, in units of the inputs.
+        Inverse width of the kernel, in inverse units of the inputs.
     noise_variance : float, default=0.01
         Variance of the noise.
     prior_variance : float, default=1.0
-        Variance of the function under the prior. The ridge delta^2 is the ratio of the two.
+        Prior variance of the function. The ridge delta^2 is the noise variance over this one.
     normalize_y : bool, default=True
-        Whether the prior mean is the mean of the labels, and both variances are in units of the
-        variance of the labels. Otherwise the mean is 0, and the units are those of the labels.
+        Whether the prior mean is the mean of the targets, and both variances are in units of the
+        variance of the targets. Otherwise the mean is 0, and the units are those of the targets.
     feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, for each input feature; None is all ones.
+        Non-negative factors of the lifetime, one for each input feature; None is all ones.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -93,7 +91,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
     Notes
     -----
     With C cells and n samples, fitting takes O(min(C, n)^3 + n M^2), a new sample
-    O(min(C, n)^2), predicting a mean O(M d depth) and a standard deviation O(min(C, n)^2).
+    O(min(C, n)^2), a predicted mean O(M d depth) and a standard deviation O(min(C, n)^2).
 
     References
     ----------
@@ -112,18 +110,13 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **KernelRegression._parameter_constraints,
         "lifetime": [Interval(Real, 0, None, closed="left")],
-        "noise_variance": [Interval(Real, 0, None, closed="neither")],
-        "prior_variance": [Interval(Real, 0, None, closed="neither")],
-        "normalize_y": ["boolean"],
         "feature_weights": ["array-like", None],
-        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
     model_: KernelModel
-    n_features_in_: int
 
     def __init__(
         self,
@@ -146,76 +139,31 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt, sample partitions of a batch and solve for the weights.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            labels = own_copy(labels)
-            check_squares(labels)
-            partitions = self._new_partitions()
-        partitions.build(own_copy(data)[None], labels, self.n_jobs)
-        ridge = float(self.noise_variance) / float(self.prior_variance)
-        self.model_ = KernelModel(partitions, ridge, centred=bool(self.normalize_y))
-        self._follow_scale()
-        return self
+    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+        partitions = self._new_partitions()
+        partitions.build(own_copy(data)[None], targets, self.n_jobs)
+        self.model_ = KernelModel(partitions, self._ridge, centred=bool(self.normalize_y))
+        self._set_prior_variance()
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn more samples (section 5 and Appendix C of Balog2016).
+        """Learn more samples (Balog2016, section 5 and Appendix C).
 
-        Partitions are extended by the conditional Mondrian, new cells border the equations, and
-        each sample is an update of rank one. The result equals solving from scratch on the
-        extended partitions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
+        The conditional Mondrian extends the partitions, new cells add equations, and each sample is
+        an update of rank one. The result equals a fit from scratch on the extended partitions.
+        Arguments and errors are those of `fit`.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)
-        data, labels = check_labelled_samples(self, X, y)
-        check_squares(labels)
-        self.model_.learn(data[None], labels)
-        self._follow_scale()
+        data, targets = check_labelled_samples(self, X, y)
+        check_squares(targets)
+        self.model_.learn(data[None], targets)
+        self._set_prior_variance()
         return self
 
-    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        check_is_fitted(self, "model_")
-        return self.model_.predict_labels(check_samples(self, X)[None], with_variance)
-
     def predict_forest(self, X: ArrayLike) -> FloatArray:
-        """Predict with the same partitions and prior, but each tree fitted on its own (eq. 4).
+        """Predict with the same partitions and prior, but independent trees (Balog2016, eq. 4).
 
-        That is a Mondrian forest without hierarchical smoothing; for one tree it is `predict`
+        This is a Mondrian forest without hierarchical smoothing. With one tree it equals `predict`
         (Balog2016thesis, Appendix B.1).
 
         Parameters
@@ -226,19 +174,19 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         Returns
         -------
         ndarray of shape (n_samples,)
-            Means over trees of the posterior means of their leaves.
+            The mean over trees of the posterior means of their leaves.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
+            If the estimator has not been fitted.
         """
         check_is_fitted(self, "model_")
         rows = self.model_.features(check_samples(self, X)[None])
         return np.asarray(self.model_.mean + rows @ self.model_.forest_weights)
 
     def log_marginal_likelihood(self) -> float:
-        """Return the log evidence of the learnt labels, given their mean if they are normalised."""
+        """Return the log evidence of the training targets, given their mean if `normalize_y`."""
         check_is_fitted(self, "model_")
         return self.model_.log_marginal_likelihood()
 
@@ -256,8 +204,8 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
     ) -> LifetimePath:
         """Return errors and evidence at every lifetime from 0 to `lifetime` (Balog2016, section 4).
 
-        The estimator itself is not changed. Partitions are sampled of the training and validation
-        inputs together, as in the paper.
+        The estimator is not changed. As in the paper, the partitions are those of the training and
+        validation inputs together.
 
         Parameters
         ----------
@@ -272,7 +220,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         Returns
         -------
         LifetimePath
-            Errors are in units of the labels.
+            Errors are in units of the targets.
 
         Raises
         ------
@@ -294,7 +242,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> LifetimePath:
-        """Return the path of the forest of `predict_forest` alone (Balog2016thesis, section 4.1).
+        """Return the path of the forest of `predict_forest` (Balog2016thesis, section 4.1).
 
         Parameters
         ----------
@@ -304,7 +252,7 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         Returns
         -------
         LifetimePath
-            Exact at every lifetime where anything changes, at about the cost of the trees.
+            Errors and evidence at every lifetime where a prediction changes.
 
         Raises
         ------
@@ -322,14 +270,14 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         *,
         n_evaluations: int | None = None,
     ) -> LifetimePaths:
-        """Return the paths of kernel and forest on the same partitions (section 8.3).
+        """Return the paths of kernel and forest on the same partitions (Balog2016, section 8.3).
 
         Parameters
         ----------
         X, y, X_val, y_val : array-likes
             Data, as in `lifetime_path`.
         n_evaluations : int or None, default=None
-            At how many lifetimes to evaluate the kernel; None is all.
+            Number of lifetimes at which to evaluate the kernel; None is all.
 
         Returns
         -------
@@ -367,16 +315,16 @@ class MondrianKernelRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstima
         )
 
     def _new_partitions(self) -> PartitionForest:
-        weights = check_feature_weights(self.feature_weights, self.n_features_in_)
+        rates = check_feature_weights(self.feature_weights, self.n_features_in_)
         return PartitionForest(
             self.n_estimators,
             self.n_features_in_,
             seed_sequence(self.random_state),
-            np.ones(self.n_features_in_) if weights is None else weights,
+            np.ones(self.n_features_in_) if rates is None else rates,
             float(self.lifetime),
         )
 
-    def _follow_scale(self) -> None:
-        """Set the prior variance in the units of the labels."""
-        unit = label_variance(self.model_.partitions.targets) if self.normalize_y else 1.0
+    def _set_prior_variance(self) -> None:
+        """Set the prior variance, in the squared units of the targets."""
+        _, unit = location_and_variance(self.model_.partitions.targets, bool(self.normalize_y))
         self.model_.prior_variance = unit * float(self.prior_variance)

@@ -4,52 +4,50 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_squares, unchanged_by_failure
+from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     check_path_data,
-    label_variance,
+    location_and_variance,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
-from mondrian_bo.surrogates.mondrian_kernel.linear_machine import LinearMachine
 
 
 class MondrianKernelSVR(RegressorMixin, LinearMachine):
     """Support vector regression with the Mondrian kernel.
 
-    Minimises ``prior_variance * sum(max(0, |z - f(x)| - epsilon)) + |w|^2 / 2``, where z are the
-    labels scaled to mean 0 and variance 1, over the weights w of the cells of Mondrian partitions;
-    f(x) is the sum of M^-1/2 times the weights of the M cells that hold x. As M grows, this becomes
-    the machine with the Laplace kernel. Unlike :class:`MondrianKernelRegressor` it withstands
-    outliers, and has no standard deviations.
+    The weights w of the cells of Mondrian partitions minimise
+    ``prior_variance * sum(max(0, |z - f(x)| - epsilon)) + |w|^2 / 2``, where z are the targets
+    scaled to mean 0 and variance 1, and f(x) is M^-1/2 times the sum of the weights of the M cells
+    that hold x. As M grows, this becomes support vector regression with the Laplace kernel. Unlike
+    :class:`MondrianKernelRegressor` it is robust to outliers, and it has no standard deviations.
 
     Parameters
     ----------
     n_estimators : int, default=50
         Number of partitions, M.
     lifetime : float, default=1.0
-        Inverse width of the kernel, in units of the inputs.
+        Inverse width of the kernel, in inverse units of the inputs.
     epsilon : float, default=0.1
-        Errors up to this cost nothing, in units of the standard deviation of the labels.
+        Errors up to this size have no loss, in units of the standard deviation of the targets.
     prior_variance : float, default=1.0
-        Variance of f under the prior: scikit-learn's C.
+        Prior variance of f: scikit-learn's C.
     feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, for each input feature; None is all ones.
+        Non-negative factors of the lifetime, one for each input feature; None is all ones.
     tol : float, default=1e-4
-        Where scikit-learn's solver stops.
+        Tolerance of scikit-learn's solver.
     max_iter : int, default=1000
-        Iterations at most; a :class:`~sklearn.exceptions.ConvergenceWarning` says when they do not
-        suffice.
+        Largest number of iterations; the solver gives a
+        :class:`~sklearn.exceptions.ConvergenceWarning` if it has not converged by then.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions and of the solver. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -60,9 +58,9 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
     features_ : MondrianFeatures
         The fitted partitions.
     coef_ : ndarray of shape (1, n_cells)
-        Weights of the cells, for the scaled labels.
+        Weights of the cells, for the scaled targets.
     n_iter_ : int
-        Iterations of the solver.
+        Number of iterations of the solver.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -70,10 +68,9 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
 
     Notes
     -----
-    There is no intercept: the cells of a partition add up to a constant already. Far from all data
-    the prediction is the mean of the labels. The weights are those of
-    :class:`sklearn.svm.LinearSVR`, at O(n M) for an iteration; predicting takes O(M d depth) an
-    input.
+    There is no intercept: the features of a partition add up to a constant. Far from all data the
+    prediction is the mean of the targets. The weights are those of :class:`sklearn.svm.LinearSVR`.
+    An iteration costs O(n M), and a prediction O(M d depth).
 
     References
     ----------
@@ -94,6 +91,8 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         **LinearMachine._parameter_constraints,
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
+
+    _learning_rate = 0.1
 
     def __init__(
         self,
@@ -118,99 +117,48 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Sample partitions of the inputs, and learn the weights of their cells.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            labels = np.asarray(labels, dtype=np.float64)
-            check_squares(labels)
-            mean, unit = _location_and_scale(labels)
-            rows = self._learn_features(data)
-            solver = LinearSVR(
-                epsilon=self.epsilon, random_state=self.random_state, **self._solver_options()
-            ).fit(rows, (labels - mean) / unit)
+    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+        mean, deviation = _location_and_scale(targets)
+        rows = self._fit_features(data)
+        solver = LinearSVR(
+            epsilon=self.epsilon, random_state=self.random_state, **self._solver_options()
+        ).fit(rows, (targets - mean) / deviation)
         self._keep([solver])
-        self._mean, self._unit = mean, unit
-        return self
+        self._mean, self._deviation = mean, deviation
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict labels, shape (n_samples,)."""
+        """Predict targets, shape (n_samples,)."""
         values = self._values(X)[:, 0]
-        return np.asarray(self._mean + self._unit * values)
+        return np.asarray(self._mean + self._deviation * values)
 
-    def lifetime_path(
+    def _path(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        learning_rate: float = 0.1,
-        n_evaluations: int | None = 200,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        settings: dict[str, Any],
     ) -> LifetimePath:
-        """Return errors at lifetimes from 0 to `lifetime` (Balog2016, section 4.2.2).
-
-        The estimator itself is not changed. The weights follow from stochastic gradient descent
-        that goes on from cut to cut; they are near those of `fit`, not equal.
-
-        Parameters
-        ----------
-        X, y : array-likes
-            Training data, as in `fit`.
-        X_val, y_val : array-likes or None, default=None
-            Validation data.
-        learning_rate, n_evaluations
-            See :func:`sgd_lifetime_path`.
-
-        Returns
-        -------
-        LifetimePath
-            Root mean squared errors are in units of the labels.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described.
-        """
-        inputs, labels, held_out = check_path_data(X, y, X_val, y_val)
-        mean, unit = _location_and_scale(labels)
-        n_training = len(labels)
+        inputs, targets, held_out = check_path_data(X, y, X_val, y_val)
+        mean, deviation = _location_and_scale(targets)
+        n_training = len(targets)
         path = sgd_lifetime_path(
             inputs[:n_training],
-            (labels - mean) / unit,
+            (targets - mean) / deviation,
             inputs[n_training:] if X_val is not None else None,
-            (held_out - mean) / unit if X_val is not None else None,
+            (held_out - mean) / deviation if X_val is not None else None,
             loss="epsilon_insensitive",
             epsilon=self.epsilon,
-            learning_rate=learning_rate,
-            n_evaluations=n_evaluations,
-            **self._path_options(n_training),
+            **settings,
         )
         return replace(
             path,
-            training_error=unit * path.training_error,
-            validation_error=unit * path.validation_error,
+            training_error=deviation * path.training_error,
+            validation_error=deviation * path.validation_error,
         )
 
 
-def _location_and_scale(labels: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation of labels, or 1 if they are constant."""
-    return float(labels.mean()), float(np.sqrt(label_variance(labels)))
+def _location_and_scale(targets: FloatArray) -> tuple[float, float]:
+    """Return the mean and the standard deviation of targets; 1 for constant targets."""
+    mean, variance = location_and_variance(targets, normalize=True)
+    return mean, float(np.sqrt(variance))

@@ -18,22 +18,28 @@ from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 
 _LIFETIMES = 2.0 ** np.arange(-4.0, 5.0)
-"""In units of the cube's side; 16 is the lifetime of the partitions."""
+"""Choices of the lifetime, per side of the unit cube: widths from 16 sides to 1/16 of a side.
+
+The largest one is the lifetime of the partitions.
+"""
 
 _RIDGES = 10.0 ** np.arange(-4.0, 0.0)
+"""Choices of the noise variance over the prior variance; 1e-4 is that of Balog2016, section 8."""
 
 _GROWTH = 1.2
-"""Hyper-parameters are chosen anew when the number of points has grown by this factor."""
+"""Hyper-parameters are chosen anew when the number of points has grown by this factor: the O(n^3)
+of a choice then costs O(n^2) for each point in the long run."""
 
 _N_WAVES = 256
+"""Number of random waves in a draw from the prior; their kernel has an error of about 1/16."""
 
 
 class KernelSurrogate(TreeSurrogate):
     """Bayesian ridge regression with the Mondrian kernel over rows of a search space.
 
-    All trees are fitted jointly, so that the prediction is a single Gaussian. Lifetime, noise and
-    variance are those of the largest marginal likelihood. A row is learnt at O(n^2), as is
-    predicting one: for up to some thousand trials.
+    All trees are fitted jointly, so the prediction is a single Gaussian. Lifetime, noise and prior
+    variance maximise the marginal likelihood. Learning a row costs O(n^2), and so does predicting
+    one: the surrogate is for up to some thousand trials.
 
     Parameters
     ----------
@@ -64,7 +70,7 @@ class KernelSurrogate(TreeSurrogate):
 
 
 class AdaptiveKernelModel:
-    """A kernel model over the unit cube that chooses its own hyper-parameters.
+    """A kernel model over the unit cube that chooses its hyper-parameters.
 
     Parameters
     ----------
@@ -77,14 +83,14 @@ class AdaptiveKernelModel:
     """
 
     def __init__(self, n_trees: int, n_dimensions: int, seed: np.random.SeedSequence) -> None:
-        weights = np.ones(n_dimensions)
+        rates = np.ones(n_dimensions)
         lifetime = float(_LIFETIMES[-1])
-        self._partitions = PartitionForest(n_trees, n_dimensions, seed, weights, lifetime)
+        self._partitions = PartitionForest(n_trees, n_dimensions, seed, rates, lifetime)
         self._model: KernelModel | None = None
         self._n_chosen = 0
 
     def learn(self, points: FloatArray, targets: FloatArray) -> None:
-        """Learn more points, O(n^2) each in the long run but for the choice of parameters."""
+        """Learn more points, O(n^2) each in the long run beside the choice of hyper-parameters."""
         if len(targets) == 0:
             return
         if self._model is None:
@@ -97,7 +103,7 @@ class AdaptiveKernelModel:
         self._set_variance()
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace the labels of all points."""
+        """Replace the targets of all points."""
         self._known().set_targets(targets)
         self._set_variance()
 
@@ -109,12 +115,12 @@ class AdaptiveKernelModel:
     def draw(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function from the posterior.
 
-        The weights of all cells are a draw from their posterior. Where a point may be outside of
-        all cells, the function goes on as one of the prior: a sum of random waves.
+        The weights of all cells are drawn from their posterior. The prior variance that the
+        features of a point leave out, outside of the known cells, is that of a sum of random waves.
         """
         model = self._known()
         weights = model.draw_weights(rng)
-        n_dimensions = len(self._partitions.weights)
+        n_dimensions = len(self._partitions.rates)
         frequencies = self._partitions.cell_lifetime * rng.standard_cauchy((n_dimensions, _N_WAVES))
         phases = rng.uniform(0.0, 2.0 * np.pi, _N_WAVES)
         heights = rng.normal(size=_N_WAVES) * np.sqrt(2.0 * model.prior_variance / _N_WAVES)
@@ -129,7 +135,7 @@ class AdaptiveKernelModel:
         return function
 
     def extended(self, points: FloatArray, targets: FloatArray) -> AbstractContextManager[None]:
-        """Know further points for the time of a ``with`` block; exactly undone at its end."""
+        """Learn points within a ``with`` block, and restore the model bit for bit at its end."""
         return self._known().extended(points, targets)
 
     def _known(self) -> KernelModel:
@@ -138,15 +144,15 @@ class AdaptiveKernelModel:
         return self._model
 
     def _choose(self) -> None:
-        """Choose lifetime and noise, and solve from scratch."""
+        """Choose lifetime and noise, and fit from scratch."""
         chosen = choose_hyperparameters(self._partitions, _LIFETIMES, _RIDGES)
-        self._partitions.label(chosen.lifetime)
+        self._partitions.assign_cells(chosen.lifetime)
         self._model = KernelModel(
             self._partitions, chosen.ridge, chosen.prior_variance, form="dual"
         )
         self._n_chosen = self._partitions.n_points
 
     def _set_variance(self) -> None:
-        """Follow the labels with the prior variance."""
+        """Set the prior variance with the largest evidence for the targets."""
         model = self._known()
         model.prior_variance = profiled_variance(model.quadratic(), self._partitions.n_points)

@@ -30,9 +30,9 @@ def grid_model(seed=0, n_estimators=3, noise=NOISE, **options):
     return regressor.grid_model(*data), data
 
 
-def plain_labels(cells, points):
+def plain_cells(cells, points):
     """Cells from the definition: which cuts lie below each coordinate."""
-    labels = np.empty((len(points), cells.n_grids), dtype=int)
+    found = np.empty((len(points), cells.n_grids), dtype=int)
     n_cells = 0
     for m in range(cells.n_grids):
         codes = []
@@ -41,24 +41,24 @@ def plain_labels(cells, points):
             ranks = np.searchsorted(known, points[:, d])
             codes.append(np.append(0, np.cumsum(is_cut))[ranks])
         _, own = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        labels[:, m] = n_cells + own
+        found[:, m] = n_cells + own
         n_cells += own.max() + 1
-    return labels, n_cells
+    return found, n_cells
 
 
 def assert_equals_scratch(model, data, noise=NOISE, tolerance=1e-8):
     X, y, X_val, y_val = data
     n = len(y)
     points = np.concatenate([X, X_val])
-    labels, n_cells = plain_labels(model.cells, points)
-    # The same points are together; without training points, cells have no label of their own.
-    for own, plain in zip(model.cells.labels.T, labels.T, strict=True):
+    cells, n_cells = plain_cells(model.cells, points)
+    # The same points are together; without training points, cells have no number of their own.
+    for own, plain in zip(model.cells.numbers.T, cells.T, strict=True):
         trained = np.isin(plain, plain[:n])
         assert np.array_equal(own == EMPTY, ~trained)
         pairs = np.unique(np.stack([own[trained], plain[trained]]), axis=1)
         assert pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1]))
-    assert model.cells.n_cells == sum(len(np.unique(column[:n])) for column in labels.T)
-    features = indicators(labels, n_cells)
+    assert model.cells.n_cells == sum(len(np.unique(column[:n])) for column in cells.T)
+    features = indicators(cells, n_cells)
     train = features[:n]
     weights = np.linalg.solve(train.T @ train + noise / PRIOR * np.eye(n_cells), train.T @ y)
     predicted = features @ weights
@@ -66,8 +66,8 @@ def assert_equals_scratch(model, data, noise=NOISE, tolerance=1e-8):
     assert abs(model.validation_error() - rms(predicted[n:] - y_val)) < tolerance
     evidence = log_evidence(y, PRIOR * train @ train.T + noise * np.eye(n))
     assert abs(model.log_marginal_likelihood() - evidence) < tolerance * abs(evidence)
-    own_weights = model.fit().weights[model.cells.labels]
-    assert np.abs(own_weights - weights[labels] * (model.cells.labels != EMPTY)).max() < tolerance
+    own_weights = model.fit().weights[model.cells.numbers]
+    assert np.abs(own_weights - weights[cells] * (model.cells.numbers != EMPTY)).max() < tolerance
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -139,12 +139,12 @@ def test_expectation_is_the_general_laplace_kernel(lifetimes):
     for d, lifetime in enumerate(lifetimes):
         for _ in cells.changes(d, lifetime):
             pass
-    together = (cells.labels[:, None] == cells.labels[None]).mean(axis=2)
+    together = (cells.numbers[:, None] == cells.numbers[None]).mean(axis=2)
     exact = np.exp(-np.abs(X[:, None] - X[None]) @ lifetimes)
     error = np.sqrt(exact * (1.0 - exact) / n)
     assert np.all(np.abs(together - exact) <= 5.0 * error)
-    labels, stays = cells.locate(new)
-    cross = ((labels[:, None] == cells.labels[None]) * stays[:, None]).mean(axis=2)
+    found, stays = cells.locate(new)
+    cross = ((found[:, None] == cells.numbers[None]) * stays[:, None]).mean(axis=2)
     exact = np.exp(-np.abs(new[:, None] - X[None]) @ lifetimes)
     error = np.sqrt(exact * (1.0 - exact) / n)
     assert np.all(np.abs(cross - exact) <= 5.0 * error)
@@ -156,6 +156,6 @@ def test_learnt_points_are_found_in_their_cells():
     for d in (0, 1):
         for _ in cells.changes(d, 6.0):
             pass
-    labels, stays = cells.locate(X)
-    assert np.array_equal(labels, cells.labels)
+    found, stays = cells.locate(X)
+    assert np.array_equal(found, cells.numbers)
     assert np.all(stays == 1.0)

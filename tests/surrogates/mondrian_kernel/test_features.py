@@ -88,9 +88,9 @@ def test_old_rows_stay_valid_online():
         assert np.allclose(features.transform(X[: start + 40]).data, 8**-0.5)
     assert widths == sorted(widths)
     assert widths[-1] > widths[0]
-    labels = features.partitions_.labels.copy()
+    cells = features.partitions_.cells.copy()
     final = features.transform(X)
-    assert np.array_equal(features.partitions_.labels, labels)
+    assert np.array_equal(features.partitions_.cells, cells)
     assert np.all(np.asarray(final.sum(axis=0)) > 0)
     assert len(features.get_feature_names_out()) == widths[-1]
 
@@ -107,8 +107,8 @@ def test_stream_may_be_divided_at_will():
 def partition_patterns(features, rows=slice(None)):
     """The partition that each tree makes of learnt rows: the first row of each row's cell."""
     return [
-        tuple(int(np.flatnonzero(labels == label)[0]) for label in labels)
-        for labels in features.partitions_.labels[rows].T
+        tuple(int(np.flatnonzero(cells == cell)[0]) for cell in cells)
+        for cells in features.partitions_.cells[rows].T
     ]
 
 
@@ -162,17 +162,17 @@ def test_new_inputs_get_expected_features(x):
     for name, field in partitions.arrays._asdict().items():
         if name != "stream":
             field[:] = field[:1]
-    partitions.label(partitions.lifetime)
+    partitions.assign_cells(partitions.lifetime)
     row = features.transform([x]).data * n**0.5
     assert np.ptp(row) == 0.0
-    n_cells = partitions.n_labels
+    n_cells = partitions.n_cells
     features.partial_fit([x])
-    stayed = np.mean(partitions.labels[-1] < n_cells)
+    stayed = np.mean(partitions.cells[-1] < n_cells)
     assert abs(stayed - row[0]) < 4.0 * np.sqrt(row[0] * (1.0 - row[0]) / n) + 1e-12
-    # If it stayed, it is in the cell that was told.
-    inside = np.flatnonzero(partitions.labels[-1] < n_cells)
-    told, _ = partitions.locate(np.array([[x]]))
-    assert np.array_equal(told[0, inside], partitions.labels[-1, inside])
+    # Where no split separated it, it is in the located cell.
+    inside = np.flatnonzero(partitions.cells[-1] < n_cells)
+    located, _ = partitions.locate(np.array([[x]]))
+    assert np.array_equal(located[0, inside], partitions.cells[-1, inside])
 
 
 def test_kernel_with_new_inputs_is_unbiased():

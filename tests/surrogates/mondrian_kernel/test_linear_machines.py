@@ -222,8 +222,8 @@ def test_withstands_outliers():
 @pytest.mark.parametrize("model", [MondrianKernelClassifier(), MondrianKernelSVR()])
 def test_far_from_the_data_the_prior_remains(model):
     X, y = make_data()
-    labels = (y > 0.0).astype(float) if isinstance(model, MondrianKernelClassifier) else y
-    model.set_params(lifetime=5.0, random_state=0).fit(X, labels)
+    targets = (y > 0.0).astype(float) if isinstance(model, MondrianKernelClassifier) else y
+    model.set_params(lifetime=5.0, random_state=0).fit(X, targets)
     far = np.full((1, 2), 50.0)
     value = model.decision_function(far) if hasattr(model, "classes_") else model.predict(far)
     assert np.allclose(value, 0.0 if hasattr(model, "classes_") else y.mean(), atol=1e-6)
@@ -240,7 +240,7 @@ def test_in_a_search_and_pickled():
 
 
 @pytest.mark.parametrize(
-    ("model", "labels", "message"),
+    ("model", "targets", "message"),
     [
         (MondrianKernelClassifier("huber"), [0, 1, 0], "'loss' parameter"),
         (MondrianKernelClassifier(prior_variance=0.0), [0, 1, 0], "'prior_variance' parameter"),
@@ -250,10 +250,10 @@ def test_in_a_search_and_pickled():
         (MondrianKernelSVR(), [0.1, np.nan, 0.3], "NaN"),
     ],
 )
-def test_wrong_arguments(model, labels, message):
+def test_wrong_arguments(model, targets, message):
     with pytest.raises(ValueError, match=message):
-        model.fit([[0.0], [1.0], [2.0]], labels)
+        model.fit([[0.0], [1.0], [2.0]], targets)
     with pytest.raises(ValueError, match=message):
-        model.lifetime_path([[0.0], [1.0], [2.0]], labels)
+        model.lifetime_path([[0.0], [1.0], [2.0]], targets)
     with pytest.raises(NotFittedError):
         model.predict([[0.0]])

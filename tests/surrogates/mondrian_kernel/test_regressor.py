@@ -31,7 +31,7 @@ def assert_is_process(model, X, y, new):
     noise, prior = model.noise_variance * unit, model.prior_variance * unit
     partitions = model.model_.partitions
     features = model.model_.features(X[None]).toarray()
-    assert features.shape[1] == partitions.n_labels
+    assert features.shape[1] == partitions.n_cells
     mean, variance, evidence = process(
         features, model.model_.features(new[None]).toarray(), y, noise, prior
     )
@@ -121,7 +121,7 @@ def test_forest_minimises_its_objective():
     X, y = make_data()
     model = MondrianKernelRegressor(5, 4.0, noise_variance=0.3, random_state=0).fit(X, y)
     total = np.zeros(len(X))
-    for column in model.model_.partitions.labels.T:
+    for column in model.model_.partitions.cells.T:
         indicator = (column[:, None] == np.unique(column)).astype(float)
         total += Ridge(0.3, fit_intercept=False).fit(indicator, y - y.mean()).predict(indicator)
     assert np.allclose(model.predict_forest(X), y.mean() + total / 5)
@@ -148,13 +148,13 @@ def test_weights_are_a_bayesian_ridge():
     assert np.allclose(std, other_std, rtol=1e-4)
 
 
-@pytest.mark.parametrize("labels", [np.zeros(30), np.full(30, 1e8 / 3.0)])
-def test_constant_labels(labels):
+@pytest.mark.parametrize("targets", [np.zeros(30), np.full(30, 1e8 / 3.0)])
+def test_constant_targets(targets):
     X, _ = make_data(30)
     mean, std = (
-        MondrianKernelRegressor(5, random_state=0).fit(X, labels).predict(NEW, return_std=True)
+        MondrianKernelRegressor(5, random_state=0).fit(X, targets).predict(NEW, return_std=True)
     )
-    assert np.allclose(mean, labels[0], rtol=1e-12)
+    assert np.allclose(mean, targets[0], rtol=1e-12)
     assert np.all(np.isfinite(std))
 
 
@@ -165,7 +165,7 @@ def test_single_sample_and_duplicates():
     assert np.allclose(model.predict([[0.5]]), 2.0)
 
 
-def test_scale_of_labels_does_not_matter():
+def test_scale_of_targets_does_not_matter():
     X, y = make_data()
     one, other = (
         MondrianKernelRegressor(5, 2.0, random_state=0).fit(X, v).predict(NEW, return_std=True)
@@ -180,12 +180,12 @@ def test_points_are_forgotten_exactly():
     points, more = X[None, :40].copy(), X[None, 40:].copy()
     model = MondrianKernelRegressor(6, 8.0, random_state=0).fit(X[:40], y[:40]).model_
     assert model.is_dual
-    before = [*model.predict(NEW[None]), model.partitions.labels.copy(), model.partitions.n_labels]
+    before = [*model.predict(NEW[None]), model.partitions.cells.copy(), model.partitions.n_cells]
     with model.extended(more, y[40:]):
         inside = model.predict(more)[0]
         assert np.mean((inside - y[40:]) ** 2) < 0.3 * np.mean((before[0][0] - y[40:]) ** 2)
         assert model.partitions.n_points == 60
-    after = [*model.predict(NEW[None]), model.partitions.labels.copy(), model.partitions.n_labels]
+    after = [*model.predict(NEW[None]), model.partitions.cells.copy(), model.partitions.n_cells]
     for one, two in zip(before, after, strict=True):
         assert np.array_equal(one, two)
     assert np.array_equal(model.partitions.points, points)

@@ -47,9 +47,9 @@ def test_hyperparameters_have_the_largest_evidence():
     centred = values - values.mean()
 
     def evidence(lifetime, ridge, variance):
-        partitions.label(lifetime)
-        labels = partitions.labels
-        kernel = (labels[:, None] == labels[None]).mean(axis=2)
+        partitions.assign_cells(lifetime)
+        cells = partitions.cells
+        kernel = (cells[:, None] == cells[None]).mean(axis=2)
         covariance = variance * (kernel + ridge * np.eye(40))
         quadratic = centred @ cho_solve(cho_factor(covariance), centred)
         return -0.5 * (np.linalg.slogdet(covariance)[1] + quadratic)

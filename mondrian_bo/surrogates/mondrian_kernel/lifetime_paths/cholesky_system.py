@@ -1,4 +1,8 @@
-"""A linear system in the form of an updatable Cholesky factor."""
+"""A linear system A w = b that is solved by an updatable Cholesky factor.
+
+Each update costs O(C^2), while solving anew takes O(C^3) (Balog2016, section 4.2.1 and Appendix C;
+Balog2016thesis, section 4.2 and Appendix D).
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,23 @@ from numba import njit
 from scipy.linalg import cholesky, solve_triangular
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.linear_system import (
-    NOT_POSITIVE_DEFINITE,
+
+NOT_POSITIVE_DEFINITE = (
+    "the regularised matrix is not positive definite in floating point: "
+    "the noise variance is too small beside the prior variance"
 )
+"""Message of :class:`numpy.linalg.LinAlgError`, from all solvers of ridge regression."""
 
 _ANY_ORDER = {"reassoc", "nsz", "contract"}
-"""Sums in the order that vector instructions like best."""
+"""LLVM flags that let the compiler reorder sums, which vector instructions need."""
 
 
 class CholeskySystem:
-    """A system A w = b as A = U^T U and z = U^-T b; implements ``LinearSystem``.
+    """A symmetric positive definite system A w = b of C equations, as A = U^T U and z = U^-T b.
 
-    Bordering extends U by a column, deletion leaves a rank-one update of what stood behind, and
-    rank-one updates are plane rotations: no update subtracts from A, so that all are backward
-    stable, however many there are (Balog2016thesis, Appendix D; Seeger 2004).
+    A border extends U by columns. A deletion is a rank-one update of the rows after the deleted
+    one, and rank-one updates are plane rotations. No update subtracts from A, so any number of
+    updates is backward stable (Balog2016thesis, Appendix D; Seeger 2004).
 
     Parameters
     ----------
@@ -54,11 +61,26 @@ class CholeskySystem:
 
     @property
     def factor(self) -> FloatArray:
-        """U, shape (C, C); what is below its diagonal means nothing."""
+        """U, shape (C, C); entries below its diagonal are meaningless."""
         return self._upper[: self._size, : self._size]
 
     def append(self, columns: FloatArray, corner: FloatArray, moments: FloatArray) -> None:
-        """Border A, see ``LinearSystem.append``."""
+        """Border A by p more rows and columns, O(p C^2) (Balog2016thesis, Appendix D).
+
+        Parameters
+        ----------
+        columns : float64 array of shape (p, C)
+            Entries between the new and the old equations.
+        corner : float64 array of shape (p, p)
+            Entries among the new ones.
+        moments : float64 array of shape (p,)
+            New entries of b.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the new matrix is not positive definite.
+        """
         n_new = len(moments)
         self._make_room(self._size + n_new, n_new)
         work = self._work[:n_new, : self._size]
@@ -68,18 +90,18 @@ class CholeskySystem:
         self._size += n_new
 
     def delete(self, index: int) -> None:
-        """Remove an equation, see ``LinearSystem.delete``."""
+        """Remove an equation, O(C^2); later ones move up (Balog2016thesis, Appendix D)."""
         _delete(self._upper, self._rotated, self._size, index, self._work[0])
         self._size -= 1
 
     def add(self, vector: FloatArray, value: float) -> None:
-        """Add a rank-one term, see ``LinearSystem.add``."""
+        """Add ``vector vector^T`` to A and ``value * vector`` to b, O(C^2) (Appendix D)."""
         work = self._work[0, : self._size]
         work[:] = vector
         _add(self._upper, self._rotated, self._size, work, value)
 
     def solution(self) -> FloatArray:
-        """Return w by back substitution."""
+        """Return w, shape (C,), by back substitution; O(C^2)."""
         result = self._rotated[: self._size].copy()
         _back_substitute(self._upper, result)
         return result
@@ -89,7 +111,7 @@ class CholeskySystem:
         return 2.0 * float(np.log(self.factor.diagonal()).sum())
 
     def half_solve(self, vectors: FloatArray) -> FloatArray:
-        """Return U^-T V for V of shape (C, m): its columns' squares add up to v^T A^-1 v."""
+        """Return U^-T V for V of shape (C, m); the squares of a column add up to v^T A^-1 v."""
         if self._size == 0:
             return vectors
         return np.asarray(
@@ -103,12 +125,12 @@ class CholeskySystem:
         return result
 
     def copy(self) -> CholeskySystem:
-        """Return a copy, whose updates leave this system as it is; O(C^2)."""
-        twin = CholeskySystem.__new__(CholeskySystem)
-        twin._size = self._size
-        twin._upper, twin._rotated = self._upper.copy(), self._rotated.copy()
-        twin._work = np.empty_like(self._work)
-        return twin
+        """Return an independent copy, O(C^2)."""
+        other = CholeskySystem.__new__(CholeskySystem)
+        other._size = self._size
+        other._upper, other._rotated = self._upper.copy(), self._rotated.copy()
+        other._work = np.empty_like(self._work)
+        return other
 
     def set_moments(self, moments: FloatArray) -> None:
         """Replace b, O(C^2)."""
@@ -126,8 +148,8 @@ class CholeskySystem:
             self._work = np.empty((max(n_work, 2), len(self._upper)))
 
 
-# Loops run from 0 over slices: only then does the compiler see that no index is negative, and use
-# vector instructions.
+# Loops run from 0 over slices. The compiler then knows that no index is negative, and uses vector
+# instructions.
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER, inline="always")
@@ -140,7 +162,7 @@ def _dot(left, right):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _rotate(row, rest, cosine, sine, target):  # type: ignore[no-untyped-def]
-    """Rotate two rows, writing the first to `target`, which may overlap it from the left."""
+    """Rotate two rows; write the first to `target`, which may overlap it from the left."""
     for j in range(len(rest)):
         old = row[j]
         other = rest[j]
@@ -150,7 +172,7 @@ def _rotate(row, rest, cosine, sine, target):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _append(upper, rotated, size, columns, corner, moments):  # type: ignore[no-untyped-def]
-    """Extend the factor by columns, which are overwritten; False if the result would be complex."""
+    """Extend the factor by columns, which are overwritten; return False if A is not definite."""
     n_new = len(columns)
     for k in range(size):
         row = upper[k, k + 1 : size]
@@ -182,7 +204,7 @@ def _append(upper, rotated, size, columns, corner, moments):  # type: ignore[no-
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _delete(upper, rotated, size, index, rest):  # type: ignore[no-untyped-def]
-    """Remove a column of the factor and rotate what is below its row into the rows after it."""
+    """Remove a column of the factor, and rotate the deleted row into the rows after it."""
     rest[index + 1 : size] = upper[index, index + 1 : size]
     value = rotated[index]
     for k in range(index):
@@ -202,7 +224,7 @@ def _delete(upper, rotated, size, index, rest):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _add(upper, rotated, size, vector, value):  # type: ignore[no-untyped-def]
-    """Rotate a vector, which is overwritten, into the factor."""
+    """Rotate a vector into the factor; the vector is overwritten."""
     for k in range(size):
         if vector[k] == 0.0:
             continue

@@ -1,4 +1,4 @@
-"""The cuts of sampled partitions in the order of time: how cells split as the lifetime grows."""
+"""The cuts of sampled partitions by time, and the cells before and after each (Balog2016, 4.1)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mondrian_bo.trees.partition import arrange
 from mondrian_bo.trees.tree import LEFT, NONE, RIGHT, ROOT
 
 EMPTY = 0
-"""The label of all cells without training points: their weight is always 0."""
+"""The number of every cell without training points. Its weight is always 0."""
 
 
 class Cut(NamedTuple):
-    """A cell splits in two, or two cells merge.
+    """A cut of a cell: going forward in time the cell splits, going back the two parts merge.
 
     Attributes
     ----------
     tree : int
         The partition that is cut.
     parent, left, right : int
-        Labels of the cell and of its parts. A part without training points is ``EMPTY``, and the
-        other one then keeps the label of the cell.
+        Numbers of the cell and of its parts. A part without training points is ``EMPTY``, and the
+        other part then keeps the number of the cell.
     left_members, right_members : int32 arrays
         The points of the parts.
     """
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 
 class CutArrays(NamedTuple):
-    """A sequence of cuts as arrays.
+    """A sequence of cuts as arrays, for compiled functions.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class CutArrays(NamedTuple):
         Which partition is cut.
     start, middle, end : int32 arrays of shape (n_cuts,)
         The left part holds the points from `start` to `middle`, the right part those to `end`.
-    labels : int64 array of shape (n_cuts, 3)
-        Labels of cell, left and right part.
+    cells : int64 array of shape (n_cuts, 3)
+        Numbers of the cell, its left and its right part.
     """
 
     order: NDArray[np.int32]
@@ -64,11 +64,11 @@ class CutArrays(NamedTuple):
     start: NDArray[np.int32]
     middle: NDArray[np.int32]
     end: NDArray[np.int32]
-    labels: IntArray
+    cells: IntArray
 
 
 class CutSequence:
-    """The cuts of a forest that change a cell of the training points, by time.
+    """The cuts of a forest by time, of those cells that hold training points.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ class CutSequence:
     Attributes
     ----------
     times : float64 array of shape (n_cuts,)
-        When the cuts appear, in increasing order.
-    n_labels : int
-        Number of labels of all cells at all times, ``EMPTY`` included.
+        Times of the cuts, in increasing order.
+    n_numbers : int
+        How many cell numbers there are over all times, ``EMPTY`` included.
     """
 
     def __init__(self, forest: PartitionForest, n_training: int) -> None:
@@ -91,7 +91,7 @@ class CutSequence:
         self._order = np.empty((forest.n_trees, forest.n_points), dtype=np.int32)
         start, end = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
         arrange(trees, self._order, start, end)
-        # How many training points stand before each place.
+        # The number of training points before each place of `order`.
         trained = np.zeros((forest.n_trees, forest.n_points + 1), dtype=np.int64)
         np.cumsum(self._order < n_training, axis=1, out=trained[:, 1:])
         used = np.arange(shape[1]) < trees.counters[:, :1]
@@ -107,20 +107,18 @@ class CutSequence:
         self._end = end[self._tree, right]
         in_left = trained[self._tree, self._middle] > trained[self._tree, self._start]
         in_right = trained[self._tree, self._end] > trained[self._tree, self._middle]
-        self._labels = np.empty((len(node), 3), dtype=np.int64)
-        label_of = np.zeros(shape, dtype=np.int64)
+        self._cells = np.empty((len(node), 3), dtype=np.int64)
+        cell_of = np.zeros(shape, dtype=np.int64)
         roots = np.arange(forest.n_trees)
-        label_of[roots, trees.counters[:, ROOT]] = 1 + roots
-        self.n_labels = _label_parts(
-            self._tree, node, left, right, in_left, in_right, label_of, self._labels
+        cell_of[roots, trees.counters[:, ROOT]] = 1 + roots
+        self.n_numbers = _number_parts(
+            self._tree, node, left, right, in_left, in_right, cell_of, self._cells
         )
 
     @property
     def arrays(self) -> CutArrays:
-        """All cuts as arrays, for compiled functions."""
-        return CutArrays(
-            self._order, self._tree, self._start, self._middle, self._end, self._labels
-        )
+        """All cuts as arrays."""
+        return CutArrays(self._order, self._tree, self._start, self._middle, self._end, self._cells)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -128,46 +126,161 @@ class CutSequence:
     def __getitem__(self, index: int) -> Cut:
         t = int(self._tree[index])
         start, middle, end = self._start[index], self._middle[index], self._end[index]
-        parent, left, right = (int(label) for label in self._labels[index])
+        parent, left, right = (int(cell) for cell in self._cells[index])
         return Cut(t, parent, left, right, self._order[t, start:middle], self._order[t, middle:end])
 
-    def first_labels(self) -> IntArray:
-        """Return the labels of all points before any cut, shape (n, M)."""
+    def first_cells(self) -> IntArray:
+        """Return the cells of all points before any cut, shape (n, M)."""
         n_trees, n_points = self._order.shape
         return np.tile(1 + np.arange(n_trees), (n_points, 1))
 
-    def last_labels(self) -> IntArray:
-        """Return the labels of all points after all cuts, shape (n, M)."""
-        labels = self.first_labels()
+    def last_cells(self) -> IntArray:
+        """Return the cells of all points after all cuts, shape (n, M)."""
+        cells = self.first_cells()
         for i in range(len(self)):
-            split(labels, self[i])
-        return labels
+            split(cells, self[i])
+        return cells
 
 
-def split(labels: IntArray, cut: Cut) -> None:
-    """Write the labels of the parts of a cell."""
-    labels[cut.left_members, cut.tree] = cut.left
-    labels[cut.right_members, cut.tree] = cut.right
+class CellHistory:
+    """The cells with training points after each cut, and how they descend from each other.
+
+    State k has the cells after k cuts that split the training points of a cell. Cells are numbered
+    as by :class:`CutSequence`, and listed in the order of their training points, in which the parts
+    of a cell are always neighbours.
+
+    Parameters
+    ----------
+    cuts : CutSequence
+        The cuts.
+
+    Attributes
+    ----------
+    state_of_position : int64 array of shape (n_cuts + 1,)
+        The state after each number of cuts. Cuts that split no training points keep the state.
+    births : int64 array of shape (n_numbers,)
+        The first state that has the cell.
+    cut_off : int64 array of shape (n, M)
+        The number of cuts after which each point is in a cell without training points; for a point
+        that never is, one more than the number of all cuts.
+    """
+
+    def __init__(self, cuts: CutSequence) -> None:
+        arrays = cuts.arrays
+        n_trees, n_points = arrays.order.shape
+        parent, left, right = arrays.cells.T
+        counts = (left != EMPTY) & (right != EMPTY)
+        self.state_of_position = np.append(0, np.cumsum(counts))
+        n_states = int(self.state_of_position[-1])
+        self.births = np.zeros(cuts.n_numbers, dtype=np.int64)
+        self._parents = np.zeros(cuts.n_numbers, dtype=np.int64)
+        place = np.full(cuts.n_numbers, -1)
+        place[1 : 1 + n_trees] = n_points * np.arange(n_trees)
+        for part, start in ((left, arrays.start), (right, arrays.middle)):
+            self.births[part[counts]] = np.arange(1, n_states + 1)
+            self._parents[part[counts]] = parent[counts]
+            place[part[counts]] = (n_points * arrays.tree + start)[counts]
+        last = np.setdiff1d(np.arange(1, cuts.n_numbers), parent[counts])
+        self._last = last[np.argsort(place[last])]
+        cells = cuts.first_cells()
+        self.cut_off = np.full(cells.shape, len(cuts) + 1)
+        _follow(arrays, cells, self.cut_off)
+        # For each point, the place in `_last` of a part of its last cell with training points.
+        self._homes = np.searchsorted(place[self._last], place[cells])
+
+    def n_cells(self, state: IntArray) -> IntArray:
+        """Return the number of cells of a state, or of each of several states."""
+        return np.asarray(self._homes.shape[1] + state)
+
+    def cells(self, state: int) -> tuple[IntArray, IntArray]:
+        """Return the cells of a state, and which of them hold the points.
+
+        Returns
+        -------
+        cells : int64 array of shape (C,)
+            Numbers of the cells.
+        places : int64 array of shape (n, M)
+            The place of each point's cell in `cells`. For a point in a cell without training points
+            it is that of its last cell with training points, or of a part of that cell.
+        """
+        cells, groups = self.groups(self._last, state)
+        return cells, groups[self._homes]
+
+    def groups(self, cells: IntArray, state: int) -> tuple[IntArray, IntArray]:
+        """Group cells by the cell of an earlier state that they are parts of.
+
+        Parameters
+        ----------
+        cells : int64 array of shape (C,)
+            Some cells of a later state, in order.
+        state : int
+            The earlier state.
+
+        Returns
+        -------
+        ancestors : int64 array of shape (C',)
+            The cells of the earlier state, in order.
+        groups : int64 array of shape (C,)
+            For each cell, the place in `ancestors` of the cell that it is part of.
+        """
+        found = _ancestors(self.births, self._parents, cells, state)
+        is_first = np.append(True, found[1:] != found[:-1])[: len(found)]
+        return found[is_first], np.cumsum(is_first) - 1
 
 
-def merge(labels: IntArray, cut: Cut) -> None:
-    """Write the label of the cell whose parts a cut separates."""
-    labels[cut.left_members, cut.tree] = cut.parent
-    labels[cut.right_members, cut.tree] = cut.parent
+def split(cells: IntArray, cut: Cut) -> None:
+    """Write the parts of a cut as the cells of its points."""
+    cells[cut.left_members, cut.tree] = cut.left
+    cells[cut.right_members, cut.tree] = cut.right
+
+
+def merge(cells: IntArray, cut: Cut) -> None:
+    """Write the cell that a cut splits as the cell of its points."""
+    cells[cut.left_members, cut.tree] = cut.parent
+    cells[cut.right_members, cut.tree] = cut.parent
 
 
 @njit(cache=True, nogil=True)
-def _label_parts(tree, node, left, right, in_left, in_right, label_of, labels):  # type: ignore[no-untyped-def]
-    """Give labels to the parts of all cells, cut after cut; return how many there are."""
-    n_labels = 1 + len(label_of)
+def _number_parts(tree, node, left, right, in_left, in_right, cell_of, cells):  # type: ignore[no-untyped-def]
+    """Write the numbers of all cells and their parts; return how many numbers there are."""
+    n_numbers = 1 + len(cell_of)
     for i in range(len(node)):
-        parent = label_of[tree[i], node[i]]
+        parent = cell_of[tree[i], node[i]]
         one = parent if in_left[i] else EMPTY
         other = parent if in_right[i] else EMPTY
         if in_left[i] and in_right[i]:
-            one, other = n_labels, n_labels + 1
-            n_labels += 2
-        label_of[tree[i], left[i]] = one
-        label_of[tree[i], right[i]] = other
-        labels[i, 0], labels[i, 1], labels[i, 2] = parent, one, other
-    return n_labels
+            one, other = n_numbers, n_numbers + 1
+            n_numbers += 2
+        cell_of[tree[i], left[i]] = one
+        cell_of[tree[i], right[i]] = other
+        cells[i, 0], cells[i, 1], cells[i, 2] = parent, one, other
+    return n_numbers
+
+
+@njit(cache=True, nogil=True)
+def _ancestors(births, parents, cells, state):  # type: ignore[no-untyped-def]
+    """Return, for each cell, the nearest ancestor that the state has."""
+    result = cells.copy()
+    for i in range(len(result)):
+        while births[result[i]] > state:
+            result[i] = parents[result[i]]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _follow(cuts: CutArrays, cells, cut_off):  # type: ignore[no-untyped-def]
+    """Write each point's last cell with training points, and after how many cuts it leaves it."""
+    for i in range(len(cuts.tree)):
+        t = cuts.tree[i]
+        middle = cuts.middle[i]
+        parts = (
+            (cuts.cells[i, 1], cuts.start[i], middle),
+            (cuts.cells[i, 2], middle, cuts.end[i]),
+        )
+        for cell, start, end in parts:
+            for k in range(start, end):
+                point = cuts.order[t, k]
+                if cell == EMPTY:
+                    cut_off[point, t] = i + 1
+                else:
+                    cells[point, t] = cell

@@ -16,11 +16,11 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import Path
 
 
 def forest_path(data: PathData, noise_variance: float, prior_variance: float) -> LifetimePath:
-    """Return the path of the forest: each tree's leaves are fitted on their own (Balog2016, eq. 4).
+    """Return the path of the forest whose trees are fitted independently (Balog2016, eq. 4).
 
-    Leaves have normal priors with mean 0, and the forest predicts the mean over trees. The log
-    evidence is that of the uniform mixture of trees. Each cut costs as much as there are points in
-    its cell, so that the path costs about as much as the trees.
+    Leaf means have normal priors with mean 0, and the forest predicts the mean over trees. The log
+    evidence is that of the uniform mixture of the trees. A cut costs as much as there are points in
+    its cell, so the path costs about as much as sampling the trees.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def forest_path(data: PathData, noise_variance: float, prior_variance: float) ->
     noise_variance : float
         Variance of the noise.
     prior_variance : float
-        Variance of the leaves under the prior.
+        Prior variance of the leaf means.
 
     Returns
     -------
@@ -37,14 +37,14 @@ def forest_path(data: PathData, noise_variance: float, prior_variance: float) ->
         At lifetime 0 and wherever a prediction may change.
     """
     cuts = CutSequence(data.partitions, len(data.targets))
-    labels = np.concatenate([data.targets, data.validation])
+    targets = np.concatenate([data.targets, data.validation])
     sums = np.empty((len(cuts) + 1, 3))
     n_cells = np.empty(len(cuts) + 1, dtype=np.int64)
     _follow(
         cuts.arrays,
-        labels,
+        targets,
         len(data.targets),
-        cuts.n_labels,
+        cuts.n_numbers,
         noise_variance,
         prior_variance,
         sums,
@@ -65,15 +65,15 @@ def forest_path(data: PathData, noise_variance: float, prior_variance: float) ->
 
 
 @njit(cache=True, nogil=True)
-def _leaf(order, start, end, labels, n_training, noise, prior):  # type: ignore[no-untyped-def]
-    """Return posterior mean and log evidence of a leaf (Balog2016thesis, Example 0.7)."""
+def _leaf(order, start, end, targets, n_training, noise, prior):  # type: ignore[no-untyped-def]
+    """Return the posterior mean and the log evidence of a leaf (Balog2016thesis, Example 0.7)."""
     size, total, squares = 0, 0.0, 0.0
     for k in range(start, end):
         point = order[k]
         if point < n_training:
             size += 1
-            total += labels[point]
-            squares += labels[point] * labels[point]
+            total += targets[point]
+            squares += targets[point] * targets[point]
     mean = total / (size + noise / prior)
     determinant = size * math.log(2.0 * math.pi * noise) + math.log1p(size * prior / noise)
     return mean, -0.5 * (determinant + (squares - total * mean) / noise)
@@ -86,39 +86,39 @@ def _log_mean_exp(values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _follow(cuts, labels, n_training, n_labels, noise, prior, sums, n_cells):  # type: ignore[no-untyped-def]
-    """Write squared errors of training and other points, and evidence, after each cut."""
+def _follow(cuts, targets, n_training, n_numbers, noise, prior, sums, n_cells):  # type: ignore[no-untyped-def]
+    """Write the sums of squared errors of training and other points, and the evidence, per cut."""
     n_trees = len(cuts.order)
-    means, evidences = np.zeros(n_labels), np.zeros(n_labels)
-    root, evidence = _leaf(cuts.order[0], 0, len(labels), labels, n_training, noise, prior)
+    means, evidences = np.zeros(n_numbers), np.zeros(n_numbers)
+    root, evidence = _leaf(cuts.order[0], 0, len(targets), targets, n_training, noise, prior)
     means[1 : n_trees + 1] = root
     evidences[1 : n_trees + 1] = evidence
     of_trees = np.full(n_trees, evidence)
-    predictions = np.full(len(labels), root)
+    predictions = np.full(len(targets), root)
     squares = np.zeros(2)
-    for i in range(len(labels)):
-        squares[0 if i < n_training else 1] += (root - labels[i]) ** 2
+    for i in range(len(targets)):
+        squares[0 if i < n_training else 1] += (root - targets[i]) ** 2
     sums[0] = squares[0], squares[1], _log_mean_exp(of_trees)
     n_cells[0] = n_trees
     for c in range(len(cuts.tree)):
         tree = cuts.tree[c]
         order = cuts.order[tree]
-        parent = cuts.labels[c, 0]
-        divides = cuts.labels[c, 1] != EMPTY and cuts.labels[c, 2] != EMPTY
+        parent = cuts.cells[c, 0]
+        divides = cuts.cells[c, 1] != EMPTY and cuts.cells[c, 2] != EMPTY
         for side in range(2):
-            label = cuts.labels[c, 1 + side]
+            cell = cuts.cells[c, 1 + side]
             start = cuts.middle[c] if side else cuts.start[c]
             end = cuts.end[c] if side else cuts.middle[c]
             if divides:
-                means[label], evidences[label] = _leaf(
-                    order, start, end, labels, n_training, noise, prior
+                means[cell], evidences[cell] = _leaf(
+                    order, start, end, targets, n_training, noise, prior
                 )
-                of_trees[tree] += evidences[label]
-            mean = means[label] if label != EMPTY else 0.0
+                of_trees[tree] += evidences[cell]
+            mean = means[cell] if cell != EMPTY else 0.0
             change = (mean - means[parent]) / n_trees
             for k in range(start, end):
                 point = order[k]
-                error = predictions[point] - labels[point]
+                error = predictions[point] - targets[point]
                 squares[0 if point < n_training else 1] += change * (2.0 * error + change)
                 predictions[point] += change
         if divides:

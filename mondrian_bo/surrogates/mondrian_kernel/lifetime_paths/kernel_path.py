@@ -1,12 +1,15 @@
 """The lifetime path of the Mondrian kernel, at the cost of a few fits.
 
-See Balog2016, 4.2.1; Balog2016thesis, 4.2.
+See Balog2016, section 4.2.1, and Balog2016thesis, section 4.2. :func:`kernel_path` solves by nested
+elimination while there are no more cells than points, and else by updates, see
+:class:`UpdatedPath`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
@@ -14,8 +17,13 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cell_history import CellHistory
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import (
+    CellHistory,
+    Cut,
+    CutSequence,
+    merge,
+    split,
+)
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import (
     LifetimePath,
     PathRecorder,
@@ -26,14 +34,20 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.nested_elimination im
     NestedElimination,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import log_evidence, predict
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.updated_path import (
-    UpdatedForm,
-    UpdatedPath,
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
+    DualSolver,
+    PathSolver,
+    PrimalSolver,
+    RidgeFit,
+    log_evidence,
+    predict,
 )
 
 Direction = Literal["forward", "backward"]
-Method = Literal["auto"] | UpdatedForm
+"""Whether updates add cuts or remove them."""
+
+Method = Literal["auto", "cholesky", "dual", "inverse"]
+"""How the equations of a path are solved, see :func:`kernel_path`."""
 
 
 def kernel_path(
@@ -55,18 +69,18 @@ def kernel_path(
     noise_variance : float
         Variance of the noise; the ridge delta^2 is its ratio to the prior variance.
     prior_variance : float
-        Variance of the weights under the prior.
+        Prior variance of the weights.
     direction : {"forward", "backward"}, default="forward"
         Whether updates add cuts, from lifetime 0 on, or remove them, from the last one back.
-    method : {"auto", "cholesky", "inverse", "dual"}, default="auto"
-        "auto" solves the equations of all C cells by nested elimination, for all lifetimes at once,
-        while there are no more cells than points, and else updates those of all n points. The
-        others make updates throughout: of the Cholesky factor or the inverse of the equations of
-        the cells, or of the inverse of those of the points.
+    method : {"auto", "cholesky", "dual"}, default="auto"
+        "auto" solves the equations of the C cells by nested elimination, for all lifetimes at once,
+        while there are no more cells than points, and else updates those of the n points. The
+        others make updates throughout: "cholesky" of the Cholesky factor of the cells' equations,
+        "dual" of the inverse of the points' equations. The former "inverse" is "cholesky" now.
     n_evaluations : int or None, default=None
-        At how many lifetimes, equally spread among the cuts, to note errors; None is all.
+        Number of lifetimes, equally spread among the cuts, at which to compute errors; None is all.
     keep_weights : bool, default=False
-        Whether to keep what :meth:`LifetimePath.weights` needs, n numbers for each lifetime.
+        Whether to keep what :meth:`LifetimePath.weights` needs: n numbers for each lifetime.
 
     Returns
     -------
@@ -85,10 +99,17 @@ def kernel_path(
     """
     for name, found, accepted in (
         ("direction", direction, get_args(Direction)),
-        ("method", method, ("auto", *get_args(UpdatedForm))),
+        ("method", method, get_args(Method)),
     ):
         if found not in accepted:
             raise ValueError(f"{name} must be one of {list(accepted)}, got {found!r}")
+    if method == "inverse":
+        warnings.warn(
+            'method="inverse" is now method="cholesky", which gives the same path with smaller '
+            "rounding errors.",
+            FutureWarning,
+            stacklevel=2,
+        )
     ridge = noise_variance / prior_variance
     n_points = len(data.targets)
     cuts = CutSequence(data.partitions, n_points)
@@ -99,10 +120,11 @@ def kernel_path(
         few = history.n_cells(history.state_of_position[positions]) <= n_points
         solutions = chain(
             _eliminate(data, history, ridge, positions[few]),
-            _update(data, cuts, ridge, positions[~few], "dual", direction),
+            _update(data, cuts, ridge, positions[~few], DualSolver, direction),
         )
     else:
-        solutions = _update(data, cuts, ridge, positions, method, direction)
+        solver = DualSolver if method == "dual" else PrimalSolver
+        solutions = _update(data, cuts, ridge, positions, solver, direction)
     recorder = PathRecorder(data, np.append(0.0, cuts.times))
     for part in solutions:
         residual = part.residuals[:n_points]
@@ -117,19 +139,22 @@ def kernel_path(
     return recorder.path()
 
 
+SolverClass = type[PrimalSolver] | type[DualSolver]
+
+
 class _Solutions(NamedTuple):
     """Solutions at some positions of a path.
 
     Attributes
     ----------
     positions : int64 array of shape (k,)
-        The positions.
+        Positions, the numbers of cuts before.
     n_cells : int64 array of shape (k,)
         Number of cells with training points.
     residuals : float64 array of shape (n + n_validation, k)
-        Labels less predictions, at training and validation points.
+        Targets minus predictions, at training and validation points.
     log_determinants, quadratics : float64 arrays of shape (k,)
-        What evidences are made of, see :class:`RidgeFit`.
+        Terms of the evidences, see :class:`RidgeFit`.
     """
 
     positions: IntArray
@@ -146,23 +171,23 @@ def _eliminate(
     if len(positions) == 0:
         return
     n_points = len(data.targets)
-    labels = np.concatenate([data.targets, data.validation])
+    targets = np.concatenate([data.targets, data.validation])
     states, index = np.unique(history.state_of_position[positions], return_inverse=True)
     rows, solutions = NestedElimination(history, data.targets, ridge, states).solve()
     for fits in solutions:
         start, end = np.searchsorted(index, [fits.first, fits.first + len(fits.squares)])
         here, columns = positions[start:end], index[start:end] - fits.first
         n_cells = history.n_cells(states[index[start:end]])
-        residuals = np.empty((len(labels), len(here)))
+        residuals = np.empty((len(targets), len(here)))
         weights = np.take(fits.weights, columns, axis=1)
-        _write_residuals(weights, rows, history.cut_off, here, labels, residuals)
+        _write_residuals(weights, rows, history.cut_off, here, targets, residuals)
         squares = np.einsum("ij,ij->j", residuals[:n_points], residuals[:n_points])
         yield _Solutions(
             here,
             n_cells,
             residuals,
             fits.log_determinants[columns] + (n_points - n_cells) * math.log(ridge),
-            # Two sums of squares, with nothing to cancel (Balog2016, section 4.2.1).
+            # The terms of L(lambda) in Balog2016, section 4.2.1: a sum of squares does not cancel.
             squares / ridge + fits.squares[columns],
         )
 
@@ -172,32 +197,100 @@ def _update(
     cuts: CutSequence,
     ridge: float,
     positions: IntArray,
-    form: UpdatedForm,
+    solver: SolverClass,
     direction: Direction,
 ) -> Iterator[_Solutions]:
     """Yield solutions by updates, one at a time."""
     if len(positions) == 0:
         return
-    labels = np.concatenate([data.targets, data.validation])
+    targets = np.concatenate([data.targets, data.validation])
     ends = int(positions[0]), int(positions[-1])
-    path = UpdatedPath(cuts, data.targets, ridge, form)
+    path = UpdatedPath(cuts, data.targets, ridge, solver)
     evaluated = set(positions.tolist())
     for position in path.walk(*(ends if direction == "forward" else ends[::-1])):
         if position in evaluated:
             fit = path.fit()
-            predicted = predict(fit.weights, path.labels[len(data.targets) :])
+            predicted = predict(fit.weights, path.cells[len(data.targets) :])
             yield _Solutions(
                 np.array([position]),
                 np.array([path.n_cells]),
-                (labels - np.concatenate([fit.fitted, predicted]))[:, None],
+                (targets - np.concatenate([fit.fitted, predicted]))[:, None],
                 np.array([fit.log_determinant]),
                 np.array([fit.quadratic]),
             )
 
 
+class UpdatedPath:
+    """The cells of a path and their ridge regression, updated cut by cut (Balog2016, 4.2.1).
+
+    Parameters
+    ----------
+    cuts : CutSequence
+        The cuts.
+    targets : float64 array of shape (n,)
+        Targets of the training points.
+    ridge : float
+        The regularisation delta^2.
+    solver : PrimalSolver or DualSolver
+        The class of the solver.
+
+    Attributes
+    ----------
+    cells : int64 array of shape (n_all, M)
+        The current cells of all points.
+    n_cells : int
+        Number of current cells with training points.
+    """
+
+    def __init__(
+        self, cuts: CutSequence, targets: FloatArray, ridge: float, solver: SolverClass
+    ) -> None:
+        self._cuts = cuts
+        self._targets = targets
+        self._ridge = ridge
+        self._solver_class = solver
+        self.cells: IntArray = cuts.first_cells()
+        self.n_cells = self.cells.shape[1]
+        self._fit: RidgeFit | None = None
+
+    def walk(self, start: int, stop: int) -> Iterator[int]:
+        """Add or remove cuts one by one; yield each number of cuts from `start` to `stop`."""
+        cuts = self._cuts
+        for i in range(start):
+            self._apply(split, cuts[i], 1)
+        self._solver: PathSolver = self._new_solver()
+        yield start
+        for i in range(start, stop):
+            if self._apply(split, cuts[i], 1):
+                self._solver.split(cuts[i])
+            yield i + 1
+        for i in range(start - 1, stop - 1, -1):
+            if self._apply(merge, cuts[i], -1):
+                self._solver.merge(cuts[i])
+            yield i
+
+    def _apply(self, change: Callable[[IntArray, Cut], None], cut: Cut, growth: int) -> bool:
+        """Change the cells; return whether the equations change."""
+        change(self.cells, cut)
+        if cut.splits_training:
+            self.n_cells += growth
+            self._fit = None
+        return cut.splits_training
+
+    def fit(self) -> RidgeFit:
+        """Return the solution at the current cells."""
+        if self._fit is None:
+            self._fit = self._solver.fit()
+        return self._fit
+
+    def _new_solver(self) -> PathSolver:
+        cells = self.cells[: len(self._targets)]
+        return self._solver_class(cells, self._cuts.n_numbers, self._targets, self._ridge)
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _write_residuals(weights, rows, cut_off, positions, labels, residuals):  # type: ignore[no-untyped-def]
-    """Write labels less predictions; weights count until a point is cut off from their cell."""
+def _write_residuals(weights, rows, cut_off, positions, targets, residuals):  # type: ignore[no-untyped-def]
+    """Write targets minus predictions, without weights of cells that the point has left."""
     scale = 1.0 / math.sqrt(rows.shape[1])
     total = np.empty(len(positions))
     for i in range(len(rows)):
@@ -210,4 +303,4 @@ def _write_residuals(weights, rows, cut_off, positions, labels, residuals):  # t
             for j in range(stop):
                 total[j] += row[j]
         for j in range(len(total)):
-            residuals[i, j] = labels[i] - scale * total[j]
+            residuals[i, j] = targets[i] - scale * total[j]

@@ -1,4 +1,4 @@
-"""What a path over lifetimes tells: errors and evidence wherever anything changes."""
+"""The result of a path over lifetimes: errors and evidence wherever a model changes."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
-from mondrian_bo.trees.partition import label_points
+from mondrian_bo.trees.partition import assign_cells
 
 Criterion = Literal["validation_error", "log_marginal_likelihood"]
+"""What a choice of lifetimes minimises or maximises."""
 
 
 @dataclass(frozen=True)
 class LifetimePath:
-    """How a model changes with the lifetime.
+    """Errors and evidence of a model as functions of the lifetime.
 
-    All is constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and after the last one
-    until `max_lifetime`.
+    They are constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and from the last one
+    to `max_lifetime`.
 
     Attributes
     ----------
     lifetimes : float64 array of shape (k,)
         0, and the times of cuts, in increasing order.
     max_lifetime : float
-        Until when cuts are known.
+        Lifetime of the partitions.
     training_error, validation_error : float64 arrays of shape (k,)
         Root mean squared errors; the latter NaN without validation points.
     log_marginal_likelihood : float64 array of shape (k,)
-        Log evidence of the training labels; NaN for models that have none.
+        Log evidence of the training targets; NaN for models without evidence.
     n_cells : int64 array of shape (k,)
         Number of cells with training points: of features, C.
     partitions : PartitionForest
         The partitions of all points, training points first.
     coefficients : float64 array of shape (k, n_training) or None, default=None
-        If they were to be kept: the shares of the training points in the weights.
+        The contribution of each training point to the weights of its cells; None if they were not
+        kept.
     """
 
     lifetimes: FloatArray
@@ -54,7 +56,7 @@ class LifetimePath:
         return len(self.lifetimes)
 
     def index(self, lifetime: float) -> int:
-        """Return the position whose model is that of a lifetime.
+        """Return the position of the model at a lifetime.
 
         Raises
         ------
@@ -71,8 +73,9 @@ class LifetimePath:
         Returns
         -------
         weights : float64 array of shape (C,)
-            One for each cell, training points or not; predictions are M^-1/2 times their sums.
-        labels : int32 array of shape (n, M)
+            One for each cell, also of those without training points; a prediction is M^-1/2 times
+            the sum of the weights of a point's cells.
+        cells : int32 array of shape (n, M)
             The cells of all points, as positions in `weights`.
 
         Raises
@@ -82,22 +85,23 @@ class LifetimePath:
         """
         if self.coefficients is None:
             raise ValueError("the path was computed without keep_weights=True")
-        labels = np.empty((self.partitions.n_points, self.partitions.n_trees), dtype=np.int32)
-        n_cells = label_points(self.partitions.arrays, float(self.lifetimes[index]), labels)
+        cells = np.empty((self.partitions.n_points, self.partitions.n_trees), dtype=np.int32)
+        n_cells = assign_cells(self.partitions.arrays, float(self.lifetimes[index]), cells)
         shares = self.coefficients[index]
-        n_trees = labels.shape[1]
-        sums = np.bincount(labels[: len(shares)].ravel(), np.repeat(shares, n_trees), n_cells)
-        return sums / np.sqrt(n_trees), labels
+        n_trees = cells.shape[1]
+        sums = np.bincount(cells[: len(shares)].ravel(), np.repeat(shares, n_trees), n_cells)
+        return sums / np.sqrt(n_trees), cells
 
     def best_lifetime(self, criterion: Criterion | None = None) -> float:
         """Return the lifetime with the smallest validation error, or the largest evidence.
 
-        It is the middle of the interval in which the model is the best one.
+        It is the middle of the interval that has the best model.
 
         Parameters
         ----------
-        criterion : str or None, default=None
-            What is best; None is the validation error if there are validation points.
+        criterion : {"validation_error", "log_marginal_likelihood"} or None, default=None
+            What to compare; None is the validation error if there are validation points, and else
+            the evidence.
 
         Raises
         ------
@@ -118,7 +122,7 @@ class LifetimePath:
 
 
 class PathRecorder:
-    """Collects what a path is to tell; positions are those of the finished path.
+    """Collects errors and evidence at the positions of a path, in any order.
 
     Parameters
     ----------
@@ -143,7 +147,7 @@ class PathRecorder:
         log_marginal_likelihood: FloatArray | float = np.nan,
         coefficients: FloatArray | None = None,
     ) -> None:
-        """Note the model at a position, or those at k positions with coefficients (k, n)."""
+        """Record the model at a position, or the models at k positions with coefficients (k, n)."""
         columns = training_error, validation_error, log_marginal_likelihood, n_cells
         for row, values in zip(self._rows, columns, strict=True):
             row[positions] = values
@@ -152,7 +156,7 @@ class PathRecorder:
             self._coefficients.update(zip(keys, np.atleast_2d(coefficients), strict=True))
 
     def path(self) -> LifetimePath:
-        """Return the path of what was noted."""
+        """Return the path of the recorded positions."""
         positions = np.flatnonzero(~np.isnan(self._rows[3]))
         training, validation, evidence, n_cells = self._rows[:, positions]
         return LifetimePath(
@@ -170,7 +174,7 @@ class PathRecorder:
 
 
 def evaluated_positions(n_positions: int, n_evaluations: int | None) -> IntArray:
-    """Return which positions of a path to evaluate, in order: all, or about so many of them."""
+    """Return the positions of a path to evaluate, in order: all, or about `n_evaluations`."""
     if n_evaluations is None or n_evaluations >= n_positions:
         return np.arange(n_positions)
     spread = np.linspace(0, n_positions - 1, max(n_evaluations, 2)).round()
@@ -178,12 +182,12 @@ def evaluated_positions(n_positions: int, n_evaluations: int | None) -> IntArray
 
 
 def root_mean_square(values: FloatArray) -> float:
-    """Return the root of the mean square of values of shape (n,), or NaN of none."""
+    """Return the root of the mean square of values of shape (n,), or NaN without values."""
     return float(root_mean_squares(values[:, None])[0])
 
 
 def root_mean_squares(values: FloatArray) -> FloatArray:
-    """Return the root of the mean square of each column, or NaN of no values."""
+    """Return the root of the mean square of each column, or NaN without rows."""
     if len(values) == 0:
         return np.full(values.shape[1], np.nan)
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", values, values) / len(values)))

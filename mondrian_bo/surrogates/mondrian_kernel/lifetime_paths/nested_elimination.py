@@ -1,36 +1,133 @@
-"""Ridge regression on the cells of all states of a path, by nested elimination.
+"""Ridge regression at all states of a path, by nested elimination of cells.
 
-What changes between two states is known beforehand. So the cells that no cut of a part of the path
-concerns are eliminated once for all its states, those that no cut of its first half concerns once
-for that half, and so on, until a single state is left. Each solution is that of a Cholesky
-decomposition of its equations, in an order of its own; what these have in common is computed once,
-by products of matrices, and nothing is updated.
+All cuts of a path are known from the start. The cells that no cut of the path changes are
+eliminated from the equations once, for all states. The path is halved; the cells that no cut of a
+half changes are eliminated once for that half; and so on down to single states. The result is a
+Cholesky decomposition for each state, each in an order of its own. What these decompositions share
+is computed once, by products of matrices, and nothing is updated.
 
 The Gram matrix of a part of the path is that of the cells at its end. Earlier cells are unions of
-these, so that the matrix of the first half has sums of its rows and columns.
+these, so the matrix of the first half consists of sums of rows and columns.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy.linalg import cholesky, solve_triangular
 
-from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.surrogates.mondrian_kernel.counts import normal_equations
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cell_history import CellHistory
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.elimination import Elimination, StateFits
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.linear_system import (
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import normal_equations
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import (
     NOT_POSITIVE_DEFINITE,
 )
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CellHistory
 
 _FEW = 32
-"""The equations of so many changing cells are solved state by state."""
+"""Number of changing cells up to which the equations are solved state by state: halving so small a
+system costs more than it saves."""
 
 _CHUNK = 128
-"""Solutions of so many states are extended together."""
+"""Largest number of states whose solutions are extended together: enough for products of matrices
+to be fast, and few enough to bound the memory of the weights."""
+
+
+class StateFits(NamedTuple):
+    """Solutions at consecutive states of a path.
+
+    Attributes
+    ----------
+    first : int
+        Position of the first of them among all chosen states.
+    weights : float64 array of shape (C, k)
+        For each cell, the weight at each state of the cell that it is then part of.
+    log_determinants : float64 array of shape (k,)
+        log det (Phi^T Phi + ridge I), of the features of the state's cells.
+    squares : float64 array of shape (k,)
+        Sum of the squares of the weights of the state's cells.
+    """
+
+    first: int
+    weights: FloatArray
+    log_determinants: FloatArray
+    squares: FloatArray
+
+
+class Elimination:
+    """A ridge regression from which the weights of some cells are eliminated.
+
+    Parameters
+    ----------
+    gram : float64 array of shape (C, C)
+        Phi^T Phi of all cells without the ridge, or its Schur complement after eliminations.
+    moments : float64 array of shape (C,)
+        Phi^T targets of all cells, reduced likewise.
+    eliminated : bool array of shape (C,)
+        Which e cells to eliminate.
+    ridge : float
+        The regularisation delta^2.
+
+    Attributes
+    ----------
+    gram : float64 array of shape (C - e, C - e)
+        The Schur complement: the matrix of the other cells.
+    moments : float64 array of shape (C - e,)
+        The right-hand side of the other cells.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the regularised matrix is not positive definite.
+
+    Notes
+    -----
+    O(e C^2), and O(e C) for each solution, in products of matrices. An elimination is a step of a
+    Cholesky decomposition by blocks, and as accurate.
+    """
+
+    def __init__(
+        self, gram: FloatArray, moments: FloatArray, eliminated: BoolArray, ridge: float
+    ) -> None:
+        self._eliminated = eliminated
+        gone, rest = np.flatnonzero(eliminated), np.flatnonzero(~eliminated)
+        matrix = _part(gram, gone, gone)
+        matrix.flat[:: len(gone) + 1] += ridge
+        # The transpose has Fortran order, so LAPACK works without a copy.
+        try:
+            self._lower = cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise np.linalg.LinAlgError(NOT_POSITIVE_DEFINITE) from None
+        self._columns = self._solve_triangular(_part(gram, rest, gone).T)
+        self._rotated = self._solve_triangular(moments[gone])
+        self.gram = _part(gram, rest, rest)
+        self.gram -= self._columns.T @ self._columns
+        self.moments = moments[rest] - self._columns.T @ self._rotated
+        self._log_determinant = 2.0 * float(np.log(self._lower.diagonal()).sum())
+
+    def extended(self, fits: StateFits) -> StateFits:
+        """Return the solutions for all cells, given those for the cells that are left."""
+        solved = self._solve_triangular(
+            self._rotated[:, None] - self._columns @ fits.weights, trans="T"
+        )
+        weights = np.empty((len(self._eliminated), fits.weights.shape[1]))
+        weights[self._eliminated] = solved
+        weights[~self._eliminated] = fits.weights
+        return StateFits(
+            fits.first,
+            weights,
+            fits.log_determinants + self._log_determinant,
+            fits.squares + np.einsum("ij,ij->j", solved, solved),
+        )
+
+    def _solve_triangular(self, vectors: FloatArray, trans: Literal["N", "T"] = "N") -> FloatArray:
+        solved = solve_triangular(
+            self._lower, vectors, trans=trans, lower=True, overwrite_b=True, check_finite=False
+        )
+        return np.asarray(solved, dtype=np.float64)
 
 
 class NestedElimination:
@@ -41,7 +138,7 @@ class NestedElimination:
     history : CellHistory
         The states.
     targets : float64 array of shape (n,)
-        What is predicted at the training points, the first ones of the history.
+        Targets of the training points, which are the first points of the history.
     ridge : float
         The regularisation delta^2.
     states : int64 array of shape (k,)
@@ -62,12 +159,13 @@ class NestedElimination:
         self._states = states
 
     def solve(self) -> tuple[IntArray, Iterator[StateFits]]:
-        """Return an iterator over the solutions, and what their weights belong to.
+        """Return the solutions, and the rows of their weights.
 
         Returns
         -------
         rows : int64 array of shape (n_all, M)
-            The row of the weights for each point and partition, of training and other points.
+            The row of the weights that belongs to each point and partition; all points, training
+            points first.
         fits : iterator of StateFits
             Solutions, from the first state to the last one. They raise
             :class:`numpy.linalg.LinAlgError` if a regularised matrix is not positive definite.
@@ -80,7 +178,7 @@ class NestedElimination:
     def _part(
         self, first: int, last: int, cells: IntArray, gram: FloatArray, moments: FloatArray
     ) -> Iterator[StateFits]:
-        """Yield solutions from the first to before the last state, at which the cells are."""
+        """Yield the solutions at states `first` to ``last - 1``, given the last state's cells."""
         stays = self._history.births[cells] <= self._states[first]
         if not stays.any():
             yield from self._halves(first, last, cells, gram, moments)
@@ -93,7 +191,7 @@ class NestedElimination:
     def _halves(
         self, first: int, last: int, cells: IntArray, gram: FloatArray, moments: FloatArray
     ) -> Iterator[StateFits]:
-        """Yield solutions half by half, or state by state if few cells change."""
+        """Yield the solutions half by half, or state by state if few cells change."""
         if len(cells) <= _FEW:
             yield self._one_by_one(first, last, cells, gram, moments)
             return
@@ -108,7 +206,7 @@ class NestedElimination:
     def _one_by_one(
         self, first: int, last: int, cells: IntArray, gram: FloatArray, moments: FloatArray
     ) -> StateFits:
-        """Return solutions of small systems."""
+        """Return the solutions of small systems."""
         groups = np.empty((last - first, len(cells)), dtype=np.int64)
         for row, state in zip(groups, self._states[first:last], strict=True):
             _, row[:] = self._history.groups(cells, int(state))
@@ -122,7 +220,7 @@ class NestedElimination:
 
 
 def _joined(fits: Iterator[StateFits]) -> list[StateFits]:
-    """Return solutions at consecutive states as one."""
+    """Join solutions at consecutive states."""
     parts = list(fits)
     if len(parts) == 1:
         return parts
@@ -132,8 +230,18 @@ def _joined(fits: Iterator[StateFits]) -> list[StateFits]:
 
 
 @njit(cache=True, nogil=True)
+def _part(matrix, rows, columns):  # type: ignore[no-untyped-def]
+    """Return a submatrix; indexing with `np.ix_` is much slower."""
+    result = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            result[i, j] = matrix[rows[i], columns[j]]
+    return result
+
+
+@njit(cache=True, nogil=True)
 def _united(matrix, bounds):  # type: ignore[no-untyped-def]
-    """Return sums of neighbouring rows and columns."""
+    """Sum neighbouring rows and columns, from each bound to the next."""
     size = len(bounds) - 1
     result = np.zeros((size, size))
     row = np.empty(len(matrix))
@@ -150,7 +258,7 @@ def _united(matrix, bounds):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "contract"})
 def _solve(gram, moments, groups, ridge, weights, log_determinants, squares):  # type: ignore[no-untyped-def]
-    """Solve for unions of cells, for each state; False if a matrix is not positive definite.
+    """Solve the equations of each state; return False if a matrix is not positive definite.
 
     Parameters
     ----------
@@ -159,13 +267,13 @@ def _solve(gram, moments, groups, ridge, weights, log_determinants, squares):  #
     moments : float64 array of shape (C,)
         Their right-hand side.
     groups : int64 array of shape (k, C)
-        The union that each cell is part of in each of the states.
+        The union of cells that each cell is part of at each state.
     ridge : float
-        What to add to the diagonals of the matrices of the unions.
+        The regularisation delta^2, added to the diagonals of the matrices of the unions.
     weights : float64 array of shape (C, k)
-        Solutions, written for each cell.
+        Result: the solutions, for each cell.
     log_determinants, squares : float64 arrays of shape (k,)
-        Log determinants and squared norms of the solutions, written.
+        Results: log determinants of the matrices, and squared norms of the solutions.
     """
     size = len(moments)
     lower = np.empty((size, size))

@@ -9,8 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_X_y
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_feature_weights, check_squares
-from mondrian_bo.surrogates.mondrian_kernel.feature_map import seed_sequence
+from mondrian_bo.surrogates.estimators.validation import (
+    check_feature_weights,
+    check_squares,
+    seed_sequence,
+)
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 
 
@@ -23,11 +26,11 @@ class PathData:
     partitions : PartitionForest
         Partitions of the training points and, after them, of the validation points.
     targets : float64 array of shape (n,)
-        Training labels, less the prior mean.
+        Training targets, minus the prior mean.
     validation : float64 array of shape (n_validation,)
-        Validation labels, less the same mean.
+        Validation targets, minus the same mean.
     variance_unit : float
-        What the variances of noise and prior are multiples of.
+        The unit of the variances of noise and prior.
     """
 
     partitions: PartitionForest
@@ -36,15 +39,20 @@ class PathData:
     variance_unit: float
 
     def variances(self, noise_variance: float, prior_variance: float) -> tuple[float, float]:
-        """Return the variances of noise and prior in the square of the units of the labels."""
+        """Return the variances of noise and prior, in the squared units of the targets."""
         return noise_variance * self.variance_unit, prior_variance * self.variance_unit
 
 
-def label_variance(targets: FloatArray) -> float:
-    """Return the variance of labels, or 1 if they are constant."""
+def target_variance(targets: FloatArray) -> float:
+    """Return the variance of targets, or 1 if they are constant up to rounding."""
     variance = float(np.var(targets))
     tiny = (4.0 * np.finfo(np.float64).eps * float(np.abs(targets).max())) ** 2
     return variance if variance > tiny else 1.0
+
+
+def location_and_variance(targets: FloatArray, normalize: bool) -> tuple[float, float]:
+    """Return the prior mean and the unit of variances: 0 and 1 unless targets are normalised."""
+    return (float(targets.mean()), target_variance(targets)) if normalize else (0.0, 1.0)
 
 
 def sample_path_data(
@@ -60,7 +68,7 @@ def sample_path_data(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> PathData:
-    """Check data and sample partitions of them up to a lifetime.
+    """Check data, and sample partitions of all inputs up to a lifetime.
 
     Parameters
     ----------
@@ -71,50 +79,49 @@ def sample_path_data(
     n_estimators, feature_weights, normalize_y, random_state, n_jobs
         See :class:`mondrian_bo.surrogates.MondrianKernelRegressor`.
     max_lifetime : float
-        Until when the processes run.
+        Lifetime of the partitions.
 
     Raises
     ------
     ValueError
         If the data are not finite numbers of these shapes.
     """
-    points, labels, held_out = check_path_data(X, y, X_val, y_val)
-    weights = check_feature_weights(feature_weights, points.shape[1])
+    points, targets, held_out = check_path_data(X, y, X_val, y_val)
+    rates = check_feature_weights(feature_weights, points.shape[1])
     partitions = PartitionForest(
         n_estimators,
         points.shape[1],
         seed_sequence(random_state),
-        np.ones(points.shape[1]) if weights is None else weights,
+        np.ones(points.shape[1]) if rates is None else rates,
         float(max_lifetime),
     )
-    partitions.build(points[None], np.concatenate([labels, held_out]), n_jobs)
-    mean = float(labels.mean()) if normalize_y else 0.0
-    unit = label_variance(labels) if normalize_y else 1.0
-    return PathData(partitions, labels - mean, held_out - mean, unit)
+    partitions.build(points[None], np.concatenate([targets, held_out]), n_jobs)
+    mean, unit = location_and_variance(targets, normalize_y)
+    return PathData(partitions, targets - mean, held_out - mean, unit)
 
 
 def check_path_data(
     X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None, y_val: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return all inputs, training inputs first, and the labels of both parts.
+    """Return all inputs, training inputs first, the training targets and the validation targets.
 
     Raises
     ------
     ValueError
         If the data are not finite numbers of the right shapes.
     """
-    data, labels = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    labels = np.asarray(labels, dtype=np.float64)
-    held_out, held_out_labels = np.empty((0, data.shape[1])), np.empty(0)
+    data, targets = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    targets = np.asarray(targets, dtype=np.float64)
+    held_out, held_out_targets = np.empty((0, data.shape[1])), np.empty(0)
     if X_val is not None or y_val is not None:
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val must be given together")
-        held_out, held_out_labels = check_X_y(X_val, y_val, dtype=np.float64, y_numeric=True)
-        held_out_labels = np.asarray(held_out_labels, dtype=np.float64)
+        held_out, held_out_targets = check_X_y(X_val, y_val, dtype=np.float64, y_numeric=True)
+        held_out_targets = np.asarray(held_out_targets, dtype=np.float64)
         if held_out.shape[1] != data.shape[1]:
             raise ValueError(
                 f"X_val must have the {data.shape[1]} features of X, got {held_out.shape[1]}"
             )
-    for values in (labels, held_out_labels):
+    for values in (targets, held_out_targets):
         check_squares(values)
-    return np.concatenate([data, held_out]), labels, held_out_labels
+    return np.concatenate([data, held_out]), targets, held_out_targets

@@ -1,11 +1,11 @@
-"""Lifetime paths of losses without a closed form, by warm-started gradient descent.
+"""Lifetime paths for losses without a closed form, by warm-started gradient descent.
 
-See Balog2016, 4.2.2.
+See Balog2016, section 4.2.2.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,9 +30,16 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import samp
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predict
 
 Loss = Literal["hinge", "log_loss", "squared_error", "epsilon_insensitive"]
+"""The loss of a sample, see :func:`sgd_lifetime_path`."""
 
 _LOSSES = {"hinge": 0, "log_loss": 1, "squared_error": 2, "epsilon_insensitive": 3}
+"""Numbers of the losses in compiled functions."""
+
 _CLASSIFIES = ("hinge", "log_loss")
+"""Losses of classifiers, whose targets are -1 and 1."""
+
+_SMALLEST_SCALE = 1e-9
+"""Factor of the weights below which it is multiplied into them, far above the smallest floats."""
 
 
 def sgd_lifetime_path(
@@ -54,14 +61,14 @@ def sgd_lifetime_path(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> LifetimePath:
-    """Return errors at the lifetimes up to a largest one, for a linear model on Mondrian features.
+    """Return errors at all lifetimes up to a largest one, for a linear model on Mondrian features.
 
-    The model minimises ``mean(loss) + alpha / 2 * ||w||^2``. When a cell splits, both parts start
-    with its weight, so that predictions stay, and stochastic gradient descent goes on: support
-    vector machines (hinge), logistic regression (log_loss) and support vector regression
-    (epsilon_insensitive) at all lifetimes, at about the cost of one. Several classes are one
-    against the rest. For one lifetime there are :class:`MondrianKernelClassifier` and
-    :class:`MondrianKernelSVR`.
+    The model minimises ``mean(loss) + alpha / 2 * ||w||^2``: a support vector machine (hinge),
+    logistic regression (log_loss) or support vector regression (epsilon_insensitive). When a cell
+    splits, both parts start with its weight, which leaves predictions unchanged, and stochastic
+    gradient descent continues. All lifetimes cost about as much as one. Several classes are learnt
+    one against the rest. :class:`MondrianKernelClassifier` and :class:`MondrianKernelSVR` fit a
+    single lifetime.
 
     Parameters
     ----------
@@ -74,20 +81,20 @@ def sgd_lifetime_path(
     alpha : float, default=1e-4
         Strength of the regularisation.
     epsilon : float, default=0.1
-        Errors up to this cost nothing under "epsilon_insensitive".
+        Errors up to this size have no loss under "epsilon_insensitive".
     learning_rate : float, default=0.1
         Length of the first step, eta; step t has the length ``eta / (1 + eta alpha t)``.
     n_estimators : int, default=50
         Number of partitions, M.
     max_lifetime : float, default=10.0
-        Until when the processes run.
+        Lifetime of the partitions.
     first_steps : int or None, default=None
         Number of steps at lifetime 0; None is five for each sample.
     steps_per_cut : int or None, default=None
-        Number of steps after each cut; None is so many that all cuts together have 20 for each
-        sample, and at least one.
+        Number of steps after each cut; None gives all cuts together 20 steps for each sample, with
+        at least one step after each cut.
     n_evaluations : int or None, default=200
-        At how many lifetimes, equally spread among the cuts, to note errors; None is all.
+        Number of lifetimes, equally spread among the cuts, at which to compute errors; None is all.
     feature_weights, random_state, n_jobs
         See :class:`MondrianKernelRegressor`.
 
@@ -103,7 +110,7 @@ def sgd_lifetime_path(
 
     Notes
     -----
-    A step costs O(M) for each machine, a cut as much as there are points in its cell.
+    A step costs O(M) for each class, and a cut as much as there are points in its cell.
     """
     _check_settings(loss, alpha, epsilon, learning_rate, first_steps, steps_per_cut)
     rng = check_random_state(random_state)
@@ -133,7 +140,7 @@ def sgd_lifetime_path(
     if steps_per_cut is None:
         steps_per_cut = max(1, 20 * n_training // max(len(cuts), 1))
     steps_rng = np.random.default_rng(rng.randint(2**31, size=4))
-    settings = _LOSSES[loss], alpha, epsilon, learning_rate
+    settings = DescentSettings(_LOSSES[loss], float(alpha), float(epsilon), float(learning_rate))
     targets = one_versus_rest(data.targets, n_classes) if classifies else data.targets[None]
     descent = _Descent(targets, cuts, settings, steps_rng)
     positions = evaluated_positions(len(cuts) + 1, n_evaluations)
@@ -154,17 +161,59 @@ def sgd_lifetime_path(
     return recorder.path()
 
 
+class DescentSettings(NamedTuple):
+    """Settings of stochastic gradient descent.
+
+    Attributes
+    ----------
+    loss : int
+        Number of the loss.
+    alpha : float
+        Strength of the regularisation.
+    epsilon : float
+        Errors up to this size have no loss under "epsilon_insensitive".
+    first_step : float
+        Length of the first step.
+    """
+
+    loss: int
+    alpha: float
+    epsilon: float
+    first_step: float
+
+
+class DescentState(NamedTuple):
+    """Linear models under stochastic gradient descent; the weights of model k are scale * v.
+
+    Attributes
+    ----------
+    vectors : float64 array of shape (n_models, n_numbers)
+        v, for each cell by its number.
+    states : float64 array of shape (n_models, 2)
+        Scale of the weights, and number of steps so far.
+    cells : int64 array of shape (n_all, M)
+        The current cells of all points, training points first.
+    targets : float64 array of shape (n_models, n)
+        Targets of the training points.
+    """
+
+    vectors: FloatArray
+    states: FloatArray
+    cells: IntArray
+    targets: FloatArray
+
+
 class _Descent:
-    """Weights of cells under stochastic gradient descent, w = scale * v, for several machines.
+    """Weights of cells under stochastic gradient descent, for one model or one for each class.
 
     Parameters
     ----------
-    targets : float64 array of shape (n_machines, n)
-        What each machine learns at the training points.
+    targets : float64 array of shape (n_models, n)
+        Targets of the training points.
     cuts : CutSequence
         The cuts to come.
-    settings : tuple
-        Number of the loss, alpha, epsilon and length of the first step.
+    settings : DescentSettings
+        Loss, regularisation and steps.
     rng : numpy.random.Generator
         Chooses the point of each step.
     """
@@ -173,58 +222,57 @@ class _Descent:
         self,
         targets: FloatArray,
         cuts: CutSequence,
-        settings: tuple[int, float, float, float],
+        settings: DescentSettings,
         rng: np.random.Generator,
     ) -> None:
         self._cuts = cuts.arrays
         self._done = 0
-        self._targets = targets
         self._settings = settings
         self._rng = rng
-        self._labels: IntArray = cuts.first_labels()
-        self._vectors = np.zeros((len(targets), cuts.n_labels))
-        # Scale of the weights of each machine, and number of its steps so far.
-        self._states = np.tile([1.0, 0.0], (len(targets), 1))
-        self.n_cells = self._labels.shape[1]
+        self._state = DescentState(
+            np.zeros((len(targets), cuts.n_numbers)),
+            np.tile([1.0, 0.0], (len(targets), 1)),
+            cuts.first_cells(),
+            targets,
+        )
+        self.n_cells = self.cells.shape[1]
+
+    @property
+    def cells(self) -> IntArray:
+        """The current cells of all points, shape (n_all, M)."""
+        return self._state.cells
 
     def start(self, n_steps: int) -> None:
         """Take steps before the first cut."""
-        points = self._rng.integers(self._targets.shape[1], size=n_steps)
-        _descend(self._vectors, self._states, self._labels, self._targets, points, *self._settings)
+        points = self._rng.integers(self._state.targets.shape[1], size=n_steps)
+        _descend(self._state, points, self._settings)
 
     def advance(self, n_cuts: int, n_steps: int) -> None:
         """Make the next cuts, and take steps at random training points after each."""
-        points = self._rng.integers(self._targets.shape[1], size=n_cuts * n_steps)
+        points = self._rng.integers(self._state.targets.shape[1], size=n_cuts * n_steps)
+        end = self._done + n_cuts
         self.n_cells += _advance(
-            self._cuts,
-            self._done,
-            self._done + n_cuts,
-            self._vectors,
-            self._states,
-            self._labels,
-            self._targets,
-            points,
-            n_steps,
-            *self._settings,
+            self._state, self._cuts, self._done, end, points, n_steps, self._settings
         )
-        self._done += n_cuts
+        self._done = end
 
     def weights(self) -> FloatArray:
-        """Return the weights of all cells, shape (n_machines, n_labels)."""
-        return np.asarray(self._states[:, :1] * self._vectors)
+        """Return the weights of all cells, shape (n_models, n_numbers)."""
+        return np.asarray(self._state.states[:, :1] * self._state.vectors)
 
     def predictions(self) -> FloatArray:
-        """Return predictions at all points, shape (n, n_machines)."""
-        values = [predict(vector, self._labels) for vector in self._vectors]
-        return np.asarray(self._states[:, 0] * np.stack(values, axis=1))
+        """Return predictions at all points, shape (n_all, n_models)."""
+        values = [predict(vector, self.cells) for vector in self._state.vectors]
+        return np.asarray(self._state.states[:, 0] * np.stack(values, axis=1))
 
 
 def _share_of_wrong(predictions: FloatArray, targets: FloatArray) -> float:
-    """Return how many classes are wrong, or NaN of none."""
+    """Return the share of wrong classes, or NaN without targets."""
     return float(np.mean(decided_classes(predictions) != targets)) if len(targets) else np.nan
 
 
 def _regression_error(predictions: FloatArray, targets: FloatArray) -> float:
+    """Return the root mean squared error, or NaN without targets."""
     return root_mean_square(predictions[:, 0] - targets)
 
 
@@ -249,8 +297,8 @@ def _check_settings(
 
 
 @njit(cache=True, nogil=True)
-def _slope(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
-    """Return minus the derivative of a loss by the prediction."""
+def _negative_gradient(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
+    """Return minus the derivative of a loss with respect to the prediction."""
     if loss == 0:
         return target if target * prediction < 1.0 else 0.0
     if loss == 1:
@@ -264,47 +312,53 @@ def _slope(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _descend_one(vector, state, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
-    """Take a step at each point."""
-    n_trees = labels.shape[1]
+def _descend_one(vector, state, cells, targets, points, settings):  # type: ignore[no-untyped-def]
+    """Take a step at each point, with one model."""
+    n_trees = cells.shape[1]
     root = np.sqrt(n_trees)
     scale, step = state[0], state[1]
     for point in points:
-        rate = first / (1.0 + first * alpha * step)
+        rate = settings.first_step / (1.0 + settings.first_step * settings.alpha * step)
         step += 1.0
         total = 0.0
         for t in range(n_trees):
-            total += vector[labels[point, t]]
-        slope = _slope(loss, scale * total / root, targets[point], epsilon)
-        scale *= 1.0 - rate * alpha
-        if slope != 0.0:
-            change = rate * slope / (scale * root)
+            total += vector[cells[point, t]]
+        gradient = _negative_gradient(
+            settings.loss, scale * total / root, targets[point], settings.epsilon
+        )
+        scale *= 1.0 - rate * settings.alpha
+        if gradient != 0.0:
+            change = rate * gradient / (scale * root)
             for t in range(n_trees):
-                vector[labels[point, t]] += change
-        if scale < 1e-9:
+                vector[cells[point, t]] += change
+        if scale < _SMALLEST_SCALE:
             vector *= scale
             scale = 1.0
     state[0], state[1] = scale, step
 
 
 @njit(cache=True, nogil=True)
-def _descend(vectors, states, labels, targets, points, loss, alpha, epsilon, first):  # type: ignore[no-untyped-def]
-    """Take a step at each point, with each machine."""
-    for k in range(len(vectors)):
-        _descend_one(vectors[k], states[k], labels, targets[k], points, loss, alpha, epsilon, first)
+def _descend(state, points, settings):  # type: ignore[no-untyped-def]
+    """Take a step at each point, with each model."""
+    for k in range(len(state.vectors)):
+        _descend_one(
+            state.vectors[k], state.states[k], state.cells, state.targets[k], points, settings
+        )
 
 
 @njit(cache=True, nogil=True)
-def _advance(  # type: ignore[no-untyped-def]
-    cuts, start, end, vectors, states, labels, targets, points, n_steps, loss, alpha, epsilon, first
-):
-    """Make cuts: both parts of a cell start with its weight. Return how many cells are new."""
+def _advance(state, cuts, start, end, points, n_steps, settings):  # type: ignore[no-untyped-def]
+    """Make cuts, with steps after each; return the number of new cells.
+
+    Both parts of a cell start with its weight (Balog2016, section 4.2.2).
+    """
+    cells, vectors = state.cells, state.vectors
     n_new = 0
     for c in range(start, end):
-        tree, parent = cuts.tree[c], cuts.labels[c, 0]
-        one, other = cuts.labels[c, 1], cuts.labels[c, 2]
+        tree, parent = cuts.tree[c], cuts.cells[c, 0]
+        one, other = cuts.cells[c, 1], cuts.cells[c, 2]
         for k in range(cuts.start[c], cuts.end[c]):
-            labels[cuts.order[tree, k], tree] = one if k < cuts.middle[c] else other
+            cells[cuts.order[tree, k], tree] = one if k < cuts.middle[c] else other
         if one != EMPTY and other != EMPTY:
             for vector in vectors:
                 weight = vector[parent]
@@ -313,5 +367,5 @@ def _advance(  # type: ignore[no-untyped-def]
                 vector[other] = weight
             n_new += 1
         here = points[(c - start) * n_steps : (c - start + 1) * n_steps]
-        _descend(vectors, states, labels, targets, here, loss, alpha, epsilon, first)
+        _descend(state, here, settings)
     return n_new

@@ -7,12 +7,17 @@ from hypothesis import strategies as st
 from kernel_refits import refit_kernel
 
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths import nested_elimination
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cell_history import CellHistory
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, CutSequence, split
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.elimination import Elimination, StateFits
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import (
+    EMPTY,
+    CellHistory,
+    CutSequence,
+    split,
+)
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.nested_elimination import (
+    Elimination,
     NestedElimination,
+    StateFits,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 
@@ -54,30 +59,30 @@ def assert_solves_every_state(data, ridge, states, tolerance=1e-8):
     n = len(data.targets)
     cuts = CutSequence(data.partitions, n)
     history, rows, by_state = solutions(data, ridge, states)
-    labels = cuts.first_labels()[:n]
+    cells = cuts.first_cells()[:n]
     for position in range(len(cuts) + 1):
         if position > 0:
-            split_training(labels, cuts[position - 1])
+            split_training(cells, cuts[position - 1])
         state = int(history.state_of_position[position])
         if state not in by_state:
             continue
         weights, log_determinant, squares = by_state[state]
-        names, places = np.unique(labels, return_inverse=True)
+        names, places = np.unique(cells, return_inverse=True)
         features = np.zeros((n, len(names)))
-        np.put_along_axis(features, places.reshape(labels.shape), labels.shape[1] ** -0.5, axis=1)
+        np.put_along_axis(features, places.reshape(cells.shape), cells.shape[1] ** -0.5, axis=1)
         matrix = features.T @ features + ridge * np.eye(len(names))
         expected = np.linalg.solve(matrix, features.T @ data.targets)
         assert len(names) == history.n_cells(state)
-        assert np.abs(weights[rows[:n]] - expected[places.reshape(labels.shape)]).max() < tolerance
+        assert np.abs(weights[rows[:n]] - expected[places.reshape(cells.shape)]).max() < tolerance
         determinant = np.linalg.slogdet(matrix)[1]
         assert abs(log_determinant - determinant) < tolerance * max(1.0, abs(determinant))
         assert abs(squares - expected @ expected) < tolerance * max(1.0, squares)
 
 
-def split_training(labels, cut):
-    n = len(labels)
-    for members, label in ((cut.left_members, cut.left), (cut.right_members, cut.right)):
-        labels[members[members < n], cut.tree] = label
+def split_training(cells, cut):
+    n = len(cells)
+    for members, cell in ((cut.left_members, cut.left), (cut.right_members, cut.right)):
+        cells[members[members < n], cut.tree] = cell
 
 
 @pytest.mark.parametrize(
@@ -146,15 +151,15 @@ def test_history_follows_the_cuts(seed):
     data = make(30, 30, 3, 6.0, seed=seed)
     cuts = CutSequence(data.partitions, 30)
     history = CellHistory(cuts)
-    labels = cuts.first_labels()
+    current = cuts.first_cells()
     assert np.any(np.diff(history.state_of_position) == 0)
     for position in range(len(cuts) + 1):
         if position > 0:
-            split(labels, cuts[position - 1])
+            split(current, cuts[position - 1])
         cells, places = history.cells(int(history.state_of_position[position]))
-        known = labels != EMPTY
+        known = current != EMPTY
         assert np.array_equal(known, history.cut_off > position)
-        assert np.array_equal(cells[places][known], labels[known])
+        assert np.array_equal(cells[places][known], current[known])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_refits import indicators, labels_at
+from kernel_refits import cells_at, indicators
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -10,7 +10,11 @@ from sklearn.svm import LinearSVC
 from mondrian_bo.surrogates import sgd_lifetime_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import _LOSSES, _Descent
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import (
+    _LOSSES,
+    DescentSettings,
+    _Descent,
+)
 
 SETTINGS = {"n_estimators": 10, "max_lifetime": 3.0, "random_state": 0}
 ALPHA = 0.01
@@ -64,11 +68,11 @@ def optimum(loss, features, targets):
 
 def descent_of(loss, n_estimators=10):
     X, y = make_data()
-    labels = np.sign(y) if loss in ("hinge", "log_loss") else y
+    targets = np.sign(y) if loss in ("hinge", "log_loss") else y
     settings = SETTINGS | {"n_estimators": n_estimators}
-    data = sample_path_data(X, labels, None, None, normalize_y=False, **settings)
+    data = sample_path_data(X, targets, None, None, normalize_y=False, **settings)
     cuts = CutSequence(data.partitions, len(X))
-    settings = _LOSSES[loss], ALPHA, 0.1, 0.1
+    settings = DescentSettings(_LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
     descent = _Descent(data.targets[None], cuts, settings, np.random.default_rng(0))
     return descent, cuts, data
 
@@ -81,9 +85,9 @@ def test_cuts_keep_predictions(loss):
         before = descent.predictions()
         descent.advance(1, 0)
         assert np.allclose(descent.predictions(), before, rtol=0.0, atol=1e-12)
-    labels, n_cells = labels_at(data.partitions, 3.0)
+    cells, n_cells = cells_at(data.partitions, 3.0)
     assert descent.n_cells == n_cells
-    for own, plain in zip(descent._labels.T, labels.T, strict=True):
+    for own, plain in zip(descent.cells.T, cells.T, strict=True):
         assert len(np.unique(np.stack([own, plain]), axis=1)[0]) == len(np.unique(plain))
 
 
@@ -93,7 +97,7 @@ def test_comes_near_the_optimum(loss):
     for _ in range(len(cuts) - 1):
         descent.advance(1, 100)
     descent.advance(1, 100_000)
-    features = indicators(*labels_at(data.partitions, 3.0))
+    features = indicators(*cells_at(data.partitions, 3.0))
     best = optimum(loss, features, data.targets)
     weights = descent.weights()[0]
     predictions = descent.predictions()[:, 0]
@@ -133,7 +137,7 @@ def test_several_classes_are_one_against_the_rest(loss):
     classes = np.digitize(y, [-0.3, 0.4])
     data = sample_path_data(X, classes, None, None, normalize_y=False, **SETTINGS)
     cuts = CutSequence(data.partitions, len(X))
-    settings = _LOSSES[loss], ALPHA, 0.1, 0.1
+    settings = DescentSettings(_LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
 
     def result(targets):
         descent = _Descent(targets, cuts, settings, np.random.default_rng(3))

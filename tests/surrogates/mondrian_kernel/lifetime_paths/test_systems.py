@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surrogates.mondrian_kernel.lifetime_paths.inverse_system import InverseSystem
 
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.inverse_system import InverseSystem
 
 FORMS = [CholeskySystem, InverseSystem]
 
@@ -105,14 +105,14 @@ def test_copy_is_independent():
     matrix, moments = make(np.random.default_rng(1), 6)
     system = CholeskySystem(matrix, moments)
     before = system.solution()
-    twin = system.copy()
-    twin.add(np.ones(6), 1.0)
-    twin.delete(2)
+    copy = system.copy()
+    copy.add(np.ones(6), 1.0)
+    copy.delete(2)
     assert np.array_equal(system.solution(), before)
     dense = Dense(matrix, moments)
     dense.add(np.ones(6), 1.0)
     dense.delete(2)
-    assert_solved(twin, dense)
+    assert_solved(copy, dense)
 
 
 def test_half_solve_and_new_moments():

@@ -1,17 +1,49 @@
-"""Sums over points and the cells they are in."""
+"""Feature matrices of cells, and the products of these matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import FloatArray, IntArray
+
+
+def indicator_features(
+    cells: NDArray[np.int32], n_cells: int, values: FloatArray | None = None
+) -> csr_matrix:
+    """Return the feature matrix Phi with one entry per row and partition (Balog2016, eq. 2).
+
+    Parameters
+    ----------
+    cells : int32 array of shape (n, M)
+        The cell of each row in each partition, which is its column.
+    n_cells : int
+        Number of cells, C.
+    values : float64 array of shape (n, M) or None, default=None
+        Entries in units of M^-1/2; None is all ones.
+
+    Returns
+    -------
+    csr_matrix of shape (n, C)
+        With M entries in every row, sorted by column.
+    """
+    n_rows, n_partitions = cells.shape
+    data = np.full(cells.size, n_partitions**-0.5)  # (2)
+    if values is not None:
+        data *= values.ravel()
+    rows = np.arange(0, cells.size + 1, n_partitions, dtype=np.int32)
+    # `flatten` copies: the matrix is sorted in place.
+    matrix = csr_matrix((data, cells.flatten(), rows), shape=(n_rows, n_cells))
+    matrix.sort_indices()
+    return matrix
 
 
 def normal_equations(
     cells: IntArray, n_cells: int, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return Phi^T Phi and Phi^T targets of the features of cells, O(n M^2 + C^2).
+    """Return Phi^T Phi and Phi^T targets, O(n M^2 + C^2) (Balog2016, section 4.2.1).
 
     Parameters
     ----------
@@ -20,12 +52,12 @@ def normal_equations(
     n_cells : int
         Number of cells, C.
     targets : float64 array of shape (n,)
-        What is predicted.
+        Targets of the points.
 
     Returns
     -------
     tuple of float64 arrays of shape (C, C) and (C,)
-        Both with the normalisation M^-1/2 of the features.
+        Both with the factor M^-1/2 of the features.
     """
     n_trees = cells.shape[1]
     gram: FloatArray = np.empty((n_cells, n_cells))
@@ -39,7 +71,7 @@ def normal_equations(
 
 @njit(cache=True, nogil=True)
 def count_shared_points(cells, counts):  # type: ignore[no-untyped-def]
-    """Write how many points each two cells have in common.
+    """Count the points that each pair of cells shares.
 
     Parameters
     ----------
@@ -50,7 +82,7 @@ def count_shared_points(cells, counts):  # type: ignore[no-untyped-def]
     """
     counts[:] = 0.0
     for t in range(cells.shape[1]):
-        # Cell after cell, so that a row of the result is in the cache while it is written.
+        # Points are visited cell by cell, so that the row being written stays in the cache.
         for i in np.argsort(cells[:, t]):
             row = counts[cells[i, t]]
             for s in range(cells.shape[1]):
@@ -59,7 +91,7 @@ def count_shared_points(cells, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def count_shared_cells(cells, counts):  # type: ignore[no-untyped-def]
-    """Write how many cells each two points have in common.
+    """Count the cells that each pair of points shares: M times their Mondrian kernel.
 
     Parameters
     ----------
@@ -79,12 +111,12 @@ def count_shared_cells(cells, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def add_to_cells(values, cells, sums):  # type: ignore[no-untyped-def]
-    """Add the value of each point to those of its cells.
+    """Add the value of each point to the sums of its cells.
 
     Parameters
     ----------
     values : float64 array of shape (n,)
-        What to add.
+        Values of the points.
     cells : integer array of shape (n, M)
         The cells of the points.
     sums : float64 array of shape (C,)

@@ -1,4 +1,4 @@
-"""A linear system in the form of an explicit inverse: the reference for the Cholesky form."""
+"""A linear system solved by an explicit inverse: the reference for `CholeskySystem`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.linear_system import (
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import (
     NOT_POSITIVE_DEFINITE,
 )
 
 
 class InverseSystem:
-    """A system A w = b as A^-1 and log det A; implements ``LinearSystem``.
+    """A system A w = b as A^-1 and log det A, with the updates of `CholeskySystem`.
 
-    The updates are those of Balog2016thesis, section 4.2: Corollary 4.2 and Lemmas 4.3 and 4.4.
-    Errors grow with the number of updates and the square of A's condition.
+    Updates follow Balog2016thesis, section 4.2: Corollary 4.2 and Lemmas 4.3 and 4.4. Errors grow
+    with the number of updates and the square of the condition number of A.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class InverseSystem:
         return len(self._moments)
 
     def append(self, columns: FloatArray, corner: FloatArray, moments: FloatArray) -> None:
-        """Border A (Lemma 4.4), see ``LinearSystem.append``."""
+        """Border A (Lemma 4.4), see `CholeskySystem.append`."""
         for q in range(len(moments)):
             border = np.concatenate([columns[q], corner[:q, q]])
             solved = self.inverse @ border
@@ -52,7 +52,7 @@ class InverseSystem:
             self._moments = np.append(self._moments, moments[q])
 
     def delete(self, index: int) -> None:
-        """Remove an equation (Lemma 4.3), see ``LinearSystem.delete``."""
+        """Remove an equation (Lemma 4.3), see `CholeskySystem.delete`."""
         column = np.delete(self.inverse[:, index], index)
         pivot = float(self.inverse[index, index])
         rest = np.delete(np.delete(self.inverse, index, axis=0), index, axis=1)
@@ -61,7 +61,7 @@ class InverseSystem:
         self._moments = np.delete(self._moments, index)
 
     def add(self, vector: FloatArray, value: float) -> None:
-        """Add a rank-one term (Corollary 4.2), see ``LinearSystem.add``."""
+        """Add a rank-one term (Corollary 4.2), see `CholeskySystem.add`."""
         solved = self.inverse @ vector
         growth = 1.0 + float(vector @ solved)
         self.inverse -= np.outer(solved, solved / growth)

@@ -1,0 +1,219 @@
+"""Bases of the estimators of the Mondrian kernel and the Mondrian grid."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
+from mondrian_bo.surrogates.estimators.validation import (
+    check_samples,
+    check_squares,
+    own_copy,
+    unchanged_by_failure,
+)
+from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator that learns from one batch, and that a failed `fit` leaves unchanged."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "prior_variance": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    _has_numeric_targets = True
+
+    n_estimators: int
+    prior_variance: float
+    random_state: int | np.random.RandomState | None
+    n_features_in_: int
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Sample random partitions of the inputs and fit the weights of their cells.
+
+        Earlier samples are forgotten.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite targets; for a classifier the classes, at least two.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            data, targets = validate_data(
+                self, X, y, dtype=np.float64, y_numeric=self._has_numeric_targets
+            )
+            if self._has_numeric_targets:
+                targets = own_copy(targets)
+                check_squares(targets)
+            self._fit(data, targets)
+        return self
+
+    @abstractmethod
+    def _fit(self, data: FloatArray, targets: AnyArray) -> None:
+        """Fit checked samples. Targets are a copy if they are numeric."""
+
+
+class KernelRegression(PredictiveMomentsMixin, RegressorMixin, KernelEstimator):
+    """Gaussian-process regression by Bayesian ridge regression on cells."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **KernelEstimator._parameter_constraints,
+        "noise_variance": [Interval(Real, 0, None, closed="neither")],
+        "normalize_y": ["boolean"],
+    }
+
+    noise_variance: float
+    normalize_y: bool
+    model_: CellPosterior
+
+    @property
+    def _ridge(self) -> float:
+        """The regularisation delta^2 of Balog2016: the variance of the noise over the prior's."""
+        return float(self.noise_variance) / float(self.prior_variance)
+
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        check_is_fitted(self, "model_")
+        return self.model_.predict_targets(check_samples(self, X)[None], with_variance)
+
+
+class LinearMachine(KernelEstimator):
+    """A linear model on Mondrian features whose loss has no closed form (Balog2016, 4.2.2).
+
+    The weights minimise ``prior_variance * sum(losses) + |w|^2 / 2``.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **KernelEstimator._parameter_constraints,
+        **MondrianFeatures._parameter_constraints,
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    _learning_rate: float
+
+    lifetime: float
+    feature_weights: ArrayLike | None
+    tol: float
+    max_iter: int
+    n_jobs: int | None
+    features_: MondrianFeatures
+    coef_: FloatArray
+    n_iter_: int
+
+    def lifetime_path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        *,
+        learning_rate: float | None = None,
+        n_evaluations: int | None = 200,
+    ) -> LifetimePath:
+        """Return errors at lifetimes from 0 to `lifetime` (Balog2016, section 4.2.2).
+
+        The estimator is not changed. Stochastic gradient descent continues from cut to cut, so the
+        weights are near those of `fit`, not equal to them.
+
+        Parameters
+        ----------
+        X, y : array-likes
+            Training data, as in `fit`.
+        X_val, y_val : array-likes or None, default=None
+            Validation data.
+        learning_rate : float or None, default=None
+            Length of the first step, see :func:`sgd_lifetime_path`; None is 1.0 for classification
+            and 0.1 for regression.
+        n_evaluations : int or None, default=200
+            Number of lifetimes at which to compute errors; None is all.
+
+        Returns
+        -------
+        LifetimePath
+            Errors are shares of wrong classes, or root mean squared errors in units of the targets.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described.
+        """
+        self._validate_params()
+        settings = {
+            "alpha": 1.0 / (self.prior_variance * len(np.asarray(y))),
+            "learning_rate": self._learning_rate if learning_rate is None else learning_rate,
+            "n_estimators": self.n_estimators,
+            "max_lifetime": self.lifetime,
+            "n_evaluations": n_evaluations,
+            "feature_weights": self.feature_weights,
+            "random_state": self.random_state,
+            "n_jobs": self.n_jobs,
+        }
+        return self._path(X, y, X_val, y_val, settings)
+
+    @abstractmethod
+    def _path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        settings: dict[str, Any],
+    ) -> LifetimePath:
+        """Return the path of :func:`sgd_lifetime_path` with these settings and the own loss."""
+
+    def _fit_features(self, data: FloatArray) -> csr_matrix:
+        self.features_ = MondrianFeatures(
+            self.n_estimators,
+            self.lifetime,
+            feature_weights=self.feature_weights,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        return self.features_.fit_transform(data)
+
+    def _keep(self, models: Sequence[Any]) -> None:
+        """Keep the weights of fitted linear models: of one, or of one for each class."""
+        self.coef_ = np.concatenate([np.atleast_2d(model.coef_) for model in models])
+        self.n_iter_ = int(max(np.max(model.n_iter_) for model in models))
+
+    def _solver_options(self) -> dict[str, Any]:
+        """Return the options of scikit-learn's linear models."""
+        return {
+            "C": self.prior_variance,
+            # The features of a partition add up to a constant, so an intercept is not needed.
+            "fit_intercept": False,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }
+
+    def _values(self, X: ArrayLike) -> FloatArray:
+        """Return the functions at inputs, shape (n_samples, 1 or n_classes)."""
+        check_is_fitted(self, "coef_")
+        return np.asarray(self.features_.transform(check_samples(self, X)) @ self.coef_.T)
