@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from inverse_system import InverseSystem
 from kernel_refits import cells_at, refit_forest, refit_kernel
-from surrogates.mondrian_kernel.lifetime_paths.inverse_system import InverseSystem
 
 from mondrian_bo.surrogates import MondrianKernelRegressor
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths import solvers

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surrogates.mondrian_kernel.lifetime_paths.inverse_system import InverseSystem
+from inverse_system import InverseSystem
 
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
 
