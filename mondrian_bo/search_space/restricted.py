@@ -242,7 +242,9 @@ class RestrictedSpace(SearchSpace):
             )
             if solved.x is None:
                 break
-            steps = np.where(grid, np.round(solved.x), solved.x)
+            # The solver may leave the cube by its tolerance.
+            ends = np.clip(solved.x, lowest, highest)
+            steps = np.where(grid, np.round(ends), ends)
             with np.errstate(divide="ignore", invalid="ignore"):
                 corners.append(np.where(grid, (steps + 0.5) / self._cells_of, steps))
         return np.array(corners).reshape(-1, len(grid))

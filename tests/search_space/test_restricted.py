@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mondrian_bo.search_space import (
@@ -113,6 +113,8 @@ def test_enumeration_keeps_what_is_feasible():
     st.floats(-4, 4),
     st.integers(0, 2**31),
 )
+@example([1.0, -3.0, 3.0], -(2.0**-24), 0)  # the solver's corner lies outside of the cube
+@example([2.0**-23, -1.0, 1.0], -3.0, 0)
 def test_any_constraint_holds_or_is_refused(weights, bound, seed):
     names = ("x", "y", "n")
     inequality = LinearInequality(dict(zip(names, weights, strict=True)), bound)
