@@ -75,7 +75,7 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
     run.add_argument(
         "--seeds",
         type=int,
-        help="so many seeds, 0, 1, ..., per problem (default: the suite's, 5 or 20)",
+        help="number of seeds (0, 1, ...) per problem (default: the suite's, 5 or 20)",
     )
     run.add_argument(
         "--jobs", type=int, default=1, help="runs at a time, one process each (default: 1)"
@@ -130,9 +130,9 @@ def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParse
 def _add_bench_archive(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     archive = actions.add_parser(
         "archive",
-        help="keep what reports need of results in one small file",
-        description="Keep what reports need of results in one small file, which `bench report` "
-        "reads instead of, or together with, directories.",
+        help="write the part of results that reports need to one small file",
+        description="Write the part of results that reports need to one small file. `bench report` "
+        "reads such files like directories.",
     )
     _add_sources(archive)
     archive.add_argument("--out", type=Path, required=True, help="the file, NAME.jsonl.gz")
@@ -145,8 +145,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="SOURCE",
-        help="directory `bench run` wrote to, or archive; of runs with the same problem, sampler "
-        "and seed the last counts",
+        help="directory written by `bench run`, or archive; where several hold the same problem, "
+        "sampler and seed, the last one counts",
     )
 
 
@@ -154,7 +154,7 @@ def _add_half(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--half",
         choices=("development", "held-out"),
-        help="only the problems that defaults may be chosen on, or only the others",
+        help="only the problems on which defaults may be chosen (development), or only the others",
     )
 
 

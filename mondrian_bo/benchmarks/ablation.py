@@ -1,7 +1,7 @@
-"""Variants of the default search, each without or with another part: why the default is what it is.
+"""Ablation of the default search: variants that lack one of its parts or have another one.
 
 ``python -m mondrian_bo.benchmarks.ablation --problems mixed6,conditional --seeds 8 --out FILE``
-appends a JSON line per run to FILE, runs nothing twice, and prints a table.
+appends a JSON line per run to FILE, skips runs that FILE has, and prints a table.
 """
 
 from __future__ import annotations
@@ -32,10 +32,16 @@ from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
 _DEFAULT = get_portfolio("gaussian_process", "auto")
+"""The default portfolio, which the variants modify."""
+
 _ARM = _DEFAULT.arms[0]
+"""Its only arm."""
+
 _WIDE = _ARM.acquisitions
+"""Its acquisitions."""
+
 _SCEPTICAL = {"prior": Prior(), "scale_strength": math.inf}
-"""Mean 0, amplitude near 1: what Optuna's GPSampler believes."""
+"""Mean 0 and an amplitude near 1, the prior of Optuna's GPSampler."""
 
 
 def _one(
@@ -49,10 +55,11 @@ def _one(
 
 
 class Learnt(Sequence[Acquisition]):
-    """Acquisitions of which the next is chosen by how often each has improved on the incumbent.
+    """Acquisitions that are chosen by how often each has improved on the incumbent.
 
-    Thompson sampling: the probability that an acquisition's next trial is the best so far has a
-    Beta law, uniform before its first trial. A search, which draws by index, sees one acquisition.
+    The choice is Thompson sampling: the probability that an acquisition's next trial improves has a
+    Beta distribution, uniform before its first trial. A search draws an acquisition by its index;
+    this sequence shows it one acquisition alone, and each access draws.
     """
 
     def __init__(self, acquisitions: Sequence[Acquisition], seed: int) -> None:
@@ -71,7 +78,7 @@ class Learnt(Sequence[Acquisition]):
         return self._acquisitions[self._latest]
 
     def note(self, is_best: bool) -> None:
-        """Note whether the trial is the best so far, if an acquisition has suggested it."""
+        """Record whether the latest trial is the best so far, if an acquisition suggested it."""
         if self._latest is not None:
             self._counts[self._latest, 0 if is_best else 1] += 1.0
             self._latest = None
@@ -99,11 +106,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "forest of constants": {"surrogate": "forest"},
     "aggregated forest": {"surrogate": "amf"},
 }
-"""Arguments of :class:`MondrianOptimizer` by name."""
+"""Arguments of :class:`MondrianOptimizer` by name of the variant; the names are saved with runs."""
 
 
 def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
-    """Search once and return what was found.
+    """Search once and return the regrets.
 
     Parameters
     ----------
@@ -119,8 +126,8 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        The run, regrets of the best observed trial at 25, 50 and 100 % of the trials, and CPU
-        milliseconds of a suggestion.
+        The arguments as ``run``; regrets of the best observed trial at 25, 50 and 100 % of the
+        trials; mean CPU milliseconds of a suggestion.
     """
     problem = get_problem(name)
     function = problem.instance(seed)
@@ -153,8 +160,8 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
 def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: a row for each problem and variant.
 
-    p is that of Wilcoxon's signed-rank test against the default, over the regrets at the end of the
-    seeds that both have; those below a millionth count as 0.
+    p is that of Wilcoxon's signed-rank test of the final regrets against the default's, over the
+    seeds that both have; regrets below a millionth count as 0.
     """
     header = ["problem", "variant", "runs", "25 %", "50 %", "mean", "median", "worst", "< 0.001"]
     header += ["p", "CPU ms"]

@@ -1,9 +1,9 @@
-"""Coverage during a search: how often the next trial lies where the model expected it.
+"""Coverage during a search: how often the next trial lies in its prediction interval.
 
 ``python -m mondrian_bo.benchmarks.coverage --problems shifted_hartmann6,mixed6 --seeds 8`` prints a
-table: for the trials of each part of the run, the share whose noise-free value is within 0.674 and
-1.645 predicted standard deviations of the predicted mean, which a calibrated normal law would have
-50 % and 90 % of, and the root mean square of the error in standard deviations, 1 if calibrated.
+table. For each part of the run it has the shares of the trials whose noise-free value lies within
+0.674 and 1.645 predicted standard deviations of the predicted mean, and the root mean square of the
+error in standard deviations. Calibrated normal predictions give 50 %, 90 % and 1.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 _LEVELS = (0.5, 0.9)
+"""Nominal coverages of the two intervals: the middle half, and nearly all."""
+
 _PARTS = ((0.05, 0.25), (0.25, 0.5), (0.5, 1.0))
-"""Shares of the budget, after the first trials, which no model suggests."""
+"""Parts of the run, as shares of the budget, without the first trials, which no model suggests."""
 
 
 def run(name: str, seed: int, n_trials: int) -> FloatArray:
@@ -50,7 +52,8 @@ def run(name: str, seed: int, n_trials: int) -> FloatArray:
         value = function(params)
         if number > 0:
             mean, std = optimizer.predict(params)
-            errors[number] = (value - mean[0]) / max(std[0], np.finfo(np.float64).tiny)
+            with np.errstate(over="ignore"):  # A deviation of 0 gives an infinite error.
+                errors[number] = (value - mean[0]) / max(std[0], np.finfo(np.float64).tiny)
         optimizer.tell(params, problem.observe(value, seed, number))
     return errors
 

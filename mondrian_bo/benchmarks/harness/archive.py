@@ -1,8 +1,8 @@
-"""Results in one small file, to be kept beside the tables that are made of them.
+"""Archives: the results of a benchmark in one small file.
 
-An archive holds what a report needs of each run: the best value so far wherever it changes, and how
-long a suggestion took. Compressed JSON lines: the first is the sessions, then one line per problem
-and one per run.
+An archive holds what a report needs of each run: the best value so far wherever it changes, and the
+time of a suggestion. It is gzip-compressed JSON lines: the sessions first, then one line per
+problem, then one per run.
 """
 
 from __future__ import annotations
@@ -30,21 +30,25 @@ from mondrian_bo.benchmarks.harness.results import (
 __all__ = ["Curve", "Results", "read_results", "write_archive"]
 
 
-# An archived run has one time for each tenth of its trials: reports ask for no more.
 _N_PARTS = 10
-# Of distances to the optimum; where that is not known, values are kept as they are.
+"""Times per archived run, one for each tenth of its trials: reports show the mean over the whole
+run and over its last tenth."""
+
 _DIGITS = 8
+"""Significant digits of archived regrets: more than reports print. Values of problems whose optimum
+is unknown are kept unrounded."""
 
 
 class Curve(NamedTuple):
-    """What a report needs of one run.
+    """The part of one run that a report needs.
 
     Attributes
     ----------
     best : float64 array of shape (n_trials,)
-        The noise-free value of the best trial so far, by what the sampler was told.
+        Noise-free value of the best trial so far; "best" is judged by the noisy values that the
+        sampler was told.
     seconds : float64 array of shape (n_trials,)
-        Wall time of ask and tell; from an archive the mean over a tenth of the run.
+        Wall time of ask and tell; read from an archive, the mean over a tenth of the run.
     """
 
     best: FloatArray
@@ -62,7 +66,7 @@ class Results:
     runs : dict of tuple (problem, sampler, seed) to Curve
         Their runs.
     sessions : list of dict
-        With what, and on what, runs were made.
+        When, on which machine and with which versions the runs were made.
     """
 
     facts: dict[str, ProblemFacts] = field(default_factory=dict)
@@ -76,8 +80,8 @@ def read_results(sources: Iterable[Path]) -> Results:
     Parameters
     ----------
     sources : iterable of Path
-        Directories that ``mondrian-bo bench run`` wrote to, and archives. Of runs with the same
-        problem, sampler and seed the last counts.
+        Directories that ``mondrian-bo bench run`` wrote to, and archives. Where several hold a run
+        with the same problem, sampler and seed, the last one counts.
 
     Returns
     -------
@@ -87,7 +91,8 @@ def read_results(sources: Iterable[Path]) -> Results:
     Raises
     ------
     ValueError
-        If there is no such directory or archive, or two sources mean different problems by a name.
+        If a source is neither a directory nor an archive, or if two sources use one name for
+        different problems.
     """
     results = Results()
     for source in sources:
@@ -111,7 +116,7 @@ def read_results(sources: Iterable[Path]) -> Results:
 def write_archive(sources: Iterable[Path], path: Path) -> None:
     """Write all finished runs of some directories and archives into one archive.
 
-    The same runs make the same file, byte by byte.
+    The same runs give the same file, byte for byte.
 
     Parameters
     ----------
@@ -127,7 +132,7 @@ def write_archive(sources: Iterable[Path], path: Path) -> None:
     """
     results = read_results(sources)
     if not results.runs:
-        raise ValueError("there is no finished run to keep")
+        raise ValueError("there is no finished run to archive")
     lines: list[Mapping[str, Any]] = [{"sessions": results.sessions}]
     lines += [{"problem": asdict(results.facts[name])} for name in sorted(results.facts)]
     lines += [
@@ -136,7 +141,7 @@ def write_archive(sources: Iterable[Path], path: Path) -> None:
     ]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The archive may be among the sources: it is there until its successor is.
+    # The archive may be one of its own sources, so it is replaced only when the new one is whole.
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(gzip.compress(text.encode(), mtime=0))
     partial.replace(path)
@@ -177,7 +182,7 @@ def _read_archive(path: Path) -> Results:
 def _run_line(key: tuple[str, str, int], curve: Curve, optimum: float | None) -> dict[str, Any]:
     changes = np.flatnonzero(np.diff(curve.best, prepend=np.nan) != 0)
     best = curve.best[changes].tolist()
-    # A distance of 0 stays 0, which "solved" may ask for.
+    # Rounding keeps a regret of 0 exactly: problems with tolerance 0 count as solved only then.
     regrets = best if optimum is None else [_rounded(value - optimum, _DIGITS) for value in best]
     parts = np.array_split(curve.seconds, _N_PARTS)
     return {

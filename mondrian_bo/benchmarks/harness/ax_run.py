@@ -1,4 +1,4 @@
-"""Ax as a harness: problems run through its client, by our strategy and by Ax's default."""
+"""Ax's ask-and-tell loop: problems run through its client, with our strategies or its default."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AxRun", "AxStrategy"]
 
 @dataclass(frozen=True)
 class AxStrategy:
-    """A generation strategy that an experiment can be started with.
+    """The generation strategy of a run.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class AxStrategy:
 
 
 class AxRun:
-    """One experiment: asks Ax for trials of a problem and tells it their values.
+    """One Ax experiment, which is asked for trials of a problem and told their values.
 
     Parameters
     ----------
     strategy : AxStrategy
-        Whose suggestions.
+        The strategy that suggests.
     space : SearchSpace
-        The problem's parameters, which may not be conditional: Ax wants trees.
+        The problem's parameters. Conditional ones are refused: Ax only takes trees of parameters.
 
     Raises
     ------
@@ -87,13 +87,13 @@ class AxRun:
         return dict(parameters), time.perf_counter() - started
 
     def tell(self, value: float) -> float:
-        """Report the value of what was asked last; return the seconds it took."""
+        """Report the value of the latest trial; return the seconds it took."""
         started = time.perf_counter()
         self.client.complete_trial(self._index, raw_data={"value": value})
         return time.perf_counter() - started
 
     def attach(self, parameters: Mapping[str, Any], value: float) -> None:
-        """Add a trial that nobody suggested."""
+        """Add a trial that was not suggested."""
         index = self.client.attach_trial(dict(parameters))
         self.client.complete_trial(index, raw_data={"value": value})
 
@@ -103,7 +103,7 @@ def _configs(space: SearchSpace) -> Iterator[Any]:
 
     for name, parameter in space.items():
         if parameter.condition is not None:
-            raise ValueError("Ax takes conditional spaces in the form of trees alone.")
+            raise ValueError("Conditional problems are not supported in Ax.")
         if isinstance(parameter, Categorical):
             kind = type(parameter.choices[0]).__name__
             yield ChoiceParameterConfig(name, list(parameter.choices), kind, is_ordered=False)

@@ -1,4 +1,4 @@
-"""Optuna as a harness: problems run as a study."""
+"""Optuna's ask-and-tell loop: problems run as a study."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["OptunaRun"]
 
 
 class OptunaRun:
-    """One study: asks a sampler for trials of a problem and tells it their values.
+    """One study, which is asked for trials of a problem and told their values.
 
     Parameters
     ----------
     sampler : BaseSampler
-        Whose suggestions.
+        The sampler that suggests.
     space : SearchSpace
         The problem's parameters.
     """
@@ -38,7 +38,7 @@ class OptunaRun:
         return params, time.perf_counter() - started
 
     def tell(self, value: float) -> float:
-        """Report the value of what was asked last; return the seconds it took."""
+        """Report the value of the latest trial; return the seconds it took."""
         assert self._trial is not None
         started = time.perf_counter()
         self._study.tell(self._trial, value)

@@ -1,4 +1,4 @@
-"""The directory a benchmark fills: ``<problem>/<sampler>/<seed>.jsonl``, one line per trial."""
+"""The directory of results: ``<problem>/<sampler>/<seed>.jsonl``, one line per trial."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _PACKAGES = ("mondrian-bo", "optuna", "numpy", "scipy", "scikit-learn", "numba", "cmaes", "torch")
+"""Packages whose versions are recorded: ours, our requirements and those of other samplers."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class TrialRecord:
     exact : float
         The noise-free value.
     best : float
-        The noise-free value of the best trial so far, by what the sampler was told.
+        Noise-free value of the best trial so far; "best" is judged by `value`.
     seconds : float
         Wall time of ask and tell, without the objective.
     """
@@ -60,7 +61,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class ProblemFacts:
-    """What a report needs to know of a problem, kept beside its runs."""
+    """The attributes of a problem that reports need; they are saved with its runs."""
 
     name: str
     description: str
@@ -71,13 +72,13 @@ class ProblemFacts:
 
 
 def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
-    """Return where a finished run is kept."""
-    # Quoted, because the settings of a sampler may hold what a file system refuses.
+    """Return the path of a finished run."""
+    # The settings of a sampler may contain characters that a file system refuses.
     return directory / problem / quote(sampler, safe="=, ") / f"{seed}.jsonl"
 
 
 def run_paths(directory: Path, problem: str) -> Iterator[tuple[str, int, Path]]:
-    """Find the finished runs on a problem: sampler, seed and file, in order of their names."""
+    """Yield sampler, seed and file of the finished runs on a problem, in alphabetical order."""
     for path in sorted((directory / problem).glob("*/*.jsonl")):
         yield unquote(path.parent.name), int(path.stem), path
 
@@ -88,7 +89,7 @@ def read_run(path: Path) -> list[TrialRecord]:
 
 
 def facts_of(problem: Problem) -> ProblemFacts:
-    """Return what a report needs to know of a problem."""
+    """Return the attributes of a problem that reports need."""
     return ProblemFacts(
         problem.name,
         problem.description,
@@ -100,7 +101,7 @@ def facts_of(problem: Problem) -> ProblemFacts:
 
 
 def record_problem(directory: Path, problem: Problem) -> None:
-    """Write the facts of a problem, or check that they are those of the runs already there.
+    """Save the attributes of a problem, or check that the saved ones are equal.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def record_problem(directory: Path, problem: Problem) -> None:
     Raises
     ------
     ValueError
-        If the directory holds runs of a different problem of this name, say of another table.
+        If the directory holds runs of a different problem of this name, such as another table.
     """
     facts = facts_of(problem)
     path = directory / problem.name / "problem.json"
@@ -128,13 +129,13 @@ def record_problem(directory: Path, problem: Problem) -> None:
 
 
 def read_facts(directory: Path) -> Iterator[ProblemFacts]:
-    """Read the facts of every problem a directory has results for, by name."""
+    """Read the saved problems of a directory, in alphabetical order."""
     for path in sorted(directory.glob("*/problem.json")):
         yield ProblemFacts(**json.loads(path.read_text()))
 
 
 def append_session(directory: Path) -> None:
-    """Note in ``meta.json`` with what, and on what, runs are made from now on."""
+    """Add date, machine and package versions to ``meta.json``."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

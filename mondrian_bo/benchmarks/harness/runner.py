@@ -31,15 +31,9 @@ from mondrian_bo.benchmarks.harness.results import (
 )
 from mondrian_bo.benchmarks.harness.samplers import get_sampler
 from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.speed.threads import THREAD_VARIABLES
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
-
-_THREAD_LIMITS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Run:
     n_trials : int
         How many trials.
     directory : Path
-        Where the results of all runs are kept.
+        Directory of the results of all runs.
     tables : Path or None
         Directory of the original tables; None for the project's own.
     """
@@ -69,13 +63,13 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Where its trials are kept."""
+        """Path of the file of its trials."""
         return run_path(self.directory, self.problem, self.sampler, self.seed)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that raised, and its traceback."""
+    """A run that raised an exception, and its traceback."""
 
     run: Run
     error: str
@@ -95,15 +89,15 @@ def run_benchmark(
 ) -> list[Failure]:
     """Run every problem with every sampler and seed, except the runs that are finished.
 
-    Each run has a process limited to one thread, so that times compare. A run that was interrupted
-    starts afresh: with its seed it repeats itself.
+    Each run has a process with one thread, so that times are comparable. An interrupted run starts
+    again from its first trial.
 
     Parameters
     ----------
     problems, samplers : sequence of str
         Names of problems and samplers.
     seeds : sequence of int
-        One run for each.
+        Each pair of problem and sampler is run once per seed.
     directory : Path
         Where to write the results.
     n_trials : int, optional
@@ -113,18 +107,18 @@ def run_benchmark(
     n_jobs : int, default=1
         How many runs at a time.
     known : sequence of Path, default=()
-        Archives, or other directories, whose runs are not run again.
+        Archives or directories whose runs are not repeated.
 
     Returns
     -------
     list of Failure
-        The runs that raised; the others are complete.
+        The runs that raised an exception; the others are complete.
 
     Raises
     ------
     ValueError
-        If a name is unknown, a number is below 1, the directory or `known` hold other problems'
-        runs, or `known` cannot be read.
+        If a name is unknown, a number is below 1, `known` cannot be read, or the directory or
+        `known` hold runs of a different problem of the same name.
     """
     if n_jobs < 1 or (n_trials is not None and n_trials < 1) or not seeds:
         raise ValueError("jobs, trials and seeds must be at least 1")
@@ -137,7 +131,7 @@ def run_benchmark(
             raise ValueError(f"the known runs are of another problem called {facts.name}")
     for problem in resolved:
         record_problem(directory, problem)
-    # Seeds outermost: an interrupted benchmark has comparable runs of every sampler.
+    # Seeds come first, so that an interrupted benchmark has comparable runs of every sampler.
     runs = [
         Run(problem.name, sampler, seed, n_trials or problem.budget, directory, tables)
         for seed, problem, sampler in product(seeds, resolved, samplers)
@@ -163,9 +157,9 @@ def _is_kept(run: Run, kept: Mapping[tuple[str, str, int], Curve]) -> bool:
 
 
 def execute(run: Run) -> None:
-    """Run a study and write its trials.
+    """Run one sampler on one problem and write its trials.
 
-    The file gets its final name when it is complete, so a partial file is never mistaken for a run.
+    The file gets its final name when it is complete, so that a partial file is not taken for a run.
 
     Parameters
     ----------
@@ -190,7 +184,6 @@ def execute(run: Run) -> None:
             value = problem.observe(exact, run.seed, number)
             if value < lowest:
                 lowest, best = value, exact
-
             seconds += harness.tell(value)
             record = TrialRecord(number, params, value, exact, best, round(seconds, 7))
             file.write(json.dumps(asdict(record)) + "\n")
@@ -217,19 +210,19 @@ def _execute_all(runs: Sequence[Run], n_total: int, n_jobs: int) -> list[Failure
 
 @contextmanager
 def _worker_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    strangers = set(multiprocessing.active_children())
+    other_children = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         n_jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker
     )
-    before = {name: os.environ.get(name) for name in _THREAD_LIMITS}
-    # Numerical libraries read these when they are loaded, so the workers must inherit them.
-    os.environ.update(dict.fromkeys(_THREAD_LIMITS, "1"))
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    # Numerical libraries read these variables when they are loaded: workers must inherit them.
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
         yield pool
         pool.shutdown()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in set(multiprocessing.active_children()) - strangers:
+        for worker in set(multiprocessing.active_children()) - other_children:
             worker.terminate()
         raise
     finally:
@@ -241,7 +234,7 @@ def _worker_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _prepare_worker() -> None:
-    # Die of Ctrl-C without a traceback each; the parent reports the interruption.
+    # Ctrl-C ends workers without a traceback; the parent reports the interruption.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

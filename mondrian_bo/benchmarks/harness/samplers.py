@@ -18,17 +18,17 @@ __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", 
 
 @dataclass(frozen=True)
 class BenchmarkSampler:
-    """A sampler in the comparison.
+    """A sampler that benchmarks can run.
 
     Attributes
     ----------
     factory : callable
-        Makes the sampler from a seed; with the defaults its users get, unless it is also given
-        settings as keyword arguments.
+        Takes a seed, and settings as keyword arguments, and returns the sampler. Without settings
+        the sampler has its own defaults.
     requires : str or None
-        The module without which it does not work.
+        The module that it needs, if that is optional.
     remedy : str
-        What to install for it.
+        How to install that module.
     """
 
     factory: Callable[..., BaseSampler | AxStrategy]
@@ -37,12 +37,12 @@ class BenchmarkSampler:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the module it requires can be found."""
+        """Whether the required module can be found."""
         return self.requires is None or find_spec(self.requires) is not None
 
 
 def _mondrian(seed: int, **settings: Any) -> BaseSampler:
-    # Imported here: numba is of no concern to the worker processes of other samplers.
+    # Imported late, so that worker processes of other samplers do not load numba.
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
     return MondrianSampler(seed=seed, **settings)
@@ -120,7 +120,7 @@ def _parse_settings(name: str, settings: str) -> dict[str, Any]:
 
 
 def split_names(text: str) -> list[str]:
-    """Split a list of samplers at its commas, except at those between the settings of one.
+    """Split a list of samplers at the commas that do not separate settings.
 
     Parameters
     ----------
@@ -142,19 +142,19 @@ def split_names(text: str) -> list[str]:
 
 
 def installed_samplers(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
-    """Keep the samplers that can run here.
+    """Return those of some samplers that are installed.
 
     Parameters
     ----------
     names : iterable of str
         As `get_sampler` takes them.
     notify : callable
-        Called with one sentence per sampler that is left out.
+        Called with one sentence for each sampler that is not installed.
 
     Returns
     -------
     list of str
-        The installed ones, in the given order.
+        Names of the installed ones, in the given order.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def installed_samplers(names: Iterable[str], notify: Callable[[str], None]) -> l
 
 
 def _check_settings(name: str, sampler: BenchmarkSampler) -> None:
-    """Make a sampler that has settings, so that wrong ones show before the runs."""
+    """Create a sampler with its settings, so that wrong settings are reported before the runs."""
     if ":" not in name:
         return
     try:

@@ -1,1 +1,1 @@
-"""What kernels of random partitions cost."""
+"""CPU time of kernels of random partitions."""

@@ -1,7 +1,4 @@
-"""Seconds of the Mondrian kernel, CPU time of one thread.
-
-``python -m mondrian_bo.benchmarks.kernels``
-"""
+"""Prints CPU seconds of the Mondrian kernel: ``python -m mondrian_bo.benchmarks.kernels``."""
 
 from __future__ import annotations
 

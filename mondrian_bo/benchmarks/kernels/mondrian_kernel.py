@@ -1,4 +1,4 @@
-"""CPU seconds of the Mondrian kernel: features, and paths over all lifetimes beside one fit."""
+"""CPU time of the Mondrian kernel: features, and a path of lifetimes compared with one fit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import DualSo
 __all__ = ["measure_features", "measure_path"]
 
 _NOISE = 1e-4
+"""Noise variance of the fits, small compared with the targets' variance of about 0.5."""
 
 
 def _best_of(repeats: int, function: Callable[[], object]) -> float:
@@ -28,7 +29,7 @@ def _best_of(repeats: int, function: Callable[[], object]) -> float:
 def measure_features(
     n_points: int = 1000, n_estimators: int = 50, lifetime: float = 10.0, repeats: int = 10
 ) -> tuple[float, int]:
-    """Return CPU seconds of features of uniform points in the unit square, and their number."""
+    """Return the CPU seconds to compute features of uniform points, and the number of features."""
     X = np.random.default_rng(0).random((n_points, 2))
     features = MondrianFeatures(n_estimators, lifetime, random_state=0)
     columns = features.fit_transform(X).shape[1]
@@ -57,7 +58,7 @@ def measure_path(
     lifetime: float = 10.0,
     repeats: int = 3,
 ) -> dict[str, float]:
-    """Return CPU seconds of a path, and of one fit at its end by either form of equations."""
+    """Return the CPU seconds of a path and of one fit at its end, in primal and smaller form."""
     data = _data(n_training, n_validation, n_estimators, lifetime)
     kernel_path(_data(30, 10, 3, 5.0), _NOISE, 1.0)  # compile
     path = kernel_path(data, _NOISE, 1.0)

@@ -21,7 +21,7 @@ _DECLARED = {
 
 
 def problem_names() -> tuple[str, ...]:
-    """Return the names `get_problem` knows."""
+    """Return the names that `get_problem` takes."""
     return (*_DECLARED, *TABULAR_PROBLEMS)
 
 

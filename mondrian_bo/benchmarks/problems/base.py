@@ -1,4 +1,4 @@
-"""What a benchmark problem is, and how an Optuna trial is asked for its parameters."""
+"""The class of benchmark problems, and how an Optuna trial is asked for their parameters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 Half: TypeAlias = Literal["development", "held-out"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A function to minimise, declared once for all samplers.
+    """A function to be minimised by all samplers.
 
     Attributes
     ----------
@@ -29,25 +29,26 @@ class Problem:
     space : SearchSpace
         The parameters.
     function : callable
-        Takes a mapping of the active parameters, returns the noise-free value.
+        Takes a mapping of the active parameters and returns the noise-free value.
     optimum : float or None
-        The smallest value of `function`; None where it is not known.
+        The smallest value of `function`; None if it is unknown.
     budget : int
         The usual number of trials.
     group : str
-        What kind of problem it is; reports average over groups.
+        Kind of problem; reports average over groups.
     half : {"development", "held-out"}
-        Whether defaults may be chosen on it.
+        Defaults may be chosen on development problems; held-out problems check the choice.
     tolerance : float
-        A run has hit the optimum when it ends at most this far above it.
+        A run has solved the problem if it ends at most this far above the optimum.
     noise : float
-        Scale of the noise a sampler sees on top of `function`: its standard deviation if Gaussian.
+        Scale of the noise that is added to `function`: its standard deviation if Gaussian.
     noise_freedom : float or None
-        Degrees of freedom of the noise, a Student t times `noise`; None is Gaussian.
+        Degrees of freedom of Student t noise, which is multiplied by `noise`; None means Gaussian
+        noise.
     shift : float
-        Each seed moves the function along every continuous linear parameter, by up to this share
-        of its range. The function must allow it: defined that far outside of the box, nowhere below
-        the optimum, and with a minimiser that no such shift moves out of the box.
+        Each seed shifts the function along every float parameter on a linear scale, by up to this
+        share of its range. The function must be defined that far outside the box, must not fall
+        below the optimum there, and its minimiser must stay in the box.
     description : str
         One line for listings.
     """
@@ -66,7 +67,7 @@ class Problem:
     description: str = ""
 
     def offsets(self, seed: int) -> dict[str, float]:
-        """Return by how much a seed moves the function along each parameter that it moves.
+        """Return the shifts of a seed by parameter.
 
         Parameters
         ----------
@@ -76,7 +77,7 @@ class Problem:
         Returns
         -------
         dict of str to float
-            Uniform in plus and minus `shift` times the range; the same for every sampler.
+            Uniform within plus and minus `shift` times the range; equal for all samplers.
         """
         if not self.shift:
             return {}
@@ -88,7 +89,7 @@ class Problem:
         }
 
     def instance(self, seed: int) -> Objective:
-        """Return the noise-free function as a seed has moved it.
+        """Return the noise-free function with the shifts of a seed.
 
         Parameters
         ----------
@@ -115,7 +116,7 @@ class Problem:
         return moved
 
     def observe(self, value: float, seed: int, number: int) -> float:
-        """Return what a sampler is told.
+        """Return the noisy value that a sampler is told.
 
         Parameters
         ----------
@@ -124,7 +125,7 @@ class Problem:
         seed : int
             The seed of the run.
         number : int
-            The trial, from 0. With the seed it decides the noise, so every sampler meets the same.
+            The trial, from 0. Seed and number determine the noise, so it is equal for all samplers.
 
         Returns
         -------
@@ -140,7 +141,7 @@ class Problem:
 
 
 def suggest(trial: Trial, space: SearchSpace) -> dict[str, Any]:
-    """Ask a trial for every active parameter of a space, each after the one it depends on.
+    """Ask a trial for every active parameter of a space; parents come before their children.
 
     Parameters
     ----------

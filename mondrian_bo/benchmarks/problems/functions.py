@@ -1,9 +1,9 @@
-"""Test functions of real vectors, as the literature has them, each with its global minimum.
+"""Test functions of real vectors from the literature, and their global minima.
 
-None of them is anywhere in space below the minimum given here, so they may be moved about in their
-boxes (see `mondrian_bo.benchmarks.problems.base.Problem.shift`). Hartmann's: towards the unit cube,
-which holds all centres, every term of the sum grows. Michalewicz's: outside [0, pi] its terms are
-positive as far as it is moved.
+No function is below its minimum outside its box, as far as problems shift it (see
+`mondrian_bo.benchmarks.problems.base.Problem.shift`). For Hartmann's functions, every term of the
+sum grows towards the unit cube, which holds all centres. For Michalewicz's, the terms outside
+[0, pi] are positive within the shift.
 """
 
 from __future__ import annotations
@@ -31,11 +31,21 @@ __all__ = [
 
 
 BRANIN_MINIMUM = 10 / (8 * np.pi)
-HARTMANN3_MINIMUM = -3.862779787
-HARTMANN6_MINIMUM = -3.322368011
-MICHALEWICZ5_MINIMUM = -4.687658179088148
-STYBLINSKI_TANG_MINIMUM = -39.16616570377143  # per dimension
+"""Minimum of Branin's function, at (pi, 2.275) and two other points; exact."""
 
+HARTMANN3_MINIMUM = -3.862779787
+"""Minimum of Hartmann's function of three inputs, found numerically to ten digits."""
+
+HARTMANN6_MINIMUM = -3.322368011
+"""Minimum of Hartmann's function of six inputs, found numerically to ten digits."""
+
+MICHALEWICZ5_MINIMUM = -4.687658179088148
+"""Minimum of Michalewicz's function of five inputs, found numerically."""
+
+STYBLINSKI_TANG_MINIMUM = -39.16616570377143
+"""Minimum of the Styblinski-Tang function per dimension, found numerically."""
+
+# Published coefficients of Hartmann's functions: weights, scales and centres of the terms.
 _HARTMANN_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
 _HARTMANN3_A = np.array([[3.0, 10, 30], [0.1, 10, 35], [3.0, 10, 30], [0.1, 10, 35]])
 _HARTMANN3_P = np.array(
@@ -65,18 +75,18 @@ _HARTMANN6_P = np.array(
 
 
 def branin(x: FloatArray) -> float:
-    """Evaluate Branin's function of the first two coordinates, on [-5, 10] x [0, 15]."""
+    """Return Branin's function of the first two coordinates, on [-5, 10] x [0, 15]."""
     valley = x[1] - 5.1 / (4 * np.pi**2) * x[0] ** 2 + 5 / np.pi * x[0] - 6
     return float(valley**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x[0]) + 10)
 
 
 def hartmann3(x: FloatArray) -> float:
-    """Evaluate Hartmann's function of three inputs, on [0, 1]^3."""
+    """Return Hartmann's function of three inputs, on [0, 1]^3."""
     return _hartmann(x, _HARTMANN3_A, _HARTMANN3_P)
 
 
 def hartmann6(x: FloatArray) -> float:
-    """Evaluate Hartmann's function of six inputs, on [0, 1]^6."""
+    """Return Hartmann's function of six inputs, on [0, 1]^6."""
     return _hartmann(x, _HARTMANN6_A, _HARTMANN6_P)
 
 
@@ -85,20 +95,20 @@ def _hartmann(x: FloatArray, a: FloatArray, p: FloatArray) -> float:
 
 
 def rosenbrock(x: FloatArray) -> float:
-    """Evaluate Rosenbrock's function, on [-5, 10]^d; 0 at (1, ..., 1)."""
+    """Return Rosenbrock's function, on [-5, 10]^d; 0 at (1, ..., 1)."""
     return float(np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
 
 
 def ackley(x: FloatArray) -> float:
-    """Evaluate Ackley's function, on [-5, 10]^d; 0 at the origin."""
+    """Return Ackley's function, on [-5, 10]^d; 0 at the origin."""
     hole = -20 * np.exp(-0.2 * np.sqrt(np.mean(x**2)))
     ripples = -np.exp(np.mean(np.cos(2 * np.pi * x)))
-    # Rounding may not take the value at the origin below 0.
+    # Rounding could give a value below 0 at the origin.
     return max(float(hole + ripples + 20 + np.e), 0.0)
 
 
 def levy(x: FloatArray) -> float:
-    """Evaluate Levy's function, on [-10, 10]^d; 0 at (1, ..., 1)."""
+    """Return Levy's function, on [-10, 10]^d; 0 at (1, ..., 1)."""
     w = 1 + (x - 1) / 4
     inner = (w[:-1] - 1) ** 2 * (1 + 10 * np.sin(np.pi * w[:-1] + 1) ** 2)
     last = (w[-1] - 1) ** 2 * (1 + np.sin(2 * np.pi * w[-1]) ** 2)
@@ -106,17 +116,17 @@ def levy(x: FloatArray) -> float:
 
 
 def michalewicz(x: FloatArray) -> float:
-    """Evaluate Michalewicz's function with steepness 10, on [0, pi]^d."""
+    """Return Michalewicz's function with steepness 10, on [0, pi]^d."""
     i = np.arange(1, len(x) + 1)
     return float(-np.sum(np.sin(x) * np.sin(i * x**2 / np.pi) ** 20))
 
 
 def griewank(x: FloatArray) -> float:
-    """Evaluate Griewank's function, on [-600, 600]^d; 0 at the origin."""
+    """Return Griewank's function, on [-600, 600]^d; 0 at the origin."""
     i = np.arange(1, len(x) + 1)
     return float(np.sum(x**2) / 4000 - np.prod(np.cos(x / np.sqrt(i))) + 1)
 
 
 def styblinski_tang(x: FloatArray) -> float:
-    """Evaluate Styblinski's and Tang's function, on [-5, 5]^d."""
+    """Return Styblinski's and Tang's function, on [-5, 5]^d."""
     return float(0.5 * np.sum(x**4 - 16 * x**2 + 5 * x))

@@ -1,7 +1,7 @@
 """Hyper-parameters of scikit-learn models on the data sets that scikit-learn ships.
 
-Small on purpose: an evaluation takes some 20 to 100 ms on one thread. Every part is seeded, so a
-value depends on the parameters alone. The optima are not known.
+Problems are small: an evaluation takes some 20 to 100 ms on one thread. Every part is seeded, so
+that a value depends on the parameters alone. The optima are unknown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchS
 __all__ = ["LEARNING_PROBLEMS"]
 
 _FOLDS = 3
+"""Folds of cross-validation: few, so that evaluations are fast."""
 
 
 class _Data(NamedTuple):
@@ -29,7 +30,7 @@ class _Data(NamedTuple):
 
 @cache
 def _data(name: str, n_rows: int) -> _Data:
-    """Return rows of a data set of scikit-learn, drawn at random but always the same."""
+    """Return a fixed random subset of the rows of a data set of scikit-learn."""
     from sklearn import datasets
 
     x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -38,11 +39,11 @@ def _data(name: str, n_rows: int) -> _Data:
 
 
 def _cross_validated(model: Any, data: _Data, scoring: str) -> float:
-    """Return the negative mean score over folds; without shuffling, the rows are shuffled."""
+    """Return the negative mean score over folds of consecutive rows, which `_data` has shuffled."""
     from sklearn.model_selection import cross_val_score
 
     with warnings.catch_warnings():
-        # Few iterations are part of the problem; so are parameters with which nothing converges.
+        # The problems include few iterations, and parameters with which models do not converge.
         warnings.simplefilter("ignore")
         scores = cross_val_score(model, *data, cv=_FOLDS, scoring=scoring, error_score=np.nan)
     return float(-np.mean(scores))

@@ -1,4 +1,4 @@
-"""Problems with categories, integers, ordered levels and conditions; all have the optimum 0."""
+"""Problems with categories, integers, ordered levels and conditions; the optimum is always 0."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchS
 
 __all__ = ["MIXED_PROBLEMS"]
 
-# What each pair's bowl costs at its bottom. On average over the numbers ("a", "p") is the best; it
-# is wide and soon polished. The right pair, ("c", "q"), is steep, so that few of its points are
-# better than that; what speaks for it is that its neighbours in either category are not bad.
 _PAIR_FLOORS = {
     "a": {"p": 0.4, "q": 0.5, "r": 0.9},
     "b": {"p": 0.8, "q": 0.6, "r": 1.2},
     "c": {"p": 0.5, "q": 0.0, "r": 0.7},
     "d": {"p": 0.9, "q": 0.7, "r": 1.3},
 }
+"""Value at the bottom of each pair's bowl. Averaged over the numeric parameters, ("a", "p") is best;
+its bowl is wide and easy to search. The bowl of the best pair, ("c", "q"), is steep, and few of its
+points are better. Its neighbours in either category are fairly good, which points to it."""
+
 _STEEP_PAIR = ("c", "q")
+"""The pair with the lowest bottom and the steepest bowl."""
+
 _BOWL_CENTRES = {
     "a": np.array([0.42, 0.47, 0.38, 0.52]),
     "b": np.array([0.55, 0.40, 0.60, 0.40]),
     "c": np.array([0.53, 0.57, 0.49, 0.61]),
     "d": np.array([0.35, 0.55, 0.45, 0.45]),
 }
+"""Centre of the bowl by first category; close together, so that categories share what is learnt."""
 
 
 def _mixed6(params: Mapping[str, Any]) -> float:
@@ -40,7 +44,7 @@ def _mixed6(params: Mapping[str, Any]) -> float:
 
 
 def _conditional(params: Mapping[str, Any]) -> float:
-    # The bowls under a and b are wide and soon polished; the best one, under d, is the narrowest.
+    # The bowls of a and b are wide and easy to search; the best one, of d, is the narrowest.
     branch = params["c"]
     if branch in ("a", "b"):
         x, log_y = params["x"], np.log10(params["y"])
@@ -92,7 +96,7 @@ def _deep_tree(params: Mapping[str, Any]) -> float:
         return float(
             0.03 + depth + 0.1 * (log_rate + 1.5) ** 2 + 0.3 * (params["decay"] - 0.2) ** 2
         )
-    # The faster the rate, the less momentum: the valley lies across the axes.
+    # A faster rate needs less momentum, so the valley is oblique to the axes.
     momentum = params["momentum"] - 0.7 + 0.2 * (log_rate + 2.5)
     steep = 0.5 * (log_rate + 2.5) ** 2 + 5 * momentum**2 + (params["nesterov"] - 0.4) ** 2
     return float(depth + steep)
@@ -119,7 +123,7 @@ def _integer(params: Mapping[str, Any]) -> float:
             (params["k5"] - 2) / 6,
         ]
     )
-    # A valley across the axes, and ripples that make second-best cells.
+    # A valley oblique to the axes, with ripples that add local minima.
     valley = u @ u + 4 * (u[0] + u[1]) ** 2 + 4 * (u[2] - u[3]) ** 2
     return float(valley + 0.1 * np.sum(1 - np.cos(6 * np.pi * u)))
 
@@ -134,9 +138,11 @@ _ORDINAL_SPACE = SearchSpace(
         "x": Float(0, 1),
     }
 )
-# Levels need not be evenly spaced: what the 12 levels and the 8 grades stand for.
 _LEVELS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0])
+"""Quantities that the 12 levels stand for; unevenly spaced, as ordered levels often are."""
+
 _GRADES = np.array([0.0, 0.3, 0.4, 0.45, 0.5, 0.6, 0.8, 1.0])
+"""Quantities that the 8 grades stand for, unevenly spaced too."""
 
 
 def _ordinal(params: Mapping[str, Any]) -> float:

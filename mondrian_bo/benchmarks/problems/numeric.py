@@ -1,4 +1,4 @@
-"""The numeric problems of the default suite: every seed moves them, so no place is favoured."""
+"""The numeric problems of the default suite, which every seed shifts to another place."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from mondrian_bo.search_space import Float, SearchSpace
 __all__ = ["NUMERIC_PROBLEMS"]
 
 _SHIFT = 0.1
+"""Largest shift as a share of the range: it keeps every minimiser in its box."""
+
 _BUDGET = 200
-# Largest minus smallest value in the box: noise of 10 % of the range.
+"""Trials per run, the usual length of a study."""
+
 _BRANIN_RANGE = 307.7
+"""Largest minus smallest value of Branin's function in its box, the unit of its noise."""
+
 _HARTMANN6_RANGE = 3.322
+"""Largest minus smallest value of Hartmann's function of six inputs in its box."""
+
 _ACKLEY5_RANGE = 19.4
-# A variance it has not: now and then a trial is far off.
+"""Largest minus smallest value of Ackley's function of five inputs in its box, rounded."""
+
+_NOISE = 0.1
+"""Scale of the noise as a share of the range of values."""
+
 _HEAVY_TAILS = 2.0
+"""Degrees of freedom of heavy-tailed noise, whose variance is infinite: some trials are far off."""
 
 _BRANIN = Problem(
     name="shifted_branin",
@@ -132,6 +144,8 @@ _RUGGED = (
 )
 
 _IRRELEVANT_HALVES: tuple[tuple[int, Half], ...] = ((10, "development"), (25, "held-out"))
+"""Number of parameters and half of each variant of Branin's function with irrelevant inputs."""
+
 _IRRELEVANT = tuple(
     replace(
         _BRANIN,
@@ -147,7 +161,7 @@ _IRRELEVANT = tuple(
 
 def _noisy(problem: Problem, value_range: float, tolerance: float) -> tuple[Problem, Problem]:
     """Return the variants with Gaussian and with heavy-tailed noise."""
-    common = replace(problem, group="noisy", noise=0.1 * value_range, tolerance=tolerance)
+    common = replace(problem, group="noisy", noise=_NOISE * value_range, tolerance=tolerance)
     gaussian = replace(
         common,
         name=f"{problem.name}_noisy",

@@ -1,4 +1,4 @@
-"""Suites: which problems are run together, how long and how often."""
+"""Suites: problems that are run together, with their seeds and trials."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Suite:
     problems : tuple of str
         Their names.
     n_seeds : int
-        So many seeds, 0, 1, ..., unless the user says otherwise.
+        Default number of seeds (0, 1, ...).
     n_trials : int or None
-        Trials per run; None is each problem's budget.
+        Default number of trials per run; None means each problem's budget.
     """
 
     problems: tuple[str, ...]
@@ -32,6 +32,7 @@ class Suite:
 
 
 _LONG_GROUPS = ("smooth numeric", "rugged numeric", "irrelevant inputs", "mixed", "conditional")
+"""Groups of the suite ``long``: cheap and without noise, so that 2,000 trials are worth running."""
 
 SUITES: dict[str, Suite] = {
     "paper": Suite(("branin", "hartmann6", "svm_grid", "lda_grid")),

@@ -1,4 +1,4 @@
-"""The test functions of the papers, unmoved and as the literature has them."""
+"""The test functions of the papers, without shifts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["BRANIN_SPACE", "SYNTHETIC_PROBLEMS", "box", "of_vector"]
 
 
 def box(low: float, high: float, n_dimensions: int) -> SearchSpace:
-    """Return the space of ``x1``, ``x2``, ... that share their bounds."""
+    """Return the space of ``x1``, ``x2``, ... with common bounds."""
     return SearchSpace({f"x{i + 1}": Float(low, high) for i in range(n_dimensions)})
 
 
 def of_vector(function: Callable[[FloatArray], float], n_dimensions: int) -> Objective:
-    """Return a function of a vector as an objective of ``x1``, ``x2``, ..."""
+    """Return the objective over ``x1``, ``x2``, ... that evaluates a function of a vector."""
     names = [f"x{i + 1}" for i in range(n_dimensions)]
 
     def objective(params: Mapping[str, Any]) -> float:
@@ -32,6 +32,7 @@ def of_vector(function: Callable[[FloatArray], float], n_dimensions: int) -> Obj
 
 
 BRANIN_SPACE = SearchSpace({"x1": Float(-5, 10), "x2": Float(0, 15)})
+"""The usual box of Branin's function."""
 
 _BRANIN = Problem(
     name="branin",

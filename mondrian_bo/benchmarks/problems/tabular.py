@@ -1,4 +1,4 @@
-"""Problems whose every value was measured beforehand: full grids read from a CSV file."""
+"""Problems whose values are looked up in tables: full grids that were measured beforehand."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ from mondrian_bo.search_space import Int, SearchSpace
 __all__ = ["TABULAR_PROBLEMS", "Table", "load_table", "tabular_problem"]
 
 _BUDGETS = {"svm_grid": 100, "lda_grid": 50}
+"""Trials by table, as in the experiment of Lakshminarayanan2016 (section 5.3)."""
+
 _HALVES: dict[str, Half] = {"svm_grid": "development", "lda_grid": "held-out"}
+"""Half of the suite that each table belongs to."""
+
 _CONTENTS = {
     "svm_grid": "error of a support vector machine",
     "lda_grid": "perplexity of online latent Dirichlet allocation",
 }
-# The tables of the papers, as they are distributed.
+"""Objective of each table, for descriptions."""
+
 _ORIGINAL_FILES = {"svm_grid": "svm_on_grid.csv", "lda_grid": "lda_on_grid.csv"}
+"""File names of the original tables, as they are distributed."""
 
 TABULAR_PROBLEMS = tuple(_BUDGETS)
+"""Names of the tabular problems."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,11 @@ class Table:
     Attributes
     ----------
     columns : tuple of str
-        Names of the grid's axes.
+        Names of the axes.
     levels : tuple of tuple of float
-        Per axis its values, ascending.
+        Values of each axis, ascending.
     values : ndarray
-        The measured objective, one axis per column.
+        The measured objective; one axis per column.
     """
 
     columns: tuple[str, ...]
@@ -54,7 +61,7 @@ def load_table(name: str, tables: Path | None = None) -> Table:
     Parameters
     ----------
     name : {"svm_grid", "lda_grid"}
-        Which one.
+        Name of the table.
     tables : Path, optional
         Directory of the original tables (``svm_on_grid.csv``, ``lda_on_grid.csv``); by default the
         project's own measurement is read.
@@ -67,7 +74,7 @@ def load_table(name: str, tables: Path | None = None) -> Table:
     Raises
     ------
     ValueError
-        If the file is absent or not a full grid.
+        If the file does not exist or is not a full grid.
     """
     if tables is None:
         source = f"{name}.csv"
@@ -97,23 +104,22 @@ def _parse(text: str, source: str) -> Table:
 
 
 def tabular_problem(name: str, tables: Path | None = None) -> Problem:
-    """Make a problem of a table.
+    """Return the problem of a table.
 
-    Each axis is an integer parameter, the index into its ascending levels. The levels are unevenly
-    spaced and partly beyond any step or log grid, so indices are the one description that treats
-    all axes alike and admits measured cells only.
+    Each axis is an integer parameter: the index of one of its ascending levels. Some levels fit no
+    grid with a step or on a log scale; indices treat all axes alike and admit measured cells only.
 
     Parameters
     ----------
     name : {"svm_grid", "lda_grid"}
-        Which table.
+        Name of the table.
     tables : Path, optional
         Directory of the original tables, as in `load_table`.
 
     Returns
     -------
     Problem
-        Its optimum is the smallest value of the table.
+        The problem; its optimum is the smallest value of the table.
     """
     table = load_table(name, tables)
 

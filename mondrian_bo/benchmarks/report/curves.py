@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.report.score import PairedRuns, bootstrap
 from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 __all__ = ["plot_regret", "plot_score"]
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Below this the curves of a polished optimum would squeeze the rest of the picture.
 _SMALLEST_REGRET = 1e-7
+"""Smallest regret on the logarithmic axis: smaller ones, of a polished optimum, would compress the
+rest of the picture."""
+
+_LEGEND_ENTRY_WIDTH = 1.5
+"""Inches of the figure's width per column of the legend: enough for the names of most samplers."""
 
 
 def plot_regret(results: ProblemResults, samplers: Sequence[str], path: Path) -> None:
-    """Draw per sampler the median regret and the band between its quartiles.
+    """Draw the median regret of each sampler and the band between its quartiles.
 
-    The scale is logarithmic; regrets of 0, and below 1e-7, are drawn at the bottom.
+    The scale is logarithmic. Regrets below 1e-7, and regrets of 0, are drawn at the bottom.
 
     Parameters
     ----------
     results : ProblemResults
         The runs.
     samplers : sequence of str
-        All samplers of the report, so that each keeps its colour in every picture.
+        All samplers of the report, so that each has the same colour in every picture.
     path : Path
         The PNG to write.
 
@@ -39,7 +45,7 @@ def plot_regret(results: ProblemResults, samplers: Sequence[str], path: Path) ->
     ImportError
         If matplotlib is not installed.
     """
-    figure = _figure(7, 4.5)
+    figure = _figure(7, 4.8)
     axes = figure.add_subplot()
     trials = np.arange(1, results.n_trials + 1)
     quartiles = {
@@ -49,67 +55,61 @@ def plot_regret(results: ProblemResults, samplers: Sequence[str], path: Path) ->
     drawn = np.concatenate([curves.ravel() for curves in quartiles.values()])
     positive = drawn[drawn > _SMALLEST_REGRET]
     floor = 0.5 * float(positive.min()) if positive.size else 0.0
-    for sampler, (lower, median, upper) in quartiles.items():
-        colour = f"C{list(samplers).index(sampler)}"
-        axes.plot(trials, np.maximum(median, floor), color=colour, label=sampler)
-        axes.fill_between(
-            trials,
-            np.maximum(lower, floor),
-            np.maximum(upper, floor),
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
+    for sampler, curves in quartiles.items():
+        lower, median, upper = np.maximum(curves, floor)
+        _draw(axes, trials, (lower, median, upper), list(samplers).index(sampler), sampler)
     if positive.size:
         axes.set_yscale("log")
     axes.set_xlim(0, results.n_trials)
     axes.set_xlabel("trials")
     axes.set_ylabel("regret (median, quartiles)")
     axes.set_title(results.facts.name)
-    axes.legend()
-    axes.grid(alpha=0.3)
+    _add_legend(figure, axes)
     figure.savefig(path, dpi=120)
 
 
 def plot_score(problems: Sequence[PairedRuns], samplers: Sequence[str], path: Path) -> None:
     """Draw mean rank and mean normalised regret over the problems against the share of the budget.
 
-    Parameters
-    ----------
-    problems : sequence of PairedRuns
-        The runs, lined up.
-    samplers : sequence of str
-        Their samplers, in the order of the first axis.
-    path : Path
-        The PNG to write.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
+    `problems` are the paired runs, `samplers` the names along their first axis; `path` and errors
+    are those of `plot_regret`.
     """
     figure = _figure(11, 4.5)
     percent = np.arange(1, 101)
     panels = zip(figure.subplots(1, 2), ("ranks", "regrets"), strict=True)
     for axes, quantity in panels:
-        estimate = bootstrap([getattr(runs, quantity) for runs in problems])
-        for s, (sampler, mean) in enumerate(zip(samplers, estimate.mean, strict=True)):
-            axes.plot(percent, mean, color=f"C{s}", label=sampler)
-            axes.fill_between(
-                percent, estimate.low[s], estimate.high[s], color=f"C{s}", alpha=0.15, linewidth=0
-            )
+        mean, low, high = bootstrap([getattr(runs, quantity) for runs in problems])
+        for s, sampler in enumerate(samplers):
+            _draw(axes, percent, (low[s], mean[s], high[s]), s, sampler)
         axes.set_xlim(0, 100)
         axes.set_xlabel("% of the budget")
-        axes.grid(alpha=0.3)
     rank_axes, regret_axes = figure.axes
     rank_axes.set_ylabel("mean rank (95 % interval)")
-    # Outside: one within a panel lies on a curve for some samplers or others.
-    figure.legend(
-        *rank_axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(samplers)
-    )
     regret_axes.set_ylabel("mean normalised regret (95 % interval)")
     regret_axes.set_yscale("log")
+    _add_legend(figure, rank_axes)
     figure.savefig(path, dpi=120)
+
+
+def _draw(
+    axes: Axes,
+    x: FloatArray,
+    curves: tuple[FloatArray, FloatArray, FloatArray],
+    colour: int,
+    label: str,
+) -> None:
+    """Draw a curve and the band around it, given as lower end, middle and upper end."""
+    lower, middle, upper = curves
+    axes.plot(x, middle, color=f"C{colour}", label=label)
+    axes.fill_between(x, lower, upper, color=f"C{colour}", alpha=0.15, linewidth=0)
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _add_legend(figure: Figure, axes: Axes) -> None:
+    """Add a legend above the axes: inside, it would cover a curve of one problem or another."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = min(len(labels), int(figure.get_figwidth() / _LEGEND_ENTRY_WIDTH))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 def _figure(width: float, height: float) -> Figure:

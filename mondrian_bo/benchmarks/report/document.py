@@ -1,4 +1,4 @@
-"""The report on a benchmark: tables as text and Markdown, regret curves as pictures."""
+"""The report on a benchmark: tables as text and Markdown, and pictures of regret."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ def write_report(
 ) -> str:
     """Write ``report.txt``, ``report.md``, one ``<problem>.png`` per problem and ``score.png``.
 
-    The score, over the problems and seeds that all samplers share, comes first. It is left out if
-    there is only one problem or sampler.
+    The score comes first. It uses the problems and seeds that all samplers share, and is omitted
+    if there is only one problem or sampler.
 
     Parameters
     ----------
     sources : sequence of Path
-        Directories that ``mondrian-bo bench run`` wrote to, and archives; of runs with the same
-        problem, sampler and seed the last counts.
+        Directories that ``mondrian-bo bench run`` wrote to, and archives. Where several hold a run
+        with the same problem, sampler and seed, the last one counts.
     out : Path
         Where to write; created if needed.
     samplers : sequence of str, optional
-        Whom to compare, in this order; by default all.
+        Samplers to compare, in this order; by default all.
     reference : str, optional
-        Whom the others are tested against; by default "tpe" if there, else the first.
+        The sampler that the others are tested against; by default "tpe" if present, else the first.
     half : {"development", "held-out"}, optional
-        Keep to the problems of this half; by default all.
+        Report only the problems of this half; by default all.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def write_report(
     Raises
     ------
     ValueError
-        If the sources hold no such run or contradict each other, or the reference is not among the
-        samplers.
+        If the sources hold no such run, use one name for different problems, or the reference is
+        not among the samplers.
     """
     finished = read_results(sources)
     results = per_problem(finished, samplers=samplers, half=half)
@@ -144,7 +144,7 @@ def _problem_table(group: Sequence[SamplerSummary], table: _Table) -> str:
 
 
 def _digits(deviation: float) -> int:
-    """Decimals that show two digits of a deviation, from 3 to 6."""
+    """Return the number of decimals that shows two digits of a deviation, from 3 to 6."""
     if not deviation > 0:
         return 6
     return min(max(1 - math.floor(math.log10(deviation)), 3), 6)

@@ -1,7 +1,7 @@
 """The score of a suite: normalised regret and rank over problems, and tests against a reference.
 
-All comparisons are paired: per problem on the seeds that all compared samplers have, which met the
-same function and the same noise.
+All comparisons are paired: they use, for each problem, the seeds that all compared samplers have.
+Runs with the same seed have the same function and the same noise.
 """
 
 from __future__ import annotations
@@ -32,16 +32,24 @@ __all__ = [
 
 Outcome: TypeAlias = Literal["win", "tie", "loss"]
 
-# Percentages of the budget that tables show, as indices into the percentages 1, ..., 100.
 POINTS = (24, 49, 99)
+"""Percentages of the budget that tables show, as indices into the percentages 1, ..., 100."""
+
 SIGNIFICANCE = 0.05
+"""Level of the tests against the reference, by convention."""
 
 _N_RESAMPLES = 2000
-# With fewer, even 2 ** (1 - n) is above the level of significance.
+"""Bootstrap resamples: the ends of a 95 % interval then vary by a few percent of its width."""
+
 _FEWEST_SEEDS = 6
-# Up to here `wilcoxon` is exact when differences tie; beyond, the normal approximation will do.
+"""Number of unequal pairs below which a two-sided test cannot reach `SIGNIFICANCE`: the smallest
+p-value is 2 ** (1 - n)."""
+
 _EXACT_SEEDS = 13
+"""Largest number of pairs for which p-values are exact; `wilcoxon` has the same limit for ties."""
+
 _COVERAGE = 0.95
+"""Coverage of bootstrap intervals, by convention."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class PairedRuns:
     facts : ProblemFacts
         The problem.
     seeds : tuple of int
-        Those all the samplers have.
+        The seeds that all samplers have.
     regrets : ndarray of shape (samplers, seeds, 100)
         Normalised regret after 1, ..., 100 % of the budget, at most 1.
     ranks : ndarray of shape (samplers, seeds, 100)
@@ -67,7 +75,7 @@ class PairedRuns:
 
 
 class Estimate(NamedTuple):
-    """A mean over problems, and its bootstrap interval of 95 %; arrays of one shape."""
+    """A mean over problems and its 95 % bootstrap interval; three arrays of one shape."""
 
     mean: FloatArray
     low: FloatArray
@@ -75,20 +83,20 @@ class Estimate(NamedTuple):
 
 
 def common_seeds(results: ProblemResults, samplers: Iterable[str]) -> tuple[int, ...]:
-    """Return the seeds of a problem that each of some samplers has, ascending."""
+    """Return the seeds for which all given samplers have run on a problem, ascending."""
     owned = [set(results.best.get(sampler, {})) for sampler in samplers]
     return tuple(sorted(set.intersection(*owned)))
 
 
 def pair(results: ProblemResults, samplers: Sequence[str]) -> PairedRuns | None:
-    """Line up the runs of samplers on one problem.
+    """Pair the runs of samplers on one problem by seed.
 
     Parameters
     ----------
     results : ProblemResults
         The runs.
     samplers : sequence of str
-        Whom to compare.
+        Samplers to compare.
 
     Returns
     -------
@@ -108,13 +116,13 @@ def pair(results: ProblemResults, samplers: Sequence[str]) -> PairedRuns | None:
 def bootstrap(problems: Sequence[FloatArray]) -> Estimate:
     """Average over seeds, then over problems; resample the seeds, keep the problems.
 
-    The interval answers how much the score would differ with other seeds on the same problems. The
-    seeds of each problem are resampled on their own, those of its samplers together.
+    The interval tells how much the score would vary with other seeds on the same problems. The
+    seeds of each problem are resampled independently, and jointly for its samplers.
 
     Parameters
     ----------
     problems : sequence of ndarray
-        Per problem an array of shape (samplers, seeds, points); seeds may differ in number.
+        One array of shape (samplers, seeds, points) per problem; the number of seeds may differ.
 
     Returns
     -------
@@ -137,22 +145,22 @@ def bootstrap(problems: Sequence[FloatArray]) -> Estimate:
 def compare(results: ProblemResults, sampler: str, reference: str, percent: int) -> Outcome:
     """Test whether a sampler's regret differs from a reference's, by Wilcoxon's signed-rank test.
 
-    Two-sided at the 5 % level, seed by seed on the seeds both have; not corrected for the number of
-    problems. Fewer than six seeds cannot differ at this level.
+    Two-sided at the 5 % level, over the seeds both have; not corrected for the number of problems.
+    With fewer than six seeds the result is always a tie.
 
     Parameters
     ----------
     results : ProblemResults
         The runs on the problem.
     sampler, reference : str
-        Whom to compare.
+        Samplers to compare.
     percent : int
-        After so much of the budget, 1 to 100.
+        Percentage of the budget, 1 to 100.
 
     Returns
     -------
     {"win", "tie", "loss"}
-        What the sampler achieves; "tie" if there is no significant difference.
+        Result for the sampler; "tie" if the difference is not significant.
     """
     seeds = common_seeds(results, (sampler, reference))
     trial = int(np.ceil(percent / 100 * results.n_trials)) - 1
@@ -169,7 +177,7 @@ def signed_rank_test(own: FloatArray, other: FloatArray) -> tuple[float, float]:
     Parameters
     ----------
     own, other : float64 arrays of shape (n,)
-        Paired numbers. Pairs that are equal do not count; with fewer than six others p is 1.
+        Paired numbers. Equal pairs are dropped; with fewer than six unequal ones p is 1.
     """
     difference = own - other
     difference = difference[difference != 0]
@@ -183,7 +191,7 @@ def _p_value(signed_ranks: FloatArray) -> float:
         return 1.0
     if n > _EXACT_SEEDS:
         return float(wilcoxon(signed_ranks).pvalue)
-    # Exact in spite of ties, as `wilcoxon` is too, but at a thousandth of its time.
+    # Exact with ties like `wilcoxon`, in a thousandth of its time.
     test = permutation_test(
         (signed_ranks,),
         np.sum,

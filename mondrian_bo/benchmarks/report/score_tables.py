@@ -1,4 +1,4 @@
-"""The score as tables: means over problems, groups and halves, tests, shares solved, cost."""
+"""Tables of the score: means over problems, groups and halves, tests, shares solved, cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ __all__ = ["Score", "Section", "score", "score_sections"]
 _Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 _SIGNS = {"win": "+", "tie": "=", "loss": "-"}
+"""Marks of test results in the table of problems."""
+
 _PERCENT = tuple(str(point + 1) + " %" for point in POINTS)
+"""Headings of the columns at `POINTS`."""
 
 _RANK_LEGEND = (
     "Rank among the samplers at 25 %, 50 % and 100 % of the budget (1 is best, ties share their "
@@ -67,20 +70,20 @@ class Section(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What the score is computed from.
+    """The paired runs that the tables of a score are computed from.
 
     Attributes
     ----------
     samplers : tuple of str
-        The compared ones, the reference among them.
+        The compared samplers, including the reference.
     reference : str
-        Whom the others are tested against.
+        The sampler that the others are tested against.
     results : tuple of ProblemResults
         The problems on which all samplers share a seed.
     paired : tuple of PairedRuns
-        The same problems, lined up.
+        The same problems, with runs paired by seed.
     left_out : tuple of str
-        Names of the other problems.
+        Names of the problems without a common seed.
     """
 
     samplers: tuple[str, ...]
@@ -93,14 +96,14 @@ class Score(NamedTuple):
 def score(
     results: Sequence[ProblemResults], samplers: Sequence[str], reference: str | None = None
 ) -> Score | None:
-    """Line up samplers for the score.
+    """Pair the runs of samplers on all problems.
 
     Parameters
     ----------
     results : sequence of ProblemResults
         All problems.
     samplers : sequence of str
-        Whom to compare.
+        Samplers to compare.
     reference : str, optional
         One of them; by default "tpe" if it is among them, else the first.
 
@@ -132,14 +135,14 @@ def score(
 
 
 def score_sections(score: Score) -> list[Section]:
-    """Make the tables of a score, the most condensed first."""
+    """Return the tables of a score, the most condensed first."""
     return [
         Section(f"Mean rank over {_scope(score)}", _RANK_LEGEND, _rank_table(score)),
         Section("Mean normalised regret", _REGRET_LEGEND, _regret_table(score)),
         Section(f"Wins, ties, losses against {score.reference}", _TEST_LEGEND, _test_table(score)),
         Section("Mean rank by group and half, end of budget", "", _group_table(score, "ranks")),
         Section(
-            f"Rank beside {score.reference} by group and half",
+            f"Rank compared with {score.reference} by group and half",
             _GROUP_LEGEND,
             _difference_table(score),
         ),
@@ -206,7 +209,7 @@ def _others(score: Score) -> list[str]:
 
 
 def _groups(score: Score) -> dict[str, list[PairedRuns]]:
-    """Return the problems of each group, then of each half, then all."""
+    """Return the problems by group, then by half, then all of them."""
     groups: dict[str, list[PairedRuns]] = {}
     for runs in score.paired:
         for key in (runs.facts.group, runs.facts.half, "all"):

@@ -1,4 +1,4 @@
-"""The statistics of a benchmark, from its results."""
+"""Statistics of each problem of a benchmark, computed from its results."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ __all__ = ["ProblemResults", "SamplerSummary", "per_problem", "summarize"]
 _Runs: TypeAlias = Mapping[str, Mapping[int, Curve]]
 
 _RESOLUTION = 1e-6
+"""Relative regrets below this count as 0, so that samplers that only polish the optimum tie."""
+
 _N_START_TRIALS = 10
+"""Random trials after which the median regret is the unit of relative regrets: the usual number of
+startup trials of the compared samplers."""
 
 
 @dataclass(frozen=True)
 class ProblemResults:
-    """All finished runs on one problem, cut to the length of the shortest.
+    """All finished runs on one problem, truncated to the length of the shortest.
 
     Attributes
     ----------
     facts : ProblemFacts
         The problem.
     optimum : float
-        The problem's; where it is not known, the smallest value that any run has found.
+        The problem's optimum; if it is unknown, the smallest value found by any run.
     start : float
-        The median regret after ten random trials, the unit of `relative_regrets`: of the sampler
-        "random" if it was run, else of all samplers, which start at random.
+        The median regret after ten random trials, the unit of `relative_regrets`. It is taken from
+        runs of the sampler "random" if there are any, else from all runs, which start at random.
     best : dict of str to dict of int to ndarray
-        Per sampler and seed: the best noise-free value after each trial.
+        By sampler and seed: the best noise-free value after each trial.
     seconds : dict of str to dict of int to ndarray
-        Per sampler and seed: the wall time of ask and tell of each trial.
+        By sampler and seed: the wall time of ask and tell of each trial.
     """
 
     facts: ProblemFacts
@@ -59,36 +63,36 @@ class ProblemResults:
     def relative_regrets(self, sampler: str, seeds: Sequence[int]) -> FloatArray:
         """Return the regrets of some runs in units of `start`, shape (seeds, trials).
 
-        Regrets below a millionth of it are 0: nobody cares who polished the optimum further, so
-        they tie.
+        Values below a millionth are set to 0, so that runs that reached the optimum tie.
         """
         best = np.array([self.best[sampler][seed] for seed in seeds])
         relative = (best - self.optimum) / self.start
         return np.where(relative < _RESOLUTION, 0.0, relative)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SamplerSummary:
-    """One sampler on one problem.
+    """Statistics of one sampler on one problem.
 
     Attributes
     ----------
     sampler : str
         Its name.
     n_runs : int
-        How many finished runs there are.
+        Number of finished runs.
     final_mean, final_std : float
-        Of the best value at the end; the deviation is that of a sample, NaN for a single run.
+        Mean and sample standard deviation of the best value at the end; the deviation of a single
+        run is NaN.
     quarter_mean, half_mean : float
-        Mean best value after a quarter and half of the trials.
+        Mean best value after a quarter and after half of the trials.
     hits : int
-        Runs that ended at the optimum, within the problem's tolerance.
+        Number of runs that ended within the problem's tolerance of the optimum.
     mean_rank : float
-        Mean rank among the samplers, seed by seed over the seeds all of them finished; ties share
-        their mean (see `ProblemResults.relative_regrets`). NaN if there is no such seed.
+        Rank among the samplers by relative regret, averaged over the seeds that all of them
+        finished; ties share their mean rank. NaN if there is no such seed.
     milliseconds : float
-        Of ask and tell per trial: mean over each run, then the median over runs, because one run of
-        each worker process pays for imports and compilation.
+        Wall time of ask and tell per trial: the mean over each run, then the median over runs,
+        because the first run of each worker process includes imports and compilation.
     """
 
     sampler: str
@@ -105,27 +109,27 @@ class SamplerSummary:
 def per_problem(
     results: Results, *, samplers: Sequence[str] | None = None, half: str | None = None
 ) -> list[ProblemResults]:
-    """Sort finished runs by problem.
+    """Group finished runs by problem.
 
     Parameters
     ----------
     results : Results
         From `mondrian_bo.benchmarks.harness.archive.read_results`.
     samplers : sequence of str, optional
-        Keep the runs of these; by default of all. The other runs still count for what is known of
-        the optimum and of random starts.
+        Keep only the runs of these; by default all. The other runs still contribute to `optimum`
+        and `start`.
     half : {"development", "held-out"}, optional
-        Keep the problems of this half; by default of both.
+        Keep only the problems of this half; by default both.
 
     Returns
     -------
     list of ProblemResults
-        By name of the problem; problems without a finished run are left out.
+        In alphabetical order of problems; those without a finished run are omitted.
 
     Raises
     ------
     ValueError
-        If there is no such run at all.
+        If there is no such run.
     """
     by_problem: dict[str, dict[str, dict[int, Curve]]] = {}
     for (problem, sampler, seed), curve in sorted(results.runs.items(), key=lambda item: item[0]):
@@ -138,7 +142,7 @@ def per_problem(
         kept = {name: runs[name] for name in samplers or runs if name in runs}
         if kept:
             optimum = _optimum(facts, runs)
-            kept_results.append(_cut(facts, optimum, _start(runs, optimum), kept))
+            kept_results.append(_truncated(facts, optimum, _start(runs, optimum), kept))
     if not kept_results:
         raise ValueError("there is no finished run to report on")
     return kept_results
@@ -161,11 +165,12 @@ def _start(runs: _Runs, optimum: float) -> float:
             ]
         )
     )
-    # A table so small that ten trials find its optimum has no scale of its own.
+    # Ten random trials may find the optimum of a small table: its regrets are not rescaled.
     return regret if regret > 0.0 else 1.0
 
 
-def _cut(facts: ProblemFacts, optimum: float, start: float, runs: _Runs) -> ProblemResults:
+def _truncated(facts: ProblemFacts, optimum: float, start: float, runs: _Runs) -> ProblemResults:
+    """Return the results with all runs truncated to the length of the shortest."""
     length = min(len(run.best) for by_seed in runs.values() for run in by_seed.values())
     best, seconds = (
         {

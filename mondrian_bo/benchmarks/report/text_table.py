@@ -9,14 +9,14 @@ __all__ = ["to_markdown", "to_text"]
 
 
 def to_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns with blanks: the first to the left, the others to the right."""
+    """Return a table for a terminal: the first column left-aligned, the others right-aligned."""
     widths = _widths(header, rows)
     rule = ["-" * width for width in widths]
     return "\n".join("  ".join(_pad(row, widths)).rstrip() for row in (header, rule, *rows))
 
 
 def to_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a Markdown table, aligned like `to_text`."""
+    """Return a Markdown table with the alignment of `to_text`."""
     rule = ["---", *("---:" for _ in header[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 

@@ -1,1 +1,1 @@
-"""The suite ``speed``: what learning, predicting, suggesting, memory and starting up cost."""
+"""The suite ``speed``: cost of learning, predicting, suggesting, memory and starting up."""

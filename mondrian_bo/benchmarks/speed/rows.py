@@ -72,7 +72,7 @@ class Row:
     baseline: float | None = None
     baseline_wall: float | None = None
     limit: Limit | None = None
-    details: dict[str, object] = field(default_factory=dict)
+    details: dict[str, object] = field(default_factory=dict, kw_only=True)
 
     @property
     def ratio(self) -> float | None:
@@ -101,7 +101,7 @@ def time_row(
 ) -> Row:
     """Return the row of a measured time; parameters are those of `Row`."""
     cpu, wall = baseline if baseline is not None else (None, None)
-    return Row(name, unit, *ours, baseline_name, cpu, wall, limit, details or {})
+    return Row(name, unit, *ours, baseline_name, cpu, wall, limit, details=details or {})
 
 
 def cells(row: Row) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a suggestion costs, ask and tell, in an Optuna study in memory."""
+"""Cost of a suggestion (ask and tell) in an Optuna study in memory."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def ask_and_tell(
     n_parameters : int, default=10
         Number of float parameters.
     n_timed : int, default=50
-        How many trials are measured, ours and the baselines' in turns; the mean counts.
+        Number of measured trials, ours and the baselines' in turns; the mean is reported.
     below : float, optional
-        How many milliseconds we want it to take.
+        Our target in milliseconds.
 
     Returns
     -------
     list of Row
-        Beside TPE, and beside random search.
+        One row compared with TPE, one compared with random search.
     """
     studies = [_study(make()) for make in _SAMPLERS.values()]
     rng = np.random.default_rng(0)
     points = rng.random((max(n_trials - n_timed, 2), n_parameters))
     for study in studies:
         _fill(study, points)
-        # Samplers read what was added when they are asked for the first time.
+        # Samplers read the added trials when they are first asked.
         _step(study, n_parameters)
     gc.collect()
     costs = in_turns([_stepper(study, n_parameters) for study in studies], n_timed)
@@ -58,7 +58,7 @@ def ask_and_tell(
 
 
 def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = None) -> list[Row]:
-    """Measure whole studies, from their first trial on: the mean includes every rare expense.
+    """Measure whole studies: the mean over all trials includes rare expensive steps.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
     n_parameters : int, default=10
         Number of float parameters.
     below : float, optional
-        How many milliseconds we want a trial to take.
+        Our target in milliseconds per trial.
     """
     studies = [_study(make()) for make in _SAMPLERS.values()]
     costs = in_turns([_stepper(study, n_parameters) for study in studies], n_trials)
@@ -76,7 +76,7 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
 
 
 def warm_up() -> None:
-    """Compile, or load, everything that is measured here."""
+    """Compile or load all measured code."""
     for make in _SAMPLERS.values():
         study = _study(make())
         for _ in range(25):

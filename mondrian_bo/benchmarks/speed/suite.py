@@ -1,10 +1,9 @@
-"""The suite itself: all measurements with the sizes that our targets name, and the tables."""
+"""The suite ``speed``: all measurements, with the sizes of our targets, and the tables."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,15 +13,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
+from mondrian_bo.benchmarks.speed.machine import describe_machine, machine_line
+from mondrian_bo.benchmarks.speed.onelearn_process import PYTHON_VARIABLE, OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
 
 __all__ = ["measurements", "run", "write_tables"]
 
-PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
-"""Environment variable that names onelearn's interpreter where no option does."""
-
 _PACKAGES = ("mondrian-bo", "numpy", "numba", "optuna", "scikit-learn")
+"""Packages whose versions stand under the table: those whose time is measured."""
 
 
 def run(arguments: Namespace) -> None:
@@ -33,9 +31,9 @@ def run(arguments: Namespace) -> None:
     Parameters
     ----------
     arguments : argparse.Namespace
-        The parsed arguments: ``out``, and ``onelearn_python`` if there is one, an interpreter that
-        has onelearn; without it the environment variable ``MONDRIAN_BO_ONELEARN_PYTHON`` counts,
-        and without both onelearn is not measured.
+        The parsed arguments: ``out``, and optionally ``onelearn_python``, an interpreter that has
+        onelearn; by default the value of the environment variable ``MONDRIAN_BO_ONELEARN_PYTHON``.
+        Without either, onelearn is not measured.
 
     Raises
     ------
@@ -58,12 +56,12 @@ def run(arguments: Namespace) -> None:
 
 
 def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[], list[Row]]]]:
-    """Return everything to measure, with names for the progress bar.
+    """Return all measurements, with names for the progress bar.
 
     Parameters
     ----------
     onelearn : OnelearnProcess or None
-        onelearn, if it is there.
+        The process that measures onelearn, if there is one.
     """
     from mondrian_bo.benchmarks.speed import learning, memory, startup, suggestions
 
@@ -109,25 +107,15 @@ def write_tables(rows: Sequence[Row], directory: Path) -> None:
     Parameters
     ----------
     rows : sequence of Row
-        What was measured.
+        The measured rows.
     directory : Path
-        Where to.
+        Where to write.
     """
-    versions = _versions()
-    about = f"{platform.machine()}, {os.cpu_count()} cores; " + ", ".join(
-        f"{name} {version}" for name, version in versions.items()
-    )
+    machine = describe_machine(_PACKAGES)
     body = [cells(row) for row in rows]
-    content = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": versions}
     (directory / "speed.json").write_text(
-        json.dumps({**content, "rows": record(rows)}, indent=1) + "\n", encoding="utf-8"
+        json.dumps({**machine, "rows": record(rows)}, indent=1) + "\n", encoding="utf-8"
     )
     for suffix, table in (("md", to_markdown(HEADER, body)), ("txt", to_text(HEADER, body))):
-        text = f"{LEGEND}\n\n{table}\n\n{about}\n"
+        text = f"{LEGEND}\n\n{table}\n\n{machine_line(machine)}\n"
         (directory / f"speed.{suffix}").write_text(text, encoding="utf-8")
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

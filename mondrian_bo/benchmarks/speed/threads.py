@@ -1,20 +1,26 @@
-"""One thread for whatever is measured, here and in processes of its own."""
+"""Environments that limit a process to one thread."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["one_thread_environment"]
+__all__ = ["THREAD_VARIABLES", "one_thread_environment"]
 
-_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+"""Variables that OpenMP, OpenBLAS, MKL and numba read when they are loaded."""
 
 
 def one_thread_environment(**changes: str) -> dict[str, str]:
-    """Return the environment of a process that is to use one thread.
+    """Return the present environment with one thread for numerical libraries.
 
     Parameters
     ----------
     **changes : str
-        Further variables.
+        Further variables to set.
     """
-    return {**os.environ, **dict.fromkeys(_LIMITS, "1"), **changes}
+    return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes}

@@ -1,1 +1,1 @@
-"""The suite ``streams``: online learning beside onelearn, Mondrian forests and others."""
+"""The suite ``streams``: online learning compared with onelearn, river and scikit-learn."""

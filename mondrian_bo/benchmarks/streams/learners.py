@@ -1,4 +1,4 @@
-"""Who learns the streams, and the probabilities that they give to labels in advance."""
+"""The online learners, and the probabilities that they predict for the next sample's class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ __all__ = ["LEARNERS", "ONELEARN", "OURS", "PUBLISHED", "Learner", "forecast", "
 
 
 OURS = "amf"
+"""Key of the learner that is compared with onelearn."""
+
 ONELEARN = "onelearn"
+"""Name of onelearn in tasks and tables; it runs in another process and is no key of `LEARNERS`."""
+
 PUBLISHED = {
     "car": 0.4615,
     "letter": 0.8992,
@@ -25,11 +29,11 @@ PUBLISHED = {
     "adult": 0.3923,
     "digits": 0.618,
 }
-"""Average online log-losses of onelearn 0.3.0 on these streams, where it cannot be run."""
+"""Average online log-losses of onelearn 0.3.0 by stream, shown if onelearn is not run."""
 
 
 class Learner(NamedTuple):
-    """Someone who learns classes online.
+    """An online classifier.
 
     Attributes
     ----------
@@ -38,7 +42,7 @@ class Learner(NamedTuple):
     make : callable
         Takes a seed and returns an estimator.
     seeded : bool, default=True
-        Whether the seed matters; if not, one run is enough.
+        Whether results depend on the seed; if not, one run is enough.
     """
 
     title: str
@@ -57,7 +61,7 @@ LEARNERS: dict[str, Learner] = {
     "sgd": Learner("SGD", lambda seed: SGDClassifier(loss="log_loss", random_state=seed), False),
     "dummy": Learner("dummy", lambda seed: OnlineDummyClassifier(), False),
 }
-"""Those of this interpreter; onelearn has a process of its own."""
+"""Learners that run in this interpreter, by the names that are saved with runs."""
 
 
 def forecast(model: Any, stream: Stream) -> FloatArray:
@@ -66,14 +70,14 @@ def forecast(model: Any, stream: Stream) -> FloatArray:
     Parameters
     ----------
     model : estimator
-        Has ``predict_proba`` and ``partial_fit`` and has learnt nothing yet.
+        Unfitted, with ``predict_proba`` and ``partial_fit``.
     stream : Stream
         The samples.
 
     Returns
     -------
     float64 array of shape (n - 1,)
-        The probability of each label but the first.
+        The predicted probability of the class of each sample but the first.
     """
     X, y, n_classes = stream
     model.partial_fit(X[:1], y[:1], classes=np.arange(n_classes))
@@ -85,7 +89,7 @@ def forecast(model: Any, stream: Stream) -> FloatArray:
 
 
 def log_losses(probabilities: FloatArray) -> FloatArray:
-    """Return the logarithmic losses, probabilities clipped like in scikit-learn's ``log_loss``."""
+    """Return the log-losses; probabilities are clipped as in scikit-learn's ``log_loss``."""
     epsilon = np.finfo(np.float64).eps
     losses: FloatArray = -np.log(np.clip(probabilities, epsilon, 1.0 - epsilon))
     return losses

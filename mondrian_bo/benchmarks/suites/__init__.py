@@ -1,4 +1,4 @@
-"""Suites that are no Optuna studies and bring their own program."""
+"""Special suites, which have programs of their own instead of samplers and problems."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import cast
 
 __all__ = ["SPECIAL_SUITES", "special_suite"]
 
-# Name of the suite -> "module:function"; imported when asked for, so that listing stays light.
 SPECIAL_SUITES: dict[str, str] = {
     "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",
 }
+"""``module:function`` by name of the suite; imported on use, so that listing them is fast."""
 
 
 def special_suite(name: str) -> Callable[[Namespace], None]:

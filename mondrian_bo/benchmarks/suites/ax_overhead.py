@@ -1,4 +1,4 @@
-"""The suite ``ax``: what a trial costs in Ax with our strategies, bare ones and Ax's default."""
+"""The suite ``ax``: CPU time per trial in Ax with our strategies, bare ones and Ax's default."""
 
 from __future__ import annotations
 
@@ -30,15 +30,25 @@ from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_DIMENSIONS = 6
+"""Parameters of the search space: those of Hartmann-6, a common size."""
+
 _N_MEASURED = 11
+"""Measured trials per strategy, of which the median is reported; odd, so that it is one of them."""
+
 _N_MEASURED_DEFAULT = 3
+"""Measured trials of Ax's default, which takes seconds per trial."""
+
 _SIZES = (100, 200, 1000)
+"""Trials before the measured ones: a short, a usual and a long experiment."""
+
 _DEFAULT = "Ax's default"
+"""Name of Ax's default strategy in the table."""
+
 _SPACE = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(_N_DIMENSIONS)})
 
 
 class _BareNode(ExternalGenerationNode):
-    """The candidate route with uniform candidates and no look at the data."""
+    """The candidate route with uniform candidates; it ignores the data."""
 
     def __init__(self) -> None:
         super().__init__("Bare", should_deduplicate=False)
@@ -98,7 +108,7 @@ def _bare_candidate(client: Any) -> None:
 def run(arguments: Namespace) -> None:
     """Measure, print a table and write it to the directory of the results.
 
-    Trials of all strategies take turns, so that whatever else the machine does meets them all.
+    The trials of all strategies take turns, so that disturbances of the machine affect all alike.
 
     Parameters
     ----------
@@ -124,7 +134,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _measure(n_trials: int) -> dict[str, float]:
-    """Return the median milliseconds per trial of each strategy after so many trials."""
+    """Return the median milliseconds per trial of each strategy after `n_trials` trials."""
     configures: dict[str, Callable[[Any], None]] = {
         "candidate route, bare": _bare_candidate,
         "candidate route, ours": AxStrategy(0, "candidate").configure,
@@ -150,13 +160,13 @@ def _measure(n_trials: int) -> dict[str, float]:
             started = time.process_time()
             parameters, _ = harness.ask()
             harness.tell(_objective(list(parameters.values())))
-            if number:  # The first one learns all the trials before it.
+            if number:  # The first one includes learning all the earlier trials.
                 measured[name].append(1e3 * (time.process_time() - started))
     return {name: statistics.median(times) for name, times in measured.items()}
 
 
 def _copy(filled: AxRun, configure: Callable[[Any], None]) -> AxRun:
-    """Return a copy of an experiment with a strategy of its own; filling one is what takes long."""
+    """Return a copy of an experiment with another strategy; filling a new one takes longer."""
     harness = AxRun(AxStrategy(0, "default"), _SPACE)
     harness.client.set_experiment(deepcopy(filled.client._experiment))
     configure(harness.client)

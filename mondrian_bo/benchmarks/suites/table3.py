@@ -1,13 +1,14 @@
 """The optimisation experiment of Lakshminarayanan2016 (section 5.3, Table 3), on pools of points.
 
-The acquisition is maximised over a finite pool, each point once: 250,000 random points for Branin
-and Hartmann-6 (a new pool for every five repeats), all cells of the two tables. 10 trees,
-``min_samples_split=2``, empirical moments, mean + std. The paper does not say how it starts; here
-the first 10 points are random.
+The acquisition is maximised over a finite pool, and each point is evaluated at most once. The pool
+is 250,000 random points for Branin and Hartmann-6 (a new pool for every five repeats), and all
+cells of the two tables. The forest has 10 trees, ``min_samples_split=2`` and empirical moments; the
+acquisition is mean + standard deviation. The paper does not say how it starts; here the first 10
+points are random.
 
-Two models are run: ``library``, what ``MondrianSampler(surrogate="forest", acquisition="ucb")``
-optimises with, the forest on Yeo-Johnson-transformed values; and ``paper``, the forest on the
-values as they are.
+Two models are run. ``library`` is the model of ``MondrianSampler(surrogate="forest",
+acquisition="ucb")``: the forest on Yeo-Johnson-transformed values. ``paper`` is the forest on
+untransformed values.
 """
 
 from __future__ import annotations
@@ -32,27 +33,38 @@ from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
 POOL_SIZE = 250_000
+"""Points of a random pool, as in section 5.3."""
+
 REPEATS_PER_POOL = 5
+"""Repeats that share a pool: as in section 5.3, 15 repeats are 5 on each of 3 pools."""
+
 N_RANDOM = 10
+"""Random evaluations before the model takes over: our choice, as the paper does not give any."""
+
 BUDGETS = {"svm_grid": 100, "lda_grid": 50, "branin": 200, "hartmann6": 200}
+"""Evaluations by problem, as in section 5.3."""
+
 PUBLISHED = {
     "branin": "0.400 ± 0.005",
     "hartmann6": "-3.247 ± 0.109",
     "svm_grid": "0.241 ± 0",
     "lda_grid": "1266.36 ± 0.52",
 }
+"""Best values found, mean ± standard deviation, from Table 3."""
+
 MODELS = ("library", "paper")
+"""The models of the module's docstring, in the order in which they are run."""
 
 
 class Pool(NamedTuple):
-    """Points to choose from.
+    """The finite set of points that a search chooses from.
 
     Attributes
     ----------
     points : float64 array of shape (n, d)
         In the unit cube; levels of a table that span more than a decade are on a log scale.
     values : float64 array of shape (n,)
-        To minimise.
+        Objective values, to be minimised.
     """
 
     points: FloatArray
@@ -60,7 +72,7 @@ class Pool(NamedTuple):
 
 
 def synthetic_pool(name: str, size: int, seed: int) -> Pool:
-    """Draw a random pool for a function of the problems' registry."""
+    """Draw a random pool of points of a benchmark problem."""
     problem = get_problem(name)
     points = problem.space.sample(size, np.random.default_rng(seed))
     values = [problem.function(problem.space.from_unit(point)) for point in points]
@@ -82,7 +94,7 @@ def _scaled(levels: FloatArray) -> FloatArray:
 
 
 class _PaperModel:
-    """The forest on values as they are: what the paper describes."""
+    """The forest on untransformed values, as in the paper."""
 
     def __init__(self, surrogate: ForestSurrogate, trials: Trials) -> None:
         self._surrogate = surrogate

@@ -1,4 +1,4 @@
-"""A text corpus that every Python installation carries: the docstrings of its standard library."""
+"""A text corpus in every Python installation: the docstrings of its standard library."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 __all__ = ["standard_library_docstrings"]
 
-# Third-party packages and tests differ between installations of one Python version; the two GUI
-# demos and the build-dependent lib-dynload are left out by some distributions.
 _SKIPPED = frozenset(
     {"site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "lib-dynload"}
 )
+"""Directories that differ between installations of one Python version: third-party packages, tests,
+and the GUI programs and lib-dynload that some distributions omit."""
 
 
 def standard_library_docstrings() -> list[str]:
@@ -28,7 +28,7 @@ def standard_library_docstrings() -> list[str]:
         path
         for path in root.rglob("*.py")
         if _SKIPPED.isdisjoint(path.relative_to(root).parts)
-        # Build configuration written by the installer, not part of the library.
+        # Installers write these files; they are not part of the library.
         and not path.name.startswith("_sysconfigdata")
     ]
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -36,7 +36,7 @@ def standard_library_docstrings() -> list[str]:
     for path in sorted(sources, key=lambda p: p.relative_to(root).as_posix()):
         try:
             tree = ast.parse(path.read_bytes())
-        except SyntaxError:  # lib2to3 ships grammar samples of other Python versions
+        except SyntaxError:  # lib2to3 has grammar samples of other Python versions
             continue
         for node in ast.walk(tree):
             if isinstance(node, documented) and (text := ast.get_docstring(node)):

@@ -1,4 +1,4 @@
-"""Measure a table: ``python -m mondrian_bo.benchmarks.tables.measure lda|svm --out DIR``."""
+"""Measures a table: ``python -m mondrian_bo.benchmarks.tables.measure lda|svm --out DIR``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mondrian_bo.benchmarks.tables.measured import write_table
 __all__ = ["main"]
 
 _TABLES = {"lda": lda_table, "svm": svm_table}
+"""Functions that prepare the tables, by their names on the command line."""
 
 
 def main() -> None:

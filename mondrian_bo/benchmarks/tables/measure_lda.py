@@ -22,22 +22,32 @@ GRID: dict[str, tuple[float, ...]] = {
     "tau": (1, 4, 16, 64, 256, 1024),
     "batch_size": (2, 4, 8, 16, 32, 64, 128, 256),
 }
+"""Levels of the axes: 288 cells, as many as the table of Lakshminarayanan2016."""
+
 _TOPICS = 10
+"""Topics of the model, few because documents are short."""
+
 _VOCABULARY = 1000
-_SHORTEST = 10  # words of the vocabulary; shorter docstrings say nothing about topics
+"""Words of the vocabulary, the most frequent ones."""
+
+_SHORTEST = 10
+"""Fewest words of the vocabulary in a document: shorter docstrings carry no topics."""
+
 _HELD_OUT = 400
+"""Documents on which perplexity is measured."""
 
 
 def lda_table() -> MeasuredTable:
     """Prepare the table ``lda_grid``: the grid of Hoffman et al. (2010) on another corpus.
 
-    Learning decay ``kappa``, learning offset ``tau`` and ``batch_size`` of one online pass over the
-    docstrings of the standard library, scored by the perplexity of held-out docstrings.
+    The axes are learning decay ``kappa``, learning offset ``tau`` and ``batch_size`` of one online
+    pass over the docstrings of the standard library. The objective is the perplexity of held-out
+    docstrings.
 
     Returns
     -------
     MeasuredTable
-        The table, whose cells are measured as they are iterated.
+        The table, whose cells are measured during iteration.
     """
     docstrings = standard_library_docstrings()
     vectorizer = CountVectorizer(

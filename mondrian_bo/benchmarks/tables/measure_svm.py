@@ -1,4 +1,4 @@
-"""Validation error of a support vector machine over its regularisation, kernel width and inputs."""
+"""Validation error of a support vector machine over penalty, kernel width and number of inputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ GRID: dict[str, tuple[float, ...]] = {
     "gamma": tuple(2.0**k for k in range(-10, 4)),
     "components": (4, 8, 16, 32),
 }
+"""Levels of the axes: 1,400 cells, as many as the table of Lakshminarayanan2016."""
+
 _SPLITS = 10
+"""Random splits over which the error is averaged."""
+
 _TRAINING = 150
-# Clean digits are separable, so every large C would give the same machine and the same error; with
-# some wrong labels C has a best value and the grid few ties.
-_WRONG_LABELS = 0.1
+"""Training samples of a split; the other samples validate."""
+
+_WRONG_TARGETS = 0.1
+"""Share of training targets that are redrawn. The digits themselves are separable, so that every
+large C gives the same error; wrong targets give C a best value and the grid few ties."""
 
 
 class _Split(NamedTuple):
@@ -38,13 +44,14 @@ class _Split(NamedTuple):
 def svm_table() -> MeasuredTable:
     """Prepare the table ``svm_grid``: penalty, kernel width and input dimension on the digits.
 
-    An RBF support vector machine on the leading principal ``components`` of scikit-learn's digits,
-    a tenth of the training labels redrawn; the validation error is a mean over random splits.
+    An RBF support vector machine learns the leading principal ``components`` of scikit-learn's
+    digits; a tenth of the training targets are redrawn. The objective is the mean validation error
+    over random splits.
 
     Returns
     -------
     MeasuredTable
-        The table, whose cells are measured as they are iterated.
+        The table, whose cells are measured during iteration.
     """
     pixels, digits = load_digits(return_X_y=True)
     return MeasuredTable(
@@ -58,7 +65,7 @@ def svm_table() -> MeasuredTable:
             "training_points": _TRAINING,
             "validation_points": len(digits) - _TRAINING,
             "splits": _SPLITS,
-            "wrong_labels": _WRONG_LABELS,
+            "wrong_labels": _WRONG_TARGETS,
         },
     )
 
@@ -69,13 +76,13 @@ def _splits(pixels: Any, digits: Any, components: int) -> list[_Split]:
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(digits))
         train, valid = order[:_TRAINING], order[_TRAINING:]
-        labels = digits[train].copy()
-        wrong = rng.random(_TRAINING) < _WRONG_LABELS
-        labels[wrong] = rng.integers(0, 10, int(wrong.sum()))
+        targets = digits[train].copy()
+        wrong = rng.random(_TRAINING) < _WRONG_TARGETS
+        targets[wrong] = rng.integers(0, 10, int(wrong.sum()))
         pca = PCA(components, svd_solver="full").fit(pixels[train])
         splits.append(
             _Split(
-                pca.transform(pixels[train]), labels, pca.transform(pixels[valid]), digits[valid]
+                pca.transform(pixels[train]), targets, pca.transform(pixels[valid]), digits[valid]
             )
         )
     return splits

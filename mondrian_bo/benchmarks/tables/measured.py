@@ -1,4 +1,4 @@
-"""A table while it is being measured, and how it is written."""
+"""Tables that are being measured, and how they are saved."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["MeasuredTable", "write_table"]
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """A grid whose cells are measured as they are iterated.
+    """A grid whose cells are measured during iteration.
 
     Attributes
     ----------
     name : str
-        Stem of the files.
+        Name of the files without their suffix.
     columns : tuple of str
         The grid columns.
     objective : str
         The measured column, to be minimised.
     n_cells : int
-        How many cells the grid has.
+        Number of cells.
     cells : iterator of tuple
-        Per cell: its grid values, the objective, the seconds it took.
+        Values on the axes, objective and seconds of each cell.
     facts : dict
-        What else the record should say about the data.
+        Further entries of the record, about the data.
     """
 
     name: str
@@ -50,11 +50,11 @@ def write_table(table: MeasuredTable, directory: Path, command: str) -> None:
     Parameters
     ----------
     table : MeasuredTable
-        What to measure.
+        The table to measure.
     directory : Path
-        Where to; created if needed.
+        Where to write; created if needed.
     command : str
-        The command to repeat the measurement, for the record.
+        Command that repeats the measurement, for the record.
     """
     rows = sorted(tqdm(table.cells, total=table.n_cells, desc=table.name))
     directory.mkdir(parents=True, exist_ok=True)

@@ -147,9 +147,9 @@ def test_sections_add_up():
     groups = {row[0]: row[1:] for row in sections["Mean rank by group and half, end of budget"][1]}
     assert groups["all (2)"] == groups["group (2)"] == [f"{final[s]:.3f}" for s in "abc"]
 
-    beside = sections["Rank beside b by group and half"][1]
-    assert [row[:2] for row in beside[-2:]] == [["all (2)", "a"], ["all (2)", "c"]]
-    assert beside[-2][2:] == rows["a"][3:] and beside[-1][2:] == rows["c"][3:]
+    compared = sections["Rank compared with b by group and half"][1]
+    assert [row[:2] for row in compared[-2:]] == [["all (2)", "a"], ["all (2)", "c"]]
+    assert compared[-2][2:] == rows["a"][3:] and compared[-1][2:] == rows["c"][3:]
 
     (solved, _) = sections["Solved"][1]
     assert solved == ["first", "0.001", "0/12", "0/12", "0/12"]

@@ -73,7 +73,9 @@ def test_cells():
 
 
 def test_suite_writes_tables(tmp_path, monkeypatch, capsys):
-    row = Row("learning", "s", 1.0, 1.5, "them", 2.0, 2.5, Limit("ratio", 2.0), {"repeats": 3})
+    row = Row(
+        "learning", "s", 1.0, 1.5, "them", 2.0, 2.5, Limit("ratio", 2.0), details={"repeats": 3}
+    )
     monkeypatch.setattr(suite, "measurements", lambda onelearn: [("some", lambda: [row] * 2)])
     monkeypatch.delenv(suite.PYTHON_VARIABLE, raising=False)
     special_suite("speed")(Namespace(out=tmp_path / "new"))
