@@ -18,7 +18,7 @@ _PAIR_FLOORS = {
     "c": {"p": 0.5, "q": 0.0, "r": 0.7},
     "d": {"p": 0.9, "q": 0.7, "r": 1.3},
 }
-"""Value at the bottom of each pair's bowl. Averaged over the numeric parameters, ("a", "p") is best;
+"""Value at the bottom of each pair's bowl. Averaged over numeric parameters, ("a", "p") is best;
 its bowl is wide and easy to search. The bowl of the best pair, ("c", "q"), is steep, and few of its
 points are better. Its neighbours in either category are fairly good, which points to it."""
 
