@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.report.score import PairedRuns, bootstrap
 from mondrian_bo.benchmarks.report.summary import ProblemResults
 
@@ -93,7 +93,7 @@ def plot_score(problems: Sequence[PairedRuns], samplers: Sequence[str], path: Pa
 
 def _draw(
     axes: Axes,
-    x: FloatArray,
+    x: AnyArray,
     curves: tuple[FloatArray, FloatArray, FloatArray],
     colour: int,
     label: str,
