@@ -1,9 +1,9 @@
 """Mondrian forests as generators of Ax 1.3 (extra ``ax``); never imported by the package root.
 
-``space`` (Ax's search spaces and parameterizations), ``goal`` (optimization configs),
-``observations`` (experiments), ``engine`` (one optimizer and a model per outcome, for both routes),
-``node`` (the candidate route), ``generator`` and ``adapter`` (the predictive route), ``registry``
-(names and storage), ``strategy`` (all of it in one call).
+``space`` translates search spaces and parameterizations, ``goal`` optimization configs, and
+``observations`` experiments. ``engine`` holds the optimizer and the models of outcomes, for both
+routes: ``node`` is the candidate route, ``generator`` and ``adapter`` are the predictive route.
+``registry`` has names and storage. ``strategy`` puts all of it together in one call.
 """
 
 from mondrian_bo.integrations.ax.adapter import MondrianAdapter

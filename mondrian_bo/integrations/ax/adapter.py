@@ -38,15 +38,16 @@ from mondrian_bo.integrations.ax.observations import (
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 
 _BEYOND_NADIR = 0.1
-"""Inferred thresholds are beyond the worst of the Pareto front by this share of its range."""
+"""Distance of inferred thresholds from the Pareto front's worst values, as a share of its range;
+BoTorch infers reference points in the same way."""
 
 
 class MondrianAdapter(TorchAdapter):
-    """Adapter (before Ax 1.0: model bridge) that gives parameterizations to the generator as is.
+    """Adapter that passes parameterizations to the generator without transforming them.
 
-    Of Ax's transforms it needs none but those that every adapter has: the optimizer encodes
-    parameters and transforms outcomes by itself, in ways that do not change when data arrive.
-    Relative constraints refer to the status quo as it was observed.
+    Ax before 1.0 calls adapters model bridges. It adds no transforms to those of every adapter: the
+    optimizer encodes parameters and transforms outcomes itself, and its encoding does not depend on
+    data. Relative constraints refer to the observed outcomes of the status quo.
     """
 
     generator: MondrianGenerator
@@ -55,12 +56,12 @@ class MondrianAdapter(TorchAdapter):
     _baseline: dict[str, float]
     _fixed: dict[str, Any]
     _learnt: Data | None = None
-    """The data that were learnt last, if they were not those that the adapter was made with."""
+    """The data of the latest update; None if there was none since the adapter was created."""
     _has_frames = True
-    """Whether Ax's frames of the data that were learnt last have been made."""
+    """Whether Ax's frames of the latest data exist."""
     _optimization_config: OptimizationConfig | None
     _experiment_config: OptimizationConfig | None = None
-    """What the experiment wanted when its data were learnt last."""
+    """The experiment's optimization config at the latest fit."""
 
     @cached_property
     def _reader(self) -> ArmReader:
@@ -69,10 +70,11 @@ class MondrianAdapter(TorchAdapter):
     def _process_and_transform_data(
         self, experiment: Experiment, data: Data | None = None
     ) -> tuple[ExperimentData, SearchSpace]:
-        """Take data to be learnt; their frames can wait until somebody asks for them.
+        """Store new data without building their frames, which `_make_frames` does on demand.
 
-        Making, copying and transforming frames of all trials would be half of what a trial costs,
-        and suggestions and predictions need none. What is wanted may have changed as well.
+        Building, copying and transforming frames of all trials would take half of the time of a
+        trial; suggestions and predictions do not need them. The experiment's optimization config
+        is read again, because it may have changed.
         """
         if self._optimization_config is self._experiment_config:
             self._optimization_config = experiment.optimization_config
@@ -99,13 +101,13 @@ class MondrianAdapter(TorchAdapter):
         self._set_and_filter_training_data(frames, self._model_space)
 
     def get_training_data(self, filter_in_design: bool = False) -> ExperimentData:
-        """Return a copy of the data that were learnt; see the base class."""
+        """Return a copy of the training data; see the base class."""
         self._make_frames()
         return super().get_training_data(filter_in_design)
 
     @property
     def training_in_design(self) -> list[bool]:
-        """For each row of the training data, whether it lies in the search space."""
+        """Whether each row of the training data lies in the search space."""
         self._make_frames()
         in_design: list[bool] = super().training_in_design
         return in_design
@@ -147,7 +149,7 @@ class MondrianAdapter(TorchAdapter):
         model_gen_options: TConfig | None = None,
     ) -> GeneratorRun:
         """Generate arms; see the base class."""
-        # Transforms complete fixed features of dependent spaces by values nobody asked for.
+        # Transforms would add values to fixed features of spaces with dependent parameters.
         space = self._search_space if search_space is None else search_space
         features = space.get_disabled_parameter_fixed_features(fixed_features)
         self._fixed = {} if features is None else dict(features.parameters)
@@ -235,18 +237,18 @@ class MondrianAdapter(TorchAdapter):
     ) -> list[ObjectiveThreshold]:
         """Infer thresholds of several objectives from the predicted Pareto front of the arms.
 
-        Each is beyond the front's worst value by a tenth of the front's range.
+        Each is worse than the front's worst value by a tenth of the front's range.
 
         Raises
         ------
         ax.exceptions.core.UnsupportedError
-            If there is one objective alone, or an objective is a sum.
+            If there is only one objective, or an objective is scalarized.
         ax.exceptions.core.DataRequiredError
             If there are no data.
         """
         config = optimization_config or self._optimization_config
         if config is None or not config.is_moo_problem:
-            raise UnsupportedError("Thresholds are for several objectives alone.")
+            raise UnsupportedError("Thresholds need several objectives.")
         objectives = read_goal(config, {}).objectives
         if any(len(expression) != 1 for expression, _ in objectives):
             raise UnsupportedError("Thresholds of scalarized objectives are not inferred.")
@@ -281,7 +283,7 @@ class MondrianAdapter(TorchAdapter):
 
 
 def _pareto_front(values: FloatArray) -> FloatArray:
-    """Return the rows that no other row beats; larger is better."""
-    mine, others = values[:, None, :], values[None, :, :]
-    beaten = np.all(mine <= others, axis=2) & np.any(mine < others, axis=2)
-    return np.asarray(values[~np.any(beaten, axis=1)])
+    """Return the rows that no other row dominates; larger is better."""
+    rows, others = values[:, None, :], values[None, :, :]
+    dominated = np.all(rows <= others, axis=2) & np.any(rows < others, axis=2)
+    return np.asarray(values[~np.any(dominated, axis=1)])

@@ -1,10 +1,11 @@
-"""The optimizer behind both routes: observations of several metrics, a goal, suggestions."""
+"""The optimizer behind both routes, with a model for each outcome."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,18 +20,22 @@ from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_BEST = 10
+"""Observed points among which `Engine.best_row` chooses, as many as the optimizer considers for its
+value to beat."""
+
 _LIKELY_FEASIBLE = 0.5
+"""Predicted probability from which a point counts as feasible: more likely than not."""
 
 
 class Observation(NamedTuple):
-    """What was seen of an arm in a trial.
+    """The outcomes of an arm in a trial.
 
     Attributes
     ----------
     outcomes : dict of str to (float, float)
-        By metric signature: mean and standard error, which is NaN where it is not known.
+        Mean and standard error by metric signature; an unknown error is NaN.
     stopped : bool
-        Whether the trial was stopped early: its objective counts as no better than the median.
+        Whether the trial was stopped early. Its objective then counts as no better than the median.
     """
 
     outcomes: dict[str, tuple[float, float]]
@@ -46,10 +51,10 @@ class _Told(NamedTuple):
 
 
 class Engine:
-    """One model per outcome that is asked for, told what is new and nothing twice.
+    """A model for each outcome, which is told every observation once.
 
-    Models are made when they are first needed: one of the objective, one for each constraint, and
-    one of each metric that is predicted; a metric that plays several parts has one model.
+    Models are created when they are first needed: one for the objective, one for each constraint,
+    and one for each predicted metric. A metric with several of these roles has one model.
 
     Parameters
     ----------
@@ -67,7 +72,7 @@ class Engine:
     def __init__(self, seed: int | None, settings: Mapping[str, Any]) -> None:
         self._settings = dict(settings)
         self.seed = seed
-        # Says at once what is wrong with the settings.
+        # Wrong settings raise here, before the first trial.
         MondrianOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=seed, **self._settings)
         if seed is None:
             self.seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -95,23 +100,23 @@ class Engine:
         parameters: Mapping[Hashable, Mapping[str, Any]],
         failed: Mapping[Hashable, Mapping[str, Any]],
     ) -> None:
-        """Take note of all that is known; what was known before costs next to nothing.
+        """Store all observations; the cost grows with the new ones only.
 
         Parameters
         ----------
         space : TranslatedSpace
-            The space of today.
+            The present search space.
         goal : Goal or None
-            What is wanted; None if that is not known yet.
+            Objective and constraints; None if they are not known yet.
         observations : mapping
             All observations, by trial and arm.
         parameters : mapping
-            The arms' parameterizations, by the same keys; looked up for new observations only.
+            Parameterizations of the arms by the same keys; only those of new observations are read.
         failed : mapping
-            Parameterizations of arms that failed: they are not suggested again.
+            Parameterizations of failed arms, which are not suggested again.
         """
         changed = self.space is None or not space.has_rows_of(self.space)
-        # Outcomes may be revised or removed: trees grow, but do not shrink.
+        # Models cannot forget: if outcomes were revised or removed, they start again.
         if changed or any(observations.get(key) != told.seen for key, told in self._told.items()):
             self._told, self._avoided = {}, {}
             self._forget_models()
@@ -127,7 +132,7 @@ class Engine:
                 self._avoided[key] = space.encode(failure)
 
     def pursue(self, goal: Goal | None) -> None:
-        """Set what is wanted. Another goal needs other models."""
+        """Set the goal. A different goal discards all models."""
         if goal != self._goal:
             self._goal = goal
             self._forget_models()
@@ -140,9 +145,9 @@ class Engine:
         Parameters
         ----------
         pending : list of float64 arrays of shape (d,)
-            Arms that are running or to be run.
+            Rows of running arms.
         index : int
-            Names the random draw.
+            Number of the suggestion; with the seed it determines the random draws.
         within : SearchSpace
             Part of the space to stay in.
 
@@ -160,18 +165,11 @@ class Engine:
         optimizer = self._model(goal.objectives[0][0]).optimizer
         rows = [row for row in pending if optimizer.accepts(row)]
         pending_rows = np.array(rows).reshape(len(rows), optimizer.space.n_dimensions)
-        models = [(bound, self._model(bound.expression)) for bound in goal.bounds]
-        # A constraint on something nobody has measured yet rules nothing out.
+        models = self._constraint_models(goal)
+        # A constraint without any outcome yet rules nothing out.
         models = [(bound, model) for bound, model in models if model.optimizer.n_trials]
-
-        def log_probability(rows: FloatArray) -> FloatArray:
-            total = np.zeros(len(rows))
-            for bound, model in models:
-                mean, std = model.predict_rows(rows)
-                total += log_probability_below(bound.sign * mean, std, bound.sign * bound.bound)
-            return total
-
-        return optimizer.suggest(pending_rows, index, within, log_probability if models else None)
+        log_probability = partial(_log_feasibility, models) if models else None
+        return optimizer.suggest(pending_rows, index, within, log_probability)
 
     def predict(self, metric: str, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation of a metric at encoded points, both of shape (m,).
@@ -193,8 +191,8 @@ class Engine:
     def best_row(self) -> FloatArray | None:
         """Return the observed point with the best predicted objective; None if there is none.
 
-        It is one of the ten best by their observations among those that satisfy the constraints,
-        and its predictions are likely to satisfy them too, if that is true of any.
+        It is chosen among the ten points with the best observed objective that satisfy the
+        constraints. Of these, points whose predictions are likely to satisfy them come first.
         """
         goal = self._goal
         if goal is None or len(goal.objectives) != 1:
@@ -210,33 +208,31 @@ class Engine:
         found.sort(key=lambda pair: -pair[0])
         rows = np.array([row for _, row in found[:_N_BEST]])
         mean, _ = self._model(expression).predict_rows(rows)
-        chance = np.zeros(len(rows))
-        for bound in goal.bounds:
-            moments = self._model(bound.expression).predict_rows(rows)
-            chance += log_probability_below(
-                bound.sign * moments[0], moments[1], bound.sign * bound.bound
-            )
-        likely = chance >= math.log(_LIKELY_FEASIBLE)
+        log_probability = _log_feasibility(self._constraint_models(goal), rows)
+        likely = log_probability >= math.log(_LIKELY_FEASIBLE)
         score = np.where(likely | ~likely.any(), sign * mean, -math.inf)
         return np.asarray(rows[int(score.argmax())])
+
+    def _constraint_models(self, goal: Goal) -> list[tuple[Bound, KnownNoise]]:
+        return [(bound, self._model(bound.expression)) for bound in goal.bounds]
 
     def _checked_goal(self) -> Goal:
         if self._goal is None:
             raise UnsupportedError("An optimization config is needed to suggest candidates.")
         if len(self._goal.objectives) != 1:
             raise UnsupportedError(
-                "Mondrian acquisitions optimise one objective, possibly scalarised; got "
+                "Only one objective can be optimised, possibly a scalarised one; got "
                 f"{len(self._goal.objectives)}. Predictions of all metrics are available."
             )
         return self._goal
 
     def _model(self, expression: Expression) -> KnownNoise:
-        """Return the model of an outcome, told all that is known by now."""
+        """Return the model of an outcome after telling it all new observations."""
         assert self.space is not None
         objective = self._goal.objectives[0] if self._goal is not None else None
         is_objective = objective is not None and objective[0] == expression
         if expression not in self._models:
-            # The objective has the seed itself, and suggests what a bare optimizer would.
+            # The objective's model has the seed itself: it suggests what a plain optimizer would.
             words = [] if is_objective else [zlib.crc32(repr(expression).encode())]
             maximize = is_objective and objective is not None and objective[1] > 0.0
             self._models[expression] = KnownNoise(
@@ -261,7 +257,7 @@ class Engine:
             if not model.optimizer.accepts(told.row):
                 continue
             if math.isnan(_value(expression, told.seen)[0]):
-                # Not measured, which is no fault of the arm, but it is not to be tried again.
+                # The outcome is missing: this is no failure, but the arm is not suggested again.
                 model.optimizer.exclude_row(told.row)
             else:
                 usable.append(told)
@@ -289,7 +285,7 @@ class Engine:
         values: FloatArray,
         sign: float,
     ) -> FloatArray:
-        """Count trials that were stopped early as no better than the median of complete ones."""
+        """Return the values, those of stopped trials no better than the median of complete ones."""
         stopped = np.array([told.seen.stopped for told in usable])
         if not stopped.any():
             return values
@@ -309,8 +305,17 @@ class Engine:
         return all(_satisfies(bound, seen) for bound in bounds)
 
 
+def _log_feasibility(models: Sequence[tuple[Bound, KnownNoise]], rows: FloatArray) -> FloatArray:
+    """Return the log-probability that all bounds hold at encoded points, shape (m,)."""
+    total = np.zeros(len(rows))
+    for bound, model in models:
+        mean, std = model.predict_rows(rows)
+        total += log_probability_below(bound.sign * mean, std, bound.sign * bound.bound)
+    return total
+
+
 def _value(expression: Expression, seen: Observation) -> tuple[float, float]:
-    """Return value and standard error of an expression; NaN where metrics are missing."""
+    """Return value and standard error of an expression; NaN if a metric is missing."""
     value, error = 0.0, 0.0
     for metric, weight in expression:
         mean, own_error = seen.outcomes.get(metric, (math.nan, math.nan))

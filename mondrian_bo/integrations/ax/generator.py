@@ -1,4 +1,4 @@
-"""The predictive route: a generator that fits, suggests, predicts and names the best point."""
+"""The predictive route: a generator that fits, suggests, predicts and returns the best point."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ Parameters = Mapping[str, Any]
 
 
 class MondrianGenerator(TorchGenerator):
-    """Ax generator over Mondrian forests; in Ax before 1.0 this was called a model.
+    """Ax generator that searches with :class:`mondrian_bo.MondrianOptimizer` and predicts.
 
-    It works together with :class:`MondrianAdapter` (before 1.0, a model bridge), which hands it
-    Ax's parameterizations and data as they are: all arrays here are numpy's. It is a
-    ``TorchGenerator`` by name alone, which Ax asks for before it predicts best points and Pareto
-    frontiers with a generator's model.
+    Ax before 1.0 calls generators models. :class:`MondrianAdapter` passes it Ax's parameterizations
+    and data without transforming them. It uses numpy, not torch; it extends ``TorchGenerator``
+    because Ax predicts best points and Pareto frontiers only with such generators.
 
     Parameters
     ----------
@@ -52,14 +51,14 @@ class MondrianGenerator(TorchGenerator):
         parameters: Mapping[Hashable, Parameters],
         failed: Mapping[Hashable, Parameters],
     ) -> None:
-        """Take note of an experiment. Only what is new costs, O(log n) for each observation.
+        """Learn the new observations of an experiment.
 
         Parameters
         ----------
         space : TranslatedSpace
             The search space.
         goal : Goal or None
-            What is wanted; None serves predictions alone.
+            Objective and constraints; None is enough for predictions.
         observations, parameters, failed : mapping
             As in :meth:`Engine.update`.
         """
@@ -73,20 +72,20 @@ class MondrianGenerator(TorchGenerator):
         within: SearchSpace,
         goal: Goal | None = None,
     ) -> list[dict[str, Any]]:
-        """Suggest arms, one after the other: the later ones know of the earlier.
+        """Suggest arms one after the other; earlier ones are pending for later ones.
 
         Parameters
         ----------
         n : int
-            How many.
+            Number of arms.
         pending : sequence of mappings
-            Parameterizations that are running.
+            Parameterizations of running arms.
         index : int
-            Names the random draw of the first; the others have the next ones.
+            Number of the first suggestion; with the seed it determines the random draws.
         within : SearchSpace
             Part of the space to stay in.
         goal : Goal or None, default=None
-            What is wanted, if it is not what it was in `fit`.
+            Objective and constraints, if they differ from those of `fit`.
 
         Returns
         -------
@@ -123,7 +122,7 @@ class MondrianGenerator(TorchGenerator):
         Returns
         -------
         mean, variance : float64 arrays of shape (m, k)
-            Metrics are modelled independently: there are no covariances.
+            Metrics are modelled independently, without covariances.
 
         Raises
         ------
@@ -152,7 +151,7 @@ class MondrianGenerator(TorchGenerator):
         test: Sequence[Parameters],
         metrics: Sequence[str],
     ) -> tuple[FloatArray, FloatArray]:
-        """Predict as `predict` does, by models that have seen the given observations alone."""
+        """Return the predictions of models that learn the given observations alone."""
         other = MondrianGenerator(self._engine.seed, self.settings)
         other.fit(self.space, None, observations, parameters, {})
         return other.predict(test, metrics)
@@ -164,7 +163,7 @@ class MondrianGenerator(TorchGenerator):
 
     @property
     def space(self) -> TranslatedSpace:
-        """The search space as it was in `fit`."""
+        """The search space of the latest `fit`."""
         if self._engine.space is None:
             raise RuntimeError("The generator must be fit before it is used.")
         return self._engine.space

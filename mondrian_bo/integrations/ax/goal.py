@@ -1,4 +1,4 @@
-"""What an Ax optimization config asks for, as linear expressions of metrics."""
+"""Ax optimization configs as linear expressions of metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Expression: TypeAlias = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True)
 class Bound:
-    """A constraint on outcomes: an expression is at most a bound, for a sign of -1 at least."""
+    """A constraint on outcomes: an expression is at most a bound, or at least if the sign is -1."""
 
     expression: Expression
     sign: float
@@ -27,14 +27,14 @@ class Bound:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted.
+    """Objectives and constraints on outcomes.
 
     Attributes
     ----------
     objectives : tuple of (Expression, float)
-        What to optimise: the expression times the sign is to be maximised.
+        Expressions and signs; each expression times its sign is maximised.
     bounds : tuple of Bound
-        What must hold.
+        Constraints.
     """
 
     objectives: tuple[tuple[Expression, float], ...]
@@ -49,13 +49,12 @@ def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal
     config : OptimizationConfig
         The config.
     baseline : mapping of str to float
-        The status quo's outcomes by metric signature, as far as they are known: what relative
-        constraints refer to.
+        Known outcomes of the status quo by metric signature; relative constraints refer to them.
 
     Raises
     ------
     ax.exceptions.core.UnsupportedError
-        If preferences are to be learnt, or a relative constraint has no baseline.
+        If the config asks for preference learning, or if a relative constraint has no baseline.
     """
     if isinstance(config, PreferenceOptimizationConfig):
         raise UnsupportedError("Learnt preferences are not supported.")
@@ -82,7 +81,7 @@ def _canonical(
 ) -> tuple[Expression, float, float]:
     """Return expression, sign and scale, whose product is the weighted sum.
 
-    One metric alone has weight 1, so that its model serves objective, constraints and predictions.
+    A single metric has weight 1, so that one model serves objective, constraints and predictions.
     """
     pairs = sorted((metric, float(weight)) for metric, weight in weights if weight != 0.0)
     if len(pairs) == 1:

@@ -1,4 +1,4 @@
-"""The candidate route: a generation node that asks the optimizer, with no adapter between."""
+"""The candidate route: a generation node that asks the optimizer without an adapter."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from mondrian_bo.integrations.ax.space import TranslatedSpace
 
 
 class MondrianGenerationNode(ExternalGenerationNode):
-    """Generation node that suggests candidates by a Mondrian forest, at the least overhead.
+    """Generation node that searches with :class:`mondrian_bo.MondrianOptimizer`.
 
-    It does all that :class:`MondrianGenerator` does except predicting: ``Client.predict``, model
-    plots and cross-validation need the generator.
+    It has less overhead than :class:`MondrianGenerator` and the same suggestions, but does not
+    predict: ``Client.predict``, model plots and cross-validation need the generator.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ class MondrianGenerationNode(ExternalGenerationNode):
     name : str, default="Mondrian"
         Name of the node.
     suggested_experiment_status : ExperimentStatus, optional
-        What the experiment does while this node suggests; by default, optimise.
+        Status of the experiment while this node suggests; by default optimisation.
     should_deduplicate : bool, default=False
-        Whether Ax is to reject arms that it has seen. The optimizer suggests such arms only when
-        nothing else is left; rejecting them makes Ax fall back to Sobol points then.
+        Whether Ax rejects arms that it has seen. The optimizer suggests such arms only when
+        nothing else is left; if they are rejected, Ax falls back to Sobol points.
     transition_criteria : sequence of TransitionCriterion, optional
-        When another node takes over.
+        Criteria for another node to take over.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
 
     @classmethod
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
-        """Return the arguments that make the same node."""
+        """Return the arguments that create an equal node."""
         return {
             "seed": obj.seed,
             "settings": obj.settings,
@@ -103,7 +103,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
         decoder_registry: Any = CORE_DECODER_REGISTRY,
         class_decoder_registry: Any = CORE_CLASS_DECODER_REGISTRY,
     ) -> dict[str, Any]:
-        """Decode the arguments of `serialize_init_args`, whatever they hold."""
+        """Decode the arguments of `serialize_init_args`."""
         return {
             name: object_from_json(
                 value,
@@ -114,7 +114,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
         }
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:
-        """Take note of what is new in the experiment."""
+        """Learn the new observations of the experiment."""
         observations = self._reader.read(experiment, data)
         config = experiment.optimization_config
         baseline = baseline_outcomes(experiment, observations)
@@ -130,7 +130,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
             self._n_generated = 0
 
     def get_next_candidate(self, pending_parameters: list[TParameterization]) -> TParameterization:
-        """Suggest an arm; those pending are believed to give what is predicted for them."""
+        """Suggest an arm; pending ones are imputed with the model's prediction."""
         space = self._engine.space
         if space is None:
             raise UnsupportedError("The node must be updated before it can suggest.")
@@ -149,7 +149,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
         fixed_features: ObservationFeatures | None = None,
         **generator_gen_kwargs: Any,
     ) -> GeneratorRun:
-        """Generate arms as the base class does, and honour fixed features."""
+        """Generate arms like the base class, with fixed features."""
         if self._generator_spec_to_gen_from is not None:
             # Ax has fallen back to another generator.
             return super()._gen(

@@ -20,7 +20,7 @@ Parameters = Mapping[str, Any]
 
 
 class ArmReader:
-    """Reads the outcomes of arms whose trials are finished, and looks at each arm once.
+    """Reads the outcomes of arms of finished trials, and looks up each arm once.
 
     Attributes
     ----------
@@ -32,19 +32,19 @@ class ArmReader:
         self.parameters: dict[Hashable, Parameters] = {}
 
     def read(self, experiment: Experiment, data: Data) -> dict[Hashable, Observation]:
-        """Return what was observed, by trial index and arm name.
+        """Return the observations by trial index and arm name.
 
         Parameters
         ----------
         experiment : Experiment
             The experiment.
         data : Data
-            Its data; of metrics with steps the last one counts.
+            Its data; of a metric with steps only the last one is read.
         """
         found: dict[tuple[int, str], Outcomes] = {}
         last: dict[tuple[int, str, str], float] = {}
         known = {metric.signature for metric in experiment.metrics.values()}
-        # Not `data.df`: building the frame would be most of what a suggestion costs.
+        # Building the frame `data.df` would take most of the time of a suggestion.
         for row in data._data_rows:
             if row.metric_signature not in known:
                 continue
@@ -72,12 +72,12 @@ class ArmReader:
 def read_experiment_data(
     experiment: Experiment, data: ExperimentData
 ) -> tuple[dict[Hashable, Observation], dict[Hashable, Parameters]]:
-    """Read what an adapter was given to learn from.
+    """Read the data that an adapter is given to learn.
 
     Returns
     -------
     observations, parameters : dict
-        What was observed, and the parameterizations, by trial index and arm name.
+        The observations and the parameterizations, by trial index and arm name.
     """
     frame = data.observation_data
     found: dict[tuple[int, str], Outcomes] = {}
@@ -87,7 +87,7 @@ def read_experiment_data(
             means = frame["mean", metric].tolist()
             errors = frame["sem", metric].tolist()
             for key, mean, error in zip(keys, means, errors, strict=True):
-                # With steps there is a row for each metric's last one, and the others are NaN.
+                # With steps, a metric has its value in the row of its last step, else NaN.
                 _note(found.setdefault(key, {}), metric, mean, error)
     names = [str(name) for name in data.arm_data.columns if name != "metadata"]
     values = zip(*(data.arm_data[name].tolist() for name in names), strict=True)
@@ -101,7 +101,7 @@ def read_experiment_data(
 def _finished(
     experiment: Experiment, found: Mapping[tuple[int, str], Outcomes]
 ) -> dict[tuple[int, str], Observation]:
-    """Keep the outcomes of finished trials: those of others may still change."""
+    """Return the outcomes of finished trials; those of other trials may still change."""
     indices = experiment.trial_indices_by_status
     stopped = indices[TrialStatus.EARLY_STOPPED]
     finished = indices[TrialStatus.COMPLETED] | stopped
@@ -113,7 +113,7 @@ def _finished(
 
 
 def _abandoned_arms(experiment: Experiment) -> set[tuple[int, str]]:
-    """Return the arms that were abandoned within trials that were not."""
+    """Return the abandoned arms of trials that are not abandoned themselves."""
     return {
         (index, arm.name)
         for index, trial in experiment.trials.items()
@@ -137,8 +137,7 @@ def pending_arms(
 ) -> list[Parameters]:
     """Return the distinct parameterizations that are pending for any metric.
 
-    Arms of abandoned trials, which Ax counts as pending for ever, are left out: no outcome is to be
-    expected of them.
+    Arms of abandoned trials are left out: Ax keeps them pending, but they get no outcome.
     """
     abandoned = experiment.trial_indices_by_status[TrialStatus.ABANDONED]
     found: dict[str, Parameters] = {}
@@ -152,7 +151,7 @@ def pending_arms(
 def baseline_outcomes(
     experiment: Experiment, observations: Mapping[Hashable, Observation]
 ) -> dict[str, float]:
-    """Return the outcomes of the status quo by metric; the latest trial with it counts."""
+    """Return the outcomes of the status quo by metric, from the latest trial that has it."""
     arm = experiment.status_quo
     outcomes: dict[str, float] = {}
     if arm is not None:
@@ -163,8 +162,8 @@ def baseline_outcomes(
 
 
 def _note(outcomes: Outcomes, metric: str, mean: float | None, error: float | None) -> None:
-    """Note an outcome; NaN is as good as none."""
-    # An unknown error is always the same object, so that equal observations are equal.
+    """Store an outcome unless it is missing or NaN."""
+    # Unknown errors are one NaN object, so that equal observations compare as equal.
     if _is_number(mean):
         outcomes[metric] = float(mean), float(error) if _is_number(error) else math.nan
 

@@ -1,4 +1,4 @@
-"""The generators of this package as Ax knows them: a registry, and how to save and load."""
+"""The registry of this package's generators in Ax, and their JSON storage."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _SETUPS = {
         adapter_class=MondrianAdapter,
         generator_class=MondrianGenerator,
         transforms=[],
-        # Dependent parameters stay dependent.
+        # Keeps dependent parameters as they are.
         standard_adapter_kwargs={"transform_configs": {"Cast": {"flatten_hss": False}}},
     )
 }
+"""Adapter, generator and transforms by name of the generator."""
 
 _ACQUISITIONS = (
     ExpectedImprovement,
@@ -36,21 +37,22 @@ _ACQUISITIONS = (
     ThompsonSampling,
     UpperConfidenceBound,
 )
+"""Acquisitions that settings may hold, which Ax must be able to load."""
 
 
 class MondrianGenerators(GeneratorRegistryBase, Enum):
-    """Registry of the generators of this package, to be named in a ``GeneratorSpec``."""
+    """Generators of this package, for a ``GeneratorSpec``."""
 
     MONDRIAN = "Mondrian"
 
     @property
     def GENERATOR_KEY_TO_GENERATOR_SETUP(self) -> dict[str, GeneratorSetup]:
-        """What each member consists of."""
+        """Adapter, generator and transforms of each member."""
         return _SETUPS
 
 
 def register_storage() -> None:
-    """Teach Ax's JSON storage the classes of this package; once is enough."""
+    """Register the classes of this package with Ax's JSON storage."""
     json_registry.CORE_ENCODER_REGISTRY[MondrianGenerationNode] = _node_to_dict
     named: tuple[type[Any], ...] = (MondrianGenerators, MondrianGenerationNode, *_ACQUISITIONS)
     for kind in named:

@@ -35,7 +35,7 @@ from mondrian_bo.search_space import Parameter as OurParameter
 
 
 class _Column(NamedTuple):
-    """How a parameter's values become those of a parameter of the optimizer, and back."""
+    """A parameter of the optimizer, and the conversion of Ax's values to its values and back."""
 
     parameter: OurParameter
     inward: Callable[[Any], Any]
@@ -43,21 +43,21 @@ class _Column(NamedTuple):
 
 
 class TranslatedSpace:
-    """What the optimizer sees of an Ax search space.
+    """An Ax search space in terms of the optimizer.
 
-    Ranges become `Float` or `Int`, unordered choices `Categorical`, and ordered ones the integers
-    of their ranks. Fixed and derived parameters are no dimensions: they are added when points are
-    decoded. Dependent parameters have conditions.
+    Ranges become `Float` or `Int`, unordered choices `Categorical`, and ordered choices `Int`, by
+    rank. Dependent parameters have conditions. Fixed and derived parameters are not searched; they
+    are added when points are decoded.
 
     Parameters
     ----------
     search_space : ax.core.search_space.SearchSpace
-        The space. Later changes to it are not followed: translate again.
+        The space. Later changes to it have no effect here.
 
     Attributes
     ----------
     space : SearchSpace
-        What is left to search.
+        The searched parameters.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class TranslatedSpace:
             else:
                 columns[name] = _column(parameter)
         self._columns: dict[str, _Column] = {}
-        # Which fixed parameters are there at all, and under which condition.
+        # Fixed parameters that can be active, with their conditions.
         self._fixed_conditions: dict[str, Condition | None] = {}
         for name in [*columns, *self._fixed]:
             try:
@@ -123,14 +123,14 @@ class TranslatedSpace:
         Parameters
         ----------
         parameters : mapping of str to object
-            Ax's values; names that are not searched are ignored. Where one is missing and the
-            parameter has a value to fill in (``backfill_value``), that is taken.
+            Ax's values; parameters that are not searched are ignored. A missing value is replaced
+            by the parameter's ``backfill_value``, if it has one.
 
         Returns
         -------
         float64 array of shape (d,)
-            Entries lie outside [0, 1] for numbers outside the space. NaN where a value is
-            missing, has no place in the space, or its parameter is inactive.
+            Numbers outside the space have entries outside [0, 1]. An entry is NaN if the value is
+            missing or cannot be encoded, or if the parameter is inactive.
         """
         inward: dict[str, Any] = {}
         for name, column in self._columns.items():
@@ -145,7 +145,7 @@ class TranslatedSpace:
         return row
 
     def contains(self, row: FloatArray) -> bool:
-        """Whether an encoded point is one of the space, constraints not looked at."""
+        """Whether an encoded point belongs to the space; constraints are ignored."""
         if not self._is_conditional and np.isnan(row).any():
             return False
         filled = np.nan_to_num(row)
@@ -169,7 +169,7 @@ class TranslatedSpace:
         return decoded
 
     def restricted(self, fixed: Mapping[str, TParamValue]) -> SearchSpace:
-        """Return the part of the space with given values that satisfies all constraints.
+        """Return the part of the space that has the given values and satisfies all constraints.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class TranslatedSpace:
         Raises
         ------
         ax.exceptions.core.UserInputError
-            If a name or a value is not one of the space, or nothing is left.
+            If a name or a value does not belong to the space, or if the part is empty.
         """
         held = {name: value for name, value in fixed.items() if name not in self._derived}
         for name in list(held):
@@ -211,7 +211,7 @@ class TranslatedSpace:
         activations: Mapping[str, tuple[str, list[TParamValue]]],
         columns: Mapping[str, _Column],
     ) -> Condition | None:
-        """When a parameter is active, with fixed parents resolved."""
+        """Return a parameter's condition, with fixed parents resolved; None if always active."""
         if name not in activations:
             return None
         parent, values = activations[name]
@@ -219,7 +219,7 @@ class TranslatedSpace:
             if self._fixed[parent].value not in values:
                 raise _NeverActiveError
             return self._condition(parent, activations, columns)
-        # Raises if the parent itself never is.
+        # Raises if the parent itself is never active.
         self._condition(parent, activations, columns)
         return Condition(parent, tuple(columns[parent].inward(value) for value in values))
 
@@ -237,20 +237,22 @@ class TranslatedSpace:
             if name in self._fixed:
                 bound -= float(weight) * float(self._fixed[name].value)
             elif not isinstance(self._ax_parameters[name], RangeParameter):
-                raise UnsupportedError(f"Constraints are on ranges alone, not on {name!r}.")
+                raise UnsupportedError(
+                    f"Constraints are supported on ranges only, not on {name!r}."
+                )
             elif name in self._columns:
                 weights[name] = float(weight)
         return LinearInequality(weights, bound)
 
 
 class _NeverActiveError(Exception):
-    """The fixed value of a parameter's parent rules it out."""
+    """A parameter is never active, because of the fixed value of its parent."""
 
 
 def _activations(
     parameters: Mapping[str, Parameter],
 ) -> dict[str, tuple[str, list[TParamValue]]]:
-    """By dependent parameter: its parent, and the parent's values that activate it."""
+    """Return the parent of each dependent parameter, and the parent's values that activate it."""
     found: dict[str, tuple[str, list[TParamValue]]] = {}
     for parent, parameter in parameters.items():
         if not parameter.is_hierarchical:
@@ -286,7 +288,7 @@ def _same(value: Any) -> Any:
 
 
 def _logit(value: float) -> float:
-    # Arms attached by hand may lie where the scale has no place for them.
+    # Attached arms may have values at which the scale is undefined.
     if not 0.0 < value < 1.0:
         return math.nan
     return math.log(value) - math.log1p(-value)

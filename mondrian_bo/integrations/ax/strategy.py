@@ -1,4 +1,4 @@
-"""One call that returns a strategy ready for ``Client.set_generation_strategy``."""
+"""Generation strategies for ``Client.set_generation_strategy``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
 
 _NAME = "Mondrian"
+"""Name of the search node; Ax saves it with generator runs."""
 
 
 def mondrian_generation_strategy(
@@ -27,30 +28,30 @@ def mondrian_generation_strategy(
     predictive: bool = True,
     **settings: Any,
 ) -> GenerationStrategy:
-    """Return a generation strategy that searches with Mondrian forests.
+    """Return a generation strategy that searches with :class:`mondrian_bo.MondrianOptimizer`.
 
     Parameters
     ----------
     seed : int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     initialization : {"sobol", "center", "none"}, default="sobol"
-        What suggests the first trials: Ax's Sobol generator; the centre of the space and then
-        Sobol; or the optimizer itself, which starts with a quasi-random sequence of its own.
+        Source of the first trials: Ax's Sobol generator; the centre of the space, then Sobol; or
+        the optimizer itself, which starts with its own quasi-random sequence.
     initialization_budget : int, default=10
-        Number of first trials, those attached by hand included; at least half of them must be
-        complete before the forest takes over.
+        Number of first trials, including attached ones. At least half of them must be complete
+        before the optimizer takes over.
     predictive : bool, default=True
         Whether the strategy predicts: ``Client.predict``, model plots, cross-validation and
-        model-based best points. Without, suggestions are the same at less overhead.
+        model-based best points. If not, suggestions are the same and faster.
     **settings
         Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``,
-        ``acquisition``, ``n_candidates`` and so on. ``n_startup_trials`` is 1 by default if
-        something else initialises.
+        ``acquisition``, ``n_candidates`` and so on. ``n_startup_trials`` is 1 by default unless
+        `initialization` is "none".
 
     Returns
     -------
     ax.generation_strategy.generation_strategy.GenerationStrategy
-        To be set with ``Client.set_generation_strategy``.
+        The strategy, for ``Client.set_generation_strategy``.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def _search_node(seed: int | None, predictive: bool, settings: dict[str, Any]) -
     node = MondrianGenerationNode(seed=seed, settings=settings, name=_NAME)
     if not predictive:
         return node
-    # The candidate node has checked the arguments, which Ax would look at with the first trial.
+    # The candidate node has checked the settings; Ax would do so at the first trial only.
     spec = GeneratorSpec(
         generator_enum=MondrianGenerators.MONDRIAN,
         generator_kwargs={"seed": seed, "settings": settings},
