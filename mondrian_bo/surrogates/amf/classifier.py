@@ -12,8 +12,11 @@ from sklearn.utils.validation import validate_data
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.amf.model import AggregationModel
-from mondrian_bo.surrogates.estimators.classes import class_numbers, initial_classes
-from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_classifier import (
+    OnlineClassifier,
+    class_numbers,
+    initial_classes,
+)
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 

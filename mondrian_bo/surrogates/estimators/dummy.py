@@ -1,4 +1,4 @@
-"""Online baselines that do not look at the features (Mourtada2021, section 5.2.1)."""
+"""Online baselines that ignore the features (Mourtada2021, section 5.2.1)."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.classes import class_numbers, initial_classes
-from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_classifier import (
+    OnlineClassifier,
+    class_numbers,
+    initial_classes,
+)
+from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_labelled_samples,
     check_sample_weight,
     check_samples,
+    check_training_data,
     is_empty_batch,
     unchanged_by_failure,
 )
 
 
-class OnlineDummyRegressor(RegressorMixin, BaseEstimator):
-    """Predict the mean (and standard deviation) of all labels seen so far.
+class OnlineDummyRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
+    """Predict the mean and the standard deviation of all targets seen so far.
 
     Attributes
     ----------
     mean_, variance_ : float
-        Weighted mean and variance of the labels.
+        Weighted mean and variance of the targets.
     weight_ : float
         Sum of the weights.
     n_features_in_ : int
-        Number of features, which are checked and not used.
+        Number of features. They are validated and not used.
     """
 
     n_features_in_: int
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
-        with unchanged_by_failure(self):
-            _, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
-            return self._learn(np.asarray(labels, dtype=np.float64), None)
+        return self._start(X, y, None)
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn more labels, O(n). Invalid input changes nothing.
+        """Learn more targets, O(n). Invalid input leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Finite labels.
+            Finite targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights.
 
@@ -70,30 +72,29 @@ class OnlineDummyRegressor(RegressorMixin, BaseEstimator):
             If X, y or the weights are not as described.
         """
         if not hasattr(self, "mean_"):
-            with unchanged_by_failure(self):
-                _, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-                self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
-                return self._learn(np.asarray(labels, dtype=np.float64), sample_weight)
+            return self._start(X, y, sample_weight)
         if is_empty_batch(self, X, y):
             return self
         return self._learn(check_labelled_samples(self, X, y)[1], sample_weight)
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return the mean for every row of X, and the standard deviation with `return_std`."""
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "mean_")
         n_samples = len(check_samples(self, X))
-        mean = np.full(n_samples, self.mean_)
-        return (mean, np.full(n_samples, np.sqrt(self.variance_))) if return_std else mean
+        return np.full(n_samples, self.mean_), np.full(n_samples, self.variance_)
 
-    def _learn(self, labels: FloatArray, sample_weight: ArrayLike | None) -> Self:
-        given = check_sample_weight(sample_weight, len(labels))
-        weights = np.ones(len(labels)) if given is None else given
+    def _start(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        with unchanged_by_failure(self):
+            _, targets = check_training_data(self, X, y)
+            self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
+            return self._learn(targets, sample_weight)
+
+    def _learn(self, targets: FloatArray, sample_weight: ArrayLike | None) -> Self:
+        given = check_sample_weight(sample_weight, len(targets))
+        weights = np.ones(len(targets)) if given is None else given
         added = float(weights.sum())
         if added > 0.0:
-            mean = float(weights @ labels) / added
-            variance = float(weights @ (labels - mean) ** 2) / added
+            mean = float(weights @ targets) / added
+            variance = float(weights @ (targets - mean) ** 2) / added
             total = self.weight_ + added
             share, gap = added / total, mean - self.mean_
             between = share * (1.0 - share) * gap * gap
@@ -114,7 +115,7 @@ class OnlineDummyClassifier(OnlineClassifier):
     Parameters
     ----------
     dirichlet : float, default=0.5
-        Smoothing: probabilities are (count + dirichlet) / (n + n_classes dirichlet), Mourtada2021,
+        Smoothing: the probabilities are (count + dirichlet) / (n + n_classes dirichlet), Mourtada2021,
         equation 5.
 
     Attributes
@@ -122,9 +123,9 @@ class OnlineDummyClassifier(OnlineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     counts_ : ndarray of shape (n_classes,)
-        Their summed weights.
+        Sum of the weights of each class.
     n_features_in_ : int
-        Number of features, which are checked and not used.
+        Number of features. They are validated and not used.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -140,7 +141,7 @@ class OnlineDummyClassifier(OnlineClassifier):
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "counts_")
-        smoothed = self.counts_ + self.dirichlet
+        smoothed = self.counts_ + self.dirichlet  # Mourtada2021, eq. 5
         return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))
 
     def _start(

@@ -1,4 +1,4 @@
-"""What online classifiers share: labels, batches and what follows from probabilities."""
+"""The base of online classifiers: class labels, batches, and predictions from probabilities."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.classes import (
-    check_labels,
-    check_same_classes,
-    class_numbers,
-)
 from mondrian_bo.surrogates.estimators.validation import check_samples, is_empty_batch
 
 
+_BLOCK = 4096
+"""Labels looked up at a time, so that memory does not grow with the batch."""
+
+
 class OnlineClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that learns sample after sample, with classes known from the start."""
+    """A classifier that learns sample after sample, with classes fixed by its first batch."""
 
     classes_: AnyArray
     n_features_in_: int
@@ -33,19 +33,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn more samples, one after the other. Invalid input changes nothing.
+        """Learn more samples, one after the other.
+
+        Invalid input leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs. Without rows nothing changes, once something has been learnt.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Class labels: numbers or strings.
         classes : array-like of shape (n_classes,) or None, default=None
-            All labels that may ever come; used by the first call, and may be repeated later. None
-            in the first call stands for the labels of `y`.
+            All class labels of the stream. The first call needs them, and None there means the
+            labels of `y`. Later calls may repeat them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights; None is all ones. Samples of weight 0 are left out.
+            Non-negative weights; None is all ones. Samples of weight 0 are ignored.
 
         Returns
         -------
@@ -72,7 +74,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Where to predict.
+            Inputs.
 
         Returns
         -------
@@ -82,12 +84,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
+            If the estimator is not fitted.
         """
         return self._probabilities(X)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the logarithms of the probabilities, shape (n_samples, n_classes); may be -inf."""
+        """Return the log probabilities of the classes, shape (n_samples, n_classes); may be -inf."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
@@ -97,14 +99,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
+            If the estimator is not fitted.
         """
         chosen = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     @abstractmethod
     def _probabilities(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities at each row of X, which is checked here."""
+        """Validate X and return the probabilities of the classes at each row."""
 
     @abstractmethod
     def _start(
@@ -114,10 +116,101 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None,
         sample_weight: ArrayLike | None,
     ) -> Self:
-        """Check the parameters and learn the first samples."""
+        """Validate parameters and input, and learn the first samples."""
 
     @abstractmethod
     def _learn(
         self, data: AnyArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
     ) -> Self:
-        """Learn checked samples, with the numbers of their classes."""
+        """Learn validated samples, given as inputs and indices of classes."""
+
+
+def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> AnyArray:
+    """Return the sorted classes of a classifier.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Class labels of the first samples.
+    classes : array-like of shape (n_classes,) or None
+        All class labels of the stream; None is those of `y`.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not discrete, or not among `classes`.
+    """
+    try:
+        check_classification_targets(y)
+        known = np.asarray(np.unique(np.asarray(y)) if classes is None else unique_labels(classes))
+    except TypeError as error:
+        raise ValueError(f"class labels must be all numbers or all strings ({error})") from error
+    class_numbers(y, known)
+    return known
+
+
+def class_numbers(y: ArrayLike, classes: AnyArray) -> NDArray[np.int32]:
+    """Return the index of each class label in the sorted `classes`.
+
+    Raises
+    ------
+    ValueError
+        If a label is not among them.
+    """
+    labels = np.asarray(y)
+    numbers = np.empty(labels.shape, dtype=np.int32)
+    for start in range(0, len(labels), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        numbers[part] = _numbers_of_block(labels[part], classes)
+    return numbers
+
+
+def _numbers_of_block(labels: AnyArray, classes: AnyArray) -> NDArray[np.intp]:
+    try:
+        numbers = np.searchsorted(classes, labels)
+    except TypeError as error:
+        raise ValueError(
+            f"y contains labels of another type than the classes {classes.tolist()}"
+        ) from error
+    found = classes[np.minimum(numbers, len(classes) - 1)] == labels
+    if not np.all(found):
+        unknown = np.unique(labels[~found])
+        raise ValueError(
+            f"y contains labels that are not among the classes {classes.tolist()}: "
+            f"{unknown.tolist()}. Pass all labels of the stream as `classes` in the first call of "
+            "partial_fit."
+        )
+    return np.asarray(numbers)
+
+
+def check_labels(y: ArrayLike, n_samples: int) -> AnyArray:
+    """Return class labels as an array of shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If y does not have one label for each sample.
+    """
+    labels = np.asarray(y)
+    if labels.shape == (n_samples, 1):
+        labels = labels[:, 0]
+    if labels.shape != (n_samples,):
+        raise ValueError(
+            f"y must have shape ({n_samples},), one label per row of X; got shape {labels.shape}"
+        )
+    return labels
+
+
+def check_same_classes(classes: ArrayLike | None, known: AnyArray) -> None:
+    """Check that `classes`, if given, are the known classes.
+
+    Raises
+    ------
+    ValueError
+        If they differ.
+    """
+    if classes is not None and not np.array_equal(unique_labels(classes), known):
+        raise ValueError(
+            f"classes={np.asarray(classes).tolist()} are not those of the first call of "
+            f"partial_fit, {known.tolist()}"
+        )

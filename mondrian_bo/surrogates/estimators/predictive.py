@@ -1,8 +1,9 @@
-"""What regressors with a predictive distribution share."""
+"""Mixins of regressors that predict moments, quantiles and densities."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,66 +13,79 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
 class PredictiveMomentsMixin:
-    """Means and standard deviations of labels, from the moments that `_moments` returns."""
+    """Predictive means and standard deviations, from what `_moments` returns."""
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances of the labels of each row of X, which is checked here.
+        """Validate X and return the means and the variances of the targets, shape (n_samples,).
 
-        Without `with_variance` the variances are not looked at.
+        The variances may be anything without `with_variance`.
         """
         raise NotImplementedError
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> FloatArray: ...
+
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True]
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: bool
+    ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean and the standard deviation of labels.
+        """Predict the mean and the standard deviation of the targets.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Where to predict.
+            Inputs.
         return_std : bool, default=False
-            Whether to return the standard deviation too.
+            Whether to return the standard deviations too.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
             Predictive means.
         std : ndarray of shape (n_samples,)
-            Predictive standard deviations of labels, noise included; with `return_std` only.
+            Predictive standard deviations of the targets, noise included; only with `return_std`.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            If nothing has been learnt.
+            If the estimator is not fitted.
         """
         mean, variance = self._moments(X, return_std)
         return (mean, np.sqrt(variance)) if return_std else mean
 
 
 class PredictiveDistributionMixin(PredictiveMomentsMixin):
-    """Quantiles and densities of labels, from the mixture of Gaussians that `_mixture` returns."""
+    """Predictive quantiles and densities, from the mixture of Gaussians of `_mixture`."""
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
-        """Return the predictive mixture of each row of X, which is checked here."""
+        """Validate X and return the predictive mixture of each row."""
         raise NotImplementedError
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> FloatArray:
-        """Return quantiles of the full predictive mixture over trees and nodes.
+        """Return quantiles of the predictive mixture over trees and nodes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Where to predict.
+            Inputs.
         quantiles : sequence of float, default=(0.05, 0.5, 0.95)
             Levels in (0, 1).
 
         Returns
         -------
         ndarray of shape (n_samples, len(quantiles))
-            Quantiles of the labels.
+            Quantiles of the targets.
 
         Raises
         ------
@@ -85,32 +99,32 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
         return np.stack([mixture.quantile(float(level)) for level in levels], axis=1)
 
     def logpdf(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Return the log predictive density of labels under the full mixture.
+        """Return the log predictive density of targets under the mixture over trees and nodes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            One label for each.
+            One target for each row of X.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Natural logarithms of densities; minus their mean is the NLPD of Lakshminarayanan2016.
+            Natural logarithms of densities. The NLPD of Lakshminarayanan2016 is minus their mean.
 
         Raises
         ------
         ValueError
-            If the numbers of inputs and labels differ, or a label is not finite.
+            If the numbers of inputs and targets differ, or a target is not finite.
         """
         mixture = self._mixture(X)
-        labels = np.asarray(y, dtype=np.float64)
-        if labels.shape != (len(mixture),):
+        targets = np.asarray(y, dtype=np.float64)
+        if targets.shape != (len(mixture),):
             raise ValueError(
-                f"y must have shape ({len(mixture)},), one label per row of X; "
-                f"got shape {labels.shape}"
+                f"y must have shape ({len(mixture)},), one target per row of X; "
+                f"got shape {targets.shape}"
             )
-        if not np.all(np.isfinite(labels)):
+        if not np.all(np.isfinite(targets)):
             raise ValueError("y contains NaN or infinity")
-        return mixture.logpdf(labels)
+        return mixture.logpdf(targets)

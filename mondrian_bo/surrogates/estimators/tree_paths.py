@@ -11,7 +11,7 @@ from mondrian_bo.trees.tree import N_NODES, NONE, Tree
 
 
 def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]:
-    """Return the nodes on the paths to given leaves, O(m T depth).
+    """Return the nodes on the paths from the roots to given leaves, O(m T depth).
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]
     Returns
     -------
     indicator : csr_matrix of shape (m, n_nodes)
-        1 where the point of the row passes the node of the column.
+        1 where the path of the row's point contains the column's node.
     n_nodes_ptr : int64 array of shape (T + 1,)
         Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
     """
@@ -42,19 +42,19 @@ def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]
 
 
 class TreePathsMixin:
-    """The methods of scikit-learn's forests that look at trees, from what `_leaves` returns."""
+    """The methods `apply` and `decision_path` of scikit-learn's forests, from `_leaves`."""
 
     def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
-        """Return the trees and the leaf of each that holds each row of X, which is checked here."""
+        """Validate X; return the trees and each row's leaf in each tree, shape (n_samples, T)."""
         raise NotImplementedError
 
     def apply(self, X: ArrayLike) -> IntArray:
-        """Return the leaf of each tree that holds each input, shape (n_samples, n_estimators)."""
+        """Return the leaf of each input in each tree, shape (n_samples, n_estimators)."""
         _, leaves = self._leaves(X)
         return leaves
 
     def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, IntArray]:
-        """Return the nodes that each input passes.
+        """Return the nodes on the path of each input through each tree.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class TreePathsMixin:
         Returns
         -------
         indicator : csr_matrix of shape (n_samples, n_nodes)
-            1 where the input of the row passes the node of the column.
+            1 where the path of the row's input contains the column's node.
         n_nodes_ptr : ndarray of shape (n_estimators + 1,)
             Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
         """

@@ -1,4 +1,4 @@
-"""Checks of the estimators' input, with a short cut for arrays that need no conversion."""
+"""Validation of the estimators' input, with a fast path for arrays that need no conversion."""
 
 from __future__ import annotations
 
@@ -14,72 +14,124 @@ from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 
-_LARGEST_LABEL = 1e145
+_LARGEST_TARGET = 1e145
+"""Largest absolute target: sums of squares of up to 1e17 such targets stay below 1e308."""
+
 _LARGEST_WEIGHT = 1e30
+"""Largest sample weight: weighted sums of squared targets do not overflow."""
+
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+"""Types of arrays that the fast path accepts."""
+
 _FEW = 1000
+"""Number of entries up to which one dot product is faster than a test of every entry."""
 
 
 def check_samples(
     estimator: Any, X: ArrayLike, precision: type[np.floating[Any]] = np.float64
 ) -> AnyArray:
-    """Return X as a finite C-ordered array with the features the estimator was fitted on.
+    """Return X as a finite, C-ordered array of the given precision.
 
-    It is writable, for numba would compile everything once more for arrays that are not. It has
-    the given floating point type.
+    The array is writable, because numba compiles every function anew for read-only arrays. X must
+    have the features that the estimator was fitted on.
 
     Raises
     ------
     ValueError
         If X cannot be that.
     """
-    sound = _sound(X, estimator, precision)
-    if sound is not None:
-        return sound
+    ready = _ready(X, estimator, precision)
+    if ready is not None:
+        return ready
     data = validate_data(estimator, X, dtype=precision, reset=False)
     return np.require(data, precision, ["C", "W"])
+
+
+def check_training_data(
+    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
+) -> tuple[AnyArray, FloatArray]:
+    """Return the first samples of a regressor: X in the given precision and float64 targets.
+
+    The estimator gets the attributes `n_features_in_` and `feature_names_in_`. The arrays may be
+    those of the caller.
+
+    Raises
+    ------
+    ValueError
+        If X or y is not numeric and finite, or if the squares of targets overflow.
+    """
+    check_numeric(y)
+    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True)
+    targets = np.asarray(values, dtype=np.float64)
+    check_squares(targets)
+    return data, targets
 
 
 def check_labelled_samples(
     estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
 ) -> tuple[AnyArray, FloatArray]:
-    """Return X as `check_samples` does and y as finite float64 labels, one per row.
+    """Return further samples of a fitted regressor: X as `check_samples` does, float64 targets.
 
     Raises
     ------
     ValueError
-        If X or y cannot be that.
+        If X or y is not numeric and finite, if X has other features than the first samples, or if the squares
+        of targets overflow.
     """
     if isinstance(y, np.ndarray) and y.dtype in _FLOATS:
-        sound = _sound(X, estimator, precision)
-        if sound is not None and y.shape == sound.shape[:1] and _all_finite(y):
-            return sound, y.astype(np.float64, copy=False)
-    data, labels = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
-    return np.ascontiguousarray(data), np.asarray(labels, dtype=np.float64)
+        ready = _ready(X, estimator, precision)
+        if ready is not None and y.shape == ready.shape[:1] and _all_finite(y):
+            targets = y.astype(np.float64, copy=False)
+            check_squares(targets)
+            return ready, targets
+    check_numeric(y)
+    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
+    targets = np.asarray(values, dtype=np.float64)
+    check_squares(targets)
+    return np.ascontiguousarray(data), targets
 
 
-def check_squares(labels: FloatArray) -> None:
-    """Check that sums of squares of labels stay finite.
+def check_numeric(y: ArrayLike, name: str = "y") -> None:
+    """Check that the targets of a regressor are numbers.
 
     Raises
     ------
     ValueError
-        If a label is too large.
+        If they are strings, dates or other objects.
     """
-    # Where the sum of squares is no larger, no label is; it takes least time of few labels.
-    if np.vdot(labels, labels) <= _LARGEST_LABEL:
+    values = np.asarray(y) if np.ndim(y) > 0 else np.empty(0)
+    if values.dtype.kind in "biufc":
         return
-    if max(labels.max(), -labels.min()) > _LARGEST_LABEL:
-        raise ValueError(f"y has values beyond {_LARGEST_LABEL:g}, whose squares overflow")
+    for value in values.ravel():
+        if isinstance(value, str | bytes) or values.dtype.kind != "O":
+            raise ValueError(
+                f"{name} must hold numbers, the targets of a regression; got {value!r} of type "
+                f"{type(value).__name__}. For classes use a classifier."
+            )
+
+
+def check_squares(targets: FloatArray) -> None:
+    """Check that sums of squares of targets stay finite.
+
+    Raises
+    ------
+    ValueError
+        If a target is too large.
+    """
+    # A small sum of squares implies small targets, and is the fastest test for few of them.
+    if np.vdot(targets, targets) <= _LARGEST_TARGET:
+        return
+    if max(targets.max(), -targets.min()) > _LARGEST_TARGET:
+        raise ValueError(f"y has values beyond {_LARGEST_TARGET:g}, whose squares overflow")
 
 
 def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:
-    """Whether there are no samples, but the features that the estimator was fitted on."""
+    """Return whether X and y hold no samples, and X the features of the first samples."""
     return bool(np.shape(X) == (0, getattr(estimator, "n_features_in_", None)) and len(y) == 0)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray | None:
-    """Return the weights of samples, or None as it is given.
+    """Return the weights of samples as a float64 array; None stays None.
 
     Raises
     ------
@@ -100,7 +152,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
 
 @contextmanager
 def unchanged_by_failure(estimator: Any) -> Iterator[None]:
-    """Give an estimator its attributes back if the block raises: what was learnt stays usable."""
+    """Restore an estimator's attributes if the block raises, so that it stays as it was."""
     before = dict(vars(estimator))
     try:
         yield
@@ -112,10 +164,10 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def _sound(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArray | None:
-    """Return X in the given precision if scikit-learn's validation would do no more.
+def _ready(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArray | None:
+    """Return X in the given precision, or None if X needs scikit-learn's validation.
 
-    That validation takes longer than learning a sample does, and online learning calls it for each.
+    That validation takes longer than learning one sample.
     """
     if (
         type(X) is not np.ndarray
@@ -136,19 +188,19 @@ def _sound(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArra
 
 
 def _all_finite(array: AnyArray) -> bool:
-    # What is finite has a finite sum of squares, mostly, which takes least time of few numbers.
+    # A finite sum of squares implies finite entries, and is the fastest test for few of them.
     if array.size <= _FEW and math.isfinite(np.vdot(array, array)):
         return True
     return bool(np.isfinite(array).all())
 
 
 def own_copy(array: FloatArray) -> FloatArray:
-    """Return a contiguous, writable copy: what the caller does to the data must not reach us."""
+    """Return a C-ordered, writable float64 copy, which later changes by the caller do not affect."""
     return np.array(array, dtype=np.float64, order="C")
 
 
 def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray, FloatArray] | None:
-    """Return lower and upper ends of the features, or None as it is given.
+    """Return the lower and the upper ends of the features; None stays None.
 
     Raises
     ------
@@ -166,7 +218,7 @@ def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray,
 
 
 def check_feature_weights(weights: ArrayLike | None, n_features: int) -> FloatArray | None:
-    """Return the factors of the features' split rates, or None as it is given.
+    """Return the factors of the features' split rates; None stays None.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mondrian_bo.surrogates.estimators.classes import class_numbers
+from mondrian_bo.surrogates.estimators.online_classifier import class_numbers
 
 
 def test_labels_of_large_batches():
