@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._tags import Tags
-from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
@@ -17,7 +16,7 @@ from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_labelled_samples,
-    check_squares,
+    check_training_data,
     is_empty_batch,
     unchanged_by_failure,
 )
@@ -183,9 +182,8 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
             return self._start(X, y, sample_weight)
         if is_empty_batch(self, X, y):
             return self
-        data, labels = check_labelled_samples(self, X, y, np.float32)
-        check_squares(labels)
-        return self._learn(data, labels, sample_weight)
+        data, targets = check_labelled_samples(self, X, y, np.float32)
+        return self._learn(data, targets, sample_weight)
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)
@@ -205,12 +203,10 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
     def _start(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float32, y_numeric=True)
-            labels = np.asarray(labels, dtype=np.float64)
-            check_squares(labels)
+            data, targets = check_training_data(self, X, y, np.float32)
             self.model_ = AggregationModel(
                 **self._shared_settings(data.shape[1]),
                 n_classes=REAL,
                 step=self.step if isinstance(self.step, str) else float(self.step),
             )
-            return self._learn(np.ascontiguousarray(data), labels, sample_weight)
+            return self._learn(np.ascontiguousarray(data), targets, sample_weight)

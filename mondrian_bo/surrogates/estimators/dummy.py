@@ -115,8 +115,8 @@ class OnlineDummyClassifier(OnlineClassifier):
     Parameters
     ----------
     dirichlet : float, default=0.5
-        Smoothing: the probabilities are (count + dirichlet) / (n + n_classes dirichlet), Mourtada2021,
-        equation 5.
+        Smoothing: the probabilities are (count + dirichlet) / (n + n_classes dirichlet)
+        (Mourtada2021, equation 5).
 
     Attributes
     ----------

@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.validation import check_samples, is_empty_batch
 
-
 _BLOCK = 4096
 """Labels looked up at a time, so that memory does not grow with the batch."""
 
@@ -89,7 +88,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(X)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the log probabilities of the classes, shape (n_samples, n_classes); may be -inf."""
+        """Return the log probabilities, shape (n_samples, n_classes), -inf where they are 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 

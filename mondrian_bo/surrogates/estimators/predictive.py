@@ -26,9 +26,7 @@ class PredictiveMomentsMixin:
     def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> FloatArray: ...
 
     @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[True]
-    ) -> tuple[FloatArray, FloatArray]: ...
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
 
     @overload
     def predict(

@@ -18,7 +18,7 @@ _LARGEST_TARGET = 1e145
 """Largest absolute target: sums of squares of up to 1e17 such targets stay below 1e308."""
 
 _LARGEST_WEIGHT = 1e30
-"""Largest sample weight: weighted sums of squared targets do not overflow."""
+"""Largest sample weight: sums of weights, and of weighted targets, stay finite."""
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 """Types of arrays that the fast path accepts."""
@@ -75,8 +75,8 @@ def check_labelled_samples(
     Raises
     ------
     ValueError
-        If X or y is not numeric and finite, if X has other features than the first samples, or if the squares
-        of targets overflow.
+        If X or y is not numeric and finite, if X has other features than the first samples, or if
+        the squares of targets overflow.
     """
     if isinstance(y, np.ndarray) and y.dtype in _FLOATS:
         ready = _ready(X, estimator, precision)
@@ -99,15 +99,23 @@ def check_numeric(y: ArrayLike, name: str = "y") -> None:
     ValueError
         If they are strings, dates or other objects.
     """
-    values = np.asarray(y) if np.ndim(y) > 0 else np.empty(0)
-    if values.dtype.kind in "biufc":
-        return
-    for value in values.ravel():
-        if isinstance(value, str | bytes) or values.dtype.kind != "O":
+    values = np.asarray(y)
+    if values.ndim == 0 or values.dtype.kind in "biufc":
+        return  # scikit-learn's validation refuses scalars and complex numbers.
+    for value in values.ravel().tolist():
+        if values.dtype.kind != "O" or not _is_number(value):
             raise ValueError(
                 f"{name} must hold numbers, the targets of a regression; got {value!r} of type "
-                f"{type(value).__name__}. For classes use a classifier."
+                f"{type(value).__name__}. Encode it as a number, or use a classifier for classes."
             )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_squares(targets: FloatArray) -> None:
@@ -195,7 +203,7 @@ def _all_finite(array: AnyArray) -> bool:
 
 
 def own_copy(array: FloatArray) -> FloatArray:
-    """Return a C-ordered, writable float64 copy, which later changes by the caller do not affect."""
+    """Return a C-ordered, writable float64 copy, safe from later changes by the caller."""
     return np.array(array, dtype=np.float64, order="C")
 
 

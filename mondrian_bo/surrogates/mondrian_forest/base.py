@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
@@ -20,9 +20,10 @@ from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_labelled_samples,
     check_samples,
-    check_squares,
+    check_training_data,
     is_empty_batch,
     own_copy,
+    seed_sequence,
     unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
@@ -75,14 +76,14 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
         """Return a model that has learnt nothing; raise ValueError if a parameter is wrong."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch (Algorithms 1 and 2).
+        """Forget what was learnt and learn a batch (Lakshminarayanan2016, Algorithms 1 and 2).
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite inputs on any scale.
         y : array-like of shape (n_samples,)
-            Finite labels.
+            Finite targets.
 
         Returns
         -------
@@ -95,26 +96,23 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
         """
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            check_squares(labels)
-            entropy = check_random_state(self.random_state).randint(2**31, size=4)
-            seed = np.random.SeedSequence([int(word) for word in entropy])
-            model = self._new_model(data.shape[1], seed)
-        model.learn(own_copy(data)[None], own_copy(labels), self.n_jobs)
+            data, targets = check_training_data(self, X, y)
+            model = self._new_model(data.shape[1], seed_sequence(self.random_state))
+        model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn more samples, one after the other (Algorithms 3 and 4).
+        """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
-        The first call starts the forest as `fit` does. Invalid input changes nothing.
+        The first call learns a batch as `fit` does. Invalid input leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite inputs. Without rows nothing changes, once something has been learnt.
+            Finite inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
-            Finite labels.
+            Finite targets.
 
         Returns
         -------
@@ -129,13 +127,12 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
             return self.fit(X, y)
         if is_empty_batch(self, X, y):
             return self
-        data, labels = check_labelled_samples(self, X, y)
-        check_squares(labels)
-        self.model_.learn(data[None], labels, self.n_jobs)
+        data, targets = check_labelled_samples(self, X, y)
+        self.model_.learn(data[None], targets, self.n_jobs)
         return self
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        """Return the moments of the mixture over trees (equations 4 and 5)."""
+        """Return the moments of the mixture over trees (Lakshminarayanan2016, eq. 4 and 5)."""
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
@@ -146,14 +143,14 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = 0,
     ) -> FloatArray:
-        """Draw labels from the posterior, jointly over the rows of X.
+        """Draw targets from the posterior, jointly over the rows of X.
 
-        Each sample is a random function of the posterior of a random tree, with noise.
+        Each draw is a random function from the posterior of a random tree, plus noise.
 
         Parameters
         ----------
         X : array-like of shape (n_samples_X, n_features)
-            Where to draw.
+            Inputs.
         n_samples : int, default=1
             Number of functions.
         random_state : int, RandomState instance or None, default=0
@@ -162,7 +159,7 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
         Returns
         -------
         ndarray of shape (n_samples_X, n_samples)
-            Labels.
+            Targets.
         """
         points = self._points(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
@@ -170,10 +167,10 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
         return np.stack(draws, axis=1)
 
     def log_marginal_likelihood(self) -> float:
-        """Return the log evidence of the learnt labels: the log of its mean over trees.
+        """Return the log of the marginal likelihood of the targets, averaged over the trees.
 
-        Each tree's evidence is exact, a by-product of the messages (Lakshminarayanan2016, section
-        3.2), at the current hyper-parameters.
+        The marginal likelihood under each tree is exact at the current hyper-parameters, a
+        by-product of its messages (Lakshminarayanan2016, section 3.2).
         """
         check_is_fitted(self, "model_")
         return log_mean_exp(self.model_.log_marginal_likelihood())

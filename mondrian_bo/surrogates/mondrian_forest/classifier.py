@@ -8,13 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.surrogates.estimators.classes import class_numbers, initial_classes
-from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_classifier import (
+    OnlineClassifier,
+    class_numbers,
+    initial_classes,
+)
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
@@ -22,6 +24,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_sample_weight,
     check_samples,
     own_copy,
+    seed_sequence,
     unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
@@ -272,11 +275,10 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         discount = self.discount
         if discount is None:
             discount = _DISCOUNT_PER_FEATURE * float(scales.feature_weights.sum())
-        entropy = check_random_state(self.random_state).randint(2**31, size=4)
         forest = ClassForest(
             self.n_estimators,
             n_features,
-            np.random.SeedSequence([int(word) for word in entropy]),
+            seed_sequence(self.random_state),
             n_classes=n_classes,
             discount=float(discount),
             min_samples_split=self.min_samples_split,

@@ -1,9 +1,15 @@
-"""Checks of input that have short cuts."""
+"""Validation of the estimators' input."""
 
 import numpy as np
 import pytest
 
-from mondrian_bo.surrogates.estimators.validation import check_squares
+from mondrian_bo.surrogates import (
+    AMFRegressor,
+    GaussianProcessForestRegressor,
+    MondrianForestRegressor,
+    OnlineDummyRegressor,
+)
+from mondrian_bo.surrogates.estimators.validation import check_squares, check_training_data
 
 ABOVE = np.nextafter(1e145, np.inf)
 
@@ -11,13 +17,51 @@ ABOVE = np.nextafter(1e145, np.inf)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("largest", [0.0, 1.0, 1e72, 1e73, 1e145, ABOVE, 1e160, 1e308])
 @pytest.mark.parametrize("n", [0, 1, 2, 2000])
-def test_squares_of_labels(n, largest, sign):
-    labels = np.linspace(0.0, 1.0, n)
-    labels[-1:] = sign * largest
+def test_squares_of_targets(n, largest, sign):
+    targets = np.linspace(0.0, 1.0, n)
+    targets[-1:] = sign * largest
     if n > 0 and largest > 1e145:
         with pytest.raises(
             ValueError, match=r"y has values beyond 1e\+145, whose squares overflow"
         ):
-            check_squares(labels)
+            check_squares(targets)
     else:
-        check_squares(labels)
+        check_squares(targets)
+
+
+REGRESSORS = [
+    AMFRegressor,
+    GaussianProcessForestRegressor,
+    MondrianForestRegressor,
+    OnlineDummyRegressor,
+]
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [
+        (["a", "b", "c"], "'a' of type str"),
+        (np.array([1.0, 2.0, "c"], dtype=object), "'c' of type str"),
+        (np.array([b"1", b"2", b"3"]), "b'1' of type bytes"),
+        ([1.0, None, 3.0], "None of type NoneType"),
+    ],
+)
+def test_targets_that_are_no_numbers(regressor, targets, found):
+    X = np.arange(6.0).reshape(3, 2)
+    model = regressor()
+    for learn in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=f"y must hold numbers.* got {found}.*classifier"):
+            learn(X, targets)
+        assert not hasattr(model, "n_features_in_")
+    model.fit(X, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=f"y must hold numbers.* got {found}"):
+        model.partial_fit(X, targets)
+
+
+def test_numbers_of_any_type_are_targets():
+    X = np.arange(6.0).reshape(3, 2)
+    for targets in ([1, 2, 3], [True, False, True], np.array([1, 2.5, 3], dtype=object)):
+        data, values = check_training_data(OnlineDummyRegressor(), X, targets)
+        assert values.dtype == np.float64 and np.array_equal(values, np.asarray(targets, float))
+        assert np.array_equal(data, X)
