@@ -18,7 +18,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
-    check_squares,
+    check_training_data,
     own_copy,
     unchanged_by_failure,
 )
@@ -66,12 +66,11 @@ class KernelEstimator(BaseEstimator):
         """
         self._validate_params()
         with unchanged_by_failure(self):
-            data, targets = validate_data(
-                self, X, y, dtype=np.float64, y_numeric=self._has_numeric_targets
-            )
             if self._has_numeric_targets:
+                data, targets = check_training_data(self, X, y)
                 targets = own_copy(targets)
-                check_squares(targets)
+            else:
+                data, targets = validate_data(self, X, y, dtype=np.float64)
             self._fit(data, targets)
         return self
 

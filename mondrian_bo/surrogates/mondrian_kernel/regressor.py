@@ -15,7 +15,6 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_labelled_samples,
     check_samples,
-    check_squares,
     own_copy,
     seed_sequence,
 )
@@ -155,7 +154,6 @@ class MondrianKernelRegressor(KernelRegression):
         if not hasattr(self, "model_"):
             return self.fit(X, y)
         data, targets = check_labelled_samples(self, X, y)
-        check_squares(targets)
         self.model_.learn(data[None], targets)
         self._set_prior_variance()
         return self
