@@ -141,7 +141,7 @@ def main():
     )
     options = parser.parse_args()
     if options.most_targets:
-        hyperparameters.MOST_LABELS = options.most_targets
+        hyperparameters.MOST_TARGETS = options.most_targets
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
     warnings.simplefilter("ignore")  # scikit-learn warns of lengthscales at their bounds

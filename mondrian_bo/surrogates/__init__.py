@@ -1,6 +1,6 @@
-"""Surrogates: models that learn (X, y) and predict with honest uncertainty.
+"""Surrogates: models that learn (X, y) and predict with calibrated uncertainty.
 
-The estimators are imported on first use: the optimizer needs none of them, nor scikit-learn.
+Estimators are imported on first use. The optimizer needs none of them, nor scikit-learn.
 """
 
 from __future__ import annotations

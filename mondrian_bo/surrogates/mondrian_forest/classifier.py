@@ -33,6 +33,7 @@ from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.tree import Tree
 
 _DISCOUNT_PER_FEATURE = 10.0
+"""Default discount per feature, in inverse time of data in the unit cube; 10 as in the paper."""
 
 
 class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
@@ -53,25 +54,24 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         Blocks are not split later than this, in the time of data scaled to the unit cube, where a
         block of side lengths e splits at rate sum(e).
     discount : float or None, default=None
-        Speed gamma at which nodes grow independent of their ancestors: a node that lasts for a time
-        t takes over the share exp(-gamma t) from its parent. None is 10 times the number of
-        features as in the paper, or 10 times the sum of `feature_weights`.
+        Rate gamma at which nodes become independent of their ancestors: a node of duration t
+        inherits the share exp(-gamma t) from its parent. None is 10 times the number of features
+        as in the paper, or 10 times the sum of `feature_weights`.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the scaling to [0, 1]. None follows the range of the
-        data seen so far: then the scale of earlier cuts is that of earlier ranges, and online and
-        batch learning agree in distribution once the range has settled. Data may lie outside the
-        bounds.
+        data seen so far. Earlier splits then keep the scale of earlier ranges, and online and batch
+        learning agree in distribution once the range is constant. Data may lie outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool, default=False
-        Whether to learn which features deserve cuts, from how much cuts have told about the labels,
-        and to draw new cuts accordingly: for data with irrelevant features. `fit` then grows the
-        trees twice. Trees that look at labels are not the paper's.
+        Whether to learn the split rates of the features from how much splits have told about the
+        classes: for data with irrelevant features. `fit` then grows the trees twice. The paper's
+        trees do not depend on the classes in this way.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
         Number of workers (threads by default, any joblib backend). None is 1 unless in a
-        ``joblib.parallel_config`` context. Few samples are learnt and predicted by one.
+        ``joblib.parallel_config`` context. Small batches use one worker.
 
     Attributes
     ----------
@@ -89,13 +89,14 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     Notes
     -----
     A leaf of one class is not split, and where `lifetime` is infinite its discount is 0: inside the
-    box of its data the tree gives that class the probability 1, so that the forest may give others
-    the probability 0. A finite `lifetime` smooths leaves too.
+    box of its data the tree gives that class the probability 1, and the forest may give others the
+    probability 0. A finite `lifetime` smooths leaves too.
 
     Fitting takes O(T d n log n), a new sample O(T (d + K) log n) for balanced trees, a prediction
     likewise, with T trees and K classes. `fit` samples trees in a batch; `partial_fit` always
     inserts sample after sample, so that its result does not depend on how a stream is divided.
-    A sample of another class may have a leaf sampled anew, which takes longer the more it holds.
+    A sample of another class may cause a leaf to be sampled anew, at a cost that grows with the
+    size of the leaf.
 
     `fit` takes no weights: those of `partial_fit` equal repeating each sample on the spot, in
     distribution and for ``min_samples_split=2``.
@@ -166,7 +167,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         X : array-like of shape (n_samples, n_features)
             Finite inputs on any scale.
         y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans.
+            Class labels: numbers, strings or booleans.
 
         Returns
         -------
@@ -175,7 +176,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         Raises
         ------
         ValueError
-            If a parameter, X or y is not as described. What was learnt before stays.
+            If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
         with unchanged_by_failure(self):
@@ -196,7 +197,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         return self
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
-        """Return the mean over trees (Algorithms 7 and 8)."""
+        """Return the mean over trees (Algorithms 7 and 8 of the paper)."""
         points = self._points(X)
         return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
 
@@ -244,7 +245,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         numbers: NDArray[np.int32],
         weights: FloatArray | None,
     ) -> None:
-        """Learn checked samples; those of weight 0 as if they were not there."""
+        """Learn validated samples; those of weight 0 are ignored."""
         if weights is not None:
             counted = weights > 0.0
             data, numbers, weights = data[counted], numbers[counted], weights[counted]

@@ -15,23 +15,26 @@ from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
 _FACTOR = 100.0
-"""gamma_2 lies within such a factor of the heuristic, which follows the scale of the inputs."""
+"""Largest ratio of gamma_2 to the heuristic, and of the heuristic to gamma_2."""
 
 _NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
+"""Bounds of the noise variance in units of gamma_1; Appendix B gives 1/2000 to 1/2."""
+
 _LARGEST_AMPLITUDE = 500.0
-"""The prior variance of a label is at most so many times the variance of the labels."""
+"""Largest ratio of a target's prior variance to the variance of the targets."""
 
 _EVALUATIONS = 40
+"""Largest number of evaluations of the density, which bounds the cost."""
 
-MOST_LABELS = 5000
-"""So many labels tell three numbers as well as all do, see docs/regression.md."""
+MOST_TARGETS = 5000
+"""Number of targets used; three parameters need no more, see docs/regression.md."""
 
 _FEWEST_TREES = 25
-"""So many trees are used with so many labels, and more in proportion with fewer labels."""
+"""Number of trees used with that many targets, and more in proportion with fewer targets."""
 
 
 class Learnt(NamedTuple):
-    """Hyper-parameters and what their choice was judged by.
+    """Hyper-parameters and the objective that they maximise.
 
     Attributes
     ----------
@@ -40,7 +43,7 @@ class Learnt(NamedTuple):
     gamma_1 : float
         Scale of the variances.
     log_density : float
-        Sum of the log densities of the labels used, each given all others.
+        Sum of the log densities of the targets used, each given all others.
     """
 
     hyperparameters: Hyperparameters
@@ -55,35 +58,36 @@ def learn_hyperparameters(
     heuristic: Hyperparameters,
     first: Hyperparameters,
 ) -> Learnt:
-    """Maximise the sum of log densities of labels given all others, and give the forest the result.
+    """Maximise the leave-one-out log density of the targets and set the forest's hyper-parameters.
 
-    The law of a label is the normal one with the moments of the mixture of trees: a tree alone
-    would count its own error of approximation as noise.
+    The distribution of a target is Gaussian, with the moments of the mixture over trees. A single
+    tree would count its own error of approximation as noise.
 
-    The prior variance of a label is at least the variance of the labels. Labels amid others hardly
-    depend on it, and would often have it smaller; but it is what is predicted far from the data.
+    The prior variance of a target is at least the variance of the targets. The leave-one-out
+    density hardly depends on it and often favours less, but it is the variance predicted far from
+    the data.
 
     Parameters
     ----------
     forest : GaussianForest
-        Trees and labels; not empty.
+        Trees and targets; not empty.
     mean_prior, variance : float
-        mu_H, and the variance of the labels, positive.
+        mu_H, and the variance of the targets, positive.
     heuristic, first : Hyperparameters
-        Those of Appendix B, which bound gamma_2, and where to start.
+        Values of Lakshminarayanan2016, Appendix B, which bound gamma_2, and the start.
 
     Notes
     -----
-    Of more than 5000 labels only so many are used, drawn at random: the trees restricted to them
-    have the same prior. Of more trees than 125,000 over that number only so many are used, too.
-    At most 40 evaluations by the method of Nelder and Mead, each of one upward and one downward
-    sweep over these trees; for each the best gamma_1 is found by a bounded search. Beside that,
-    O(T n) once, to restrict the trees and to refresh the forest's messages.
+    At most 5000 targets are used, drawn at random, and the trees are restricted to them: the
+    restricted trees have the same prior. With n targets at most 125,000 / n trees are used. The
+    method of Nelder and Mead makes at most 40 evaluations, each with one upward and one downward
+    sweep over these trees and a bounded search for the best gamma_1. Restricting the trees and
+    refreshing the forest's messages takes O(T n), once.
     """
     kept = _some_of(forest.n_points)
     scale = math.sqrt(variance)
     targets = (forest.targets[kept] - mean_prior) / scale
-    some_trees = rows_of(forest.arrays, slice(0, _FEWEST_TREES * MOST_LABELS // len(kept)))
+    some_trees = rows_of(forest.arrays, slice(0, _FEWEST_TREES * MOST_TARGETS // len(kept)))
     trees = restrict_forest(some_trees, kept, targets)
     state, moments = np.empty((len(trees.parent), N_STATE)), np.empty((3, len(kept)))
     centre = math.log(heuristic.gamma_2)
@@ -107,7 +111,7 @@ def learn_hyperparameters(
 
     start: FloatArray = np.clip(np.log(np.array(first)), bounds[:, 0], bounds[:, 1])
     simplex = np.array([start, start, start])
-    # Towards the middle of the bounds, so that no corner lies outside.
+    # Steps lead towards the middle of the bounds, so that no vertex lies outside.
     middle = bounds.mean(axis=1)
     for k in range(2):
         simplex[k + 1, k] += 1.5 if start[k] < middle[k] else -1.5
@@ -124,16 +128,16 @@ def learn_hyperparameters(
 
 
 def _some_of(n_points: int) -> IntArray:
-    """Return which points' labels to learn from, the same ones whenever there are so many."""
-    if n_points <= MOST_LABELS:
+    """Return the indices of the targets to learn from, the same for every call with n points."""
+    if n_points <= MOST_TARGETS:
         return np.arange(n_points)
-    return np.random.default_rng(0).choice(n_points, MOST_LABELS, replace=False)
+    return np.random.default_rng(0).choice(n_points, MOST_TARGETS, replace=False)
 
 
 def _best_amplitude(
     errors: FloatArray, shares: FloatArray, spread: FloatArray, least: float
 ) -> tuple[float, float]:
-    """Return the factor and the density, where variances are ``factor shares + spread``."""
+    """Return the factor of the variances ``factor shares + spread`` with the largest density."""
 
     def loss(log_factor: float) -> float:
         total = math.exp(log_factor) * shares + spread

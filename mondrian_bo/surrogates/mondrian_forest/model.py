@@ -1,8 +1,7 @@
 """The Mondrian forest for regression as a model: scales, hyper-parameters, prediction.
 
-:class:`HierarchicalGaussianModel` is what the scikit-learn estimator and the optimizer's surrogate
-share: it turns a forest of trees with messages into the predictor of Lakshminarayanan2016. It
-trusts its input; the estimator validates.
+The scikit-learn estimator and the optimizer's surrogate share :class:`HierarchicalGaussianModel`,
+the predictor of Lakshminarayanan2016. It does not validate its input; the estimator does.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ Learning = Literal["paper", "leave_one_out"]
 Relevance = bool | Literal["lengthscales"]
 
 _LEARNING_START = 8
-"""Fewer labels teach no hyper-parameters."""
+"""Smallest number of targets from which hyper-parameters are learnt."""
 
 SMALLEST_RELATIVE_STD = 1e-9
-"""No component of a predictive mixture is narrower than this share of the labels' scale."""
+"""Smallest standard deviation of a mixture component, in units of the targets' scale."""
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:
@@ -55,14 +54,14 @@ def appendix_b(n_points: int, extent: float) -> Hyperparameters:
     extent : float
         Sum of the scaled extents of the data, which is D for data scaled to the unit cube.
     """
-    return Hyperparameters(
+    return Hyperparameters(  # Lakshminarayanan2016, Appendix B
         gamma_2=extent / (20.0 * math.log2(max(n_points, 2))),
         noise=1.0 / min(2000, 2 * n_points),
     )
 
 
 class HierarchicalGaussianModel:
-    """A Mondrian forest with the hierarchical Gaussian, over arrays that are known to be sound.
+    """A Mondrian forest with the hierarchical Gaussian, over validated arrays.
 
     Parameters
     ----------
@@ -77,23 +76,25 @@ class HierarchicalGaussianModel:
     lifetime : float, default=inf
         Blocks are not split later than this, in the time of data scaled to the unit cube.
     posterior : {"exact", "empirical"}, default="exact"
-        Exact belief propagation, or each node's empirical mean and variance (section 5.3).
+        Exact belief propagation, or the empirical mean and variance of each node
+        (Lakshminarayanan2016, section 5.3).
     branch_off : {"remaining", "bridge", "paper"}, default="remaining"
-        Whether a point that branches off has the posterior of its new node's parent, with or
-        without the prior variance still to come, or that of the new node itself.
+        Prediction of a point that branches off: the posterior of its new node's parent ("paper"),
+        the same plus the prior variance below it ("remaining"), or the posterior of the new node
+        ("bridge").
     hyperparameters : {"paper", "leave_one_out"}, default="paper"
-        Whether to use the heuristic of Appendix B, or to maximise the forest's leave-one-out
-        density whenever the number of points has doubled. The heuristic stays where labels teach
-        nothing: fewer than 8, and constant ones.
+        The heuristic of Lakshminarayanan2016, Appendix B, or the maximum of the forest's
+        leave-one-out density, found whenever the number of points has doubled. The heuristic also
+        applies to fewer than 8 targets and to constant ones.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
-        Further weights of the dimensions' split rates.
+        Factors of the dimensions' split rates.
     feature_relevance : bool or "lengthscales", default=False
-        Whether to learn further weights, from what cuts have gained
+        Whether to learn further factors of the rates, from the gains of splits
         (:mod:`mondrian_bo.surrogates.shared.relevance`) or from the lengthscales of a Gaussian
-        process (:mod:`mondrian_bo.surrogates.gaussian_process.lengthscales`): for new cuts whenever
-        the number of points has doubled, and for all cuts of a first batch.
+        process (:mod:`mondrian_bo.surrogates.gaussian_process.lengthscales`). They apply to all
+        splits of a first batch, and to new splits whenever the number of points has doubled.
     """
 
     def __init__(
@@ -138,19 +139,20 @@ class HierarchicalGaussianModel:
 
     @property
     def weights(self) -> FloatArray:
-        """Rate weights of the dimensions, shape (d,): feature weights over ranges."""
+        """Split rates of the dimensions, shape (d,): feature weights over ranges."""
         return self.scales.rates
 
     @property
     def mean_prior(self) -> float:
-        """The prior mean mu_H: the mean of the labels (Appendix B)."""
+        """The prior mean mu_H: the mean of the targets (Lakshminarayanan2016, Appendix B)."""
         return self.forest.label_moments()[0]
 
     @property
     def gamma_1(self) -> float:
         """The prior variance scale gamma_1.
 
-        It matches the variance of the labels (Appendix B), or keeps its learnt ratio to it.
+        It matches the variance of the targets (Lakshminarayanan2016, Appendix B), or keeps its
+        learnt ratio to that variance.
         """
         variance = self.forest.label_moments()[1]
         if self._learnt_ratio is not None:
@@ -158,14 +160,14 @@ class HierarchicalGaussianModel:
         return variance / self.forest.prior_variance(self.forest.hyperparameters)
 
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
-        """Learn more points: in a batch if they are the first, else one after the other.
+        """Learn more points: the first ones in a batch, later ones one after the other.
 
         Parameters
         ----------
         points : float64 array of shape (S, m, d)
             The points, once (S = 1) or as each tree sees them.
         targets : float64 array of shape (m,)
-            Their labels.
+            The targets.
         n_jobs : int or None, default=1
             Number of workers for a first batch.
         """
@@ -187,8 +189,8 @@ class HierarchicalGaussianModel:
             return
         start = 0
         while start < len(targets):
-            # Messages are refreshed whenever the number of points has doubled, so that the result
-            # does not depend on how a stream is divided into batches.
+            # Hyper-parameters are refreshed exactly when the number of points has doubled, so that
+            # the result does not depend on how a stream is divided into batches.
             room = 2 * self._refreshed_at - self.n_points
             end = min(len(targets), start + room)
             part = points[:, start:end]
@@ -202,7 +204,7 @@ class HierarchicalGaussianModel:
             start = end
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace all labels, O(T n): the trees do not depend on them."""
+        """Replace all targets, O(T n); the trees do not depend on them."""
         self.forest.set_targets(targets)
 
     def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
@@ -210,7 +212,7 @@ class HierarchicalGaussianModel:
         return self.forest.predict(points, *self._settings(), n_jobs)
 
     def mixture(self, points: FloatArray) -> GaussianMixture:
-        """Return the full predictive mixtures over trees and nodes (equations 3 and 5)."""
+        """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
         rows = self.forest.components(points, *self._settings())
         mean, variance = self.forest.label_moments()
         smallest = SMALLEST_RELATIVE_STD * label_scale(mean, math.sqrt(variance))
@@ -222,17 +224,17 @@ class HierarchicalGaussianModel:
         )
 
     def draw(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
-        """Draw a function, without noise, from a random tree's posterior.
+        """Draw a function, without noise, from the posterior of a random tree.
 
-        The result maps points of shape (S, m, d) to values of shape (m,); all calls evaluate the
-        same function, as long as the forest does not change.
+        The result maps points of shape (S, m, d) to values of shape (m,). All calls evaluate the
+        same function as long as the forest does not change.
         """
         tree = int(rng.integers(self.forest.n_trees))
         key = int(rng.integers(2**63))
         return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
 
     def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
-        """Draw a function as `draw` does, with noise of its own at every call."""
+        """Draw a function as `draw` does; every evaluation adds new noise."""
         function = self.draw(rng)
         noise = 0.0 if self._rule == EMPIRICAL else self.noise_std()
         return lambda points: function(points) + noise * rng.standard_normal(points.shape[1])
@@ -242,22 +244,22 @@ class HierarchicalGaussianModel:
         return math.sqrt(self.gamma_1 * self.forest.hyperparameters.noise)
 
     def log_marginal_likelihood(self) -> FloatArray:
-        """Return the log marginal likelihood of the labels under each tree, shape (T,)."""
+        """Return the log marginal likelihood of the targets under each tree, shape (T,)."""
         gamma_1 = max(self.gamma_1, np.finfo(np.float64).tiny)
         terms = self.forest.log_likelihood_terms()
         return log_evidence(terms, self.n_points, self.mean_prior, gamma_1)
 
     @contextmanager
     def extended(self, points: FloatArray, targets: FloatArray) -> Iterator[None]:
-        """Know further points for the time of a ``with`` block; exactly undone at its end.
+        """Add points for the duration of a ``with`` block; its end restores every bit.
 
-        The scales and hyper-parameters stay as they are.
+        Scales and hyper-parameters do not change.
         """
         with self.forest.extended(points, targets, self.weights[None]):
             yield
 
     def _learn_hyperparameters(self) -> bool:
-        """Learn hyper-parameters, if that is asked for and enough labels and points differ."""
+        """Learn hyper-parameters if asked to, and return whether the data suffice."""
         heuristic = self._heuristic(self.n_points)
         if not self._learns or self.n_points < _LEARNING_START or heuristic.gamma_2 == 0.0:
             return False
@@ -294,22 +296,22 @@ class HierarchicalGaussianModel:
 
 
 def is_constant(mean: float, std: float) -> bool:
-    """Whether labels of such moments may differ by rounding alone."""
+    """Return whether targets of these moments are equal up to rounding."""
     return not std > 4.0 * np.finfo(np.float64).eps * abs(mean)
 
 
 def label_scale(mean: float, std: float) -> float:
-    """Return the standard deviation of labels, or their size if they are constant."""
+    """Return the standard deviation of targets, or their magnitude if they are constant."""
     return abs(mean) or 1.0 if is_constant(mean, std) else std
 
 
 def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:
-    """Return the log marginal likelihoods of trees from their roots' messages seen from mu_H."""
+    """Return the log marginal likelihoods of trees, from the messages of their roots to mu_H."""
     squares = terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
     constant = n_points * math.log(2.0 * math.pi * gamma_1)
     return np.asarray(-0.5 * (constant + terms[:, LOG_DETERMINANT] + squares / gamma_1))
 
 
 def log_mean_exp(values: FloatArray) -> float:
-    """Return the log of the mean of exponentials: the evidence of a uniform mixture of trees."""
+    """Return the log of the mean of exponentials: the evidence of a uniform mixture."""
     return float(logsumexp(values)) - math.log(len(values))

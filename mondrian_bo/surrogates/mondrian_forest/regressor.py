@@ -46,10 +46,10 @@ def without_leaf_option(
 class MondrianForestRegressor(ForestRegressor):
     """Mondrian forest for regression, online, with a predictive distribution.
 
-    Trees are sampled without looking at the labels (Lakshminarayanan2016, Algorithms 1 to 4); the
-    labels enter through a hierarchical Gaussian over the nodes of each tree, whose posterior is
-    exact and kept up to date in O(log n) per point. Predictions are mixtures of Gaussians
-    (Algorithm 5, equations 3 to 5) that return to the prior away from the data.
+    The trees do not depend on the targets (Lakshminarayanan2016, Algorithms 1 to 4). The targets
+    follow a hierarchical Gaussian over the nodes of each tree, whose posterior is exact and updated
+    in O(log n) per point. Predictions are mixtures of Gaussians (Algorithm 5, equations 3 to 5)
+    that return to the prior away from the data.
 
     Parameters
     ----------
@@ -63,33 +63,30 @@ class MondrianForestRegressor(ForestRegressor):
         block of side lengths e splits at rate sum(e).
     posterior : {"exact", "empirical"}, default="exact"
         "exact" propagates the messages of the hierarchical Gaussian. "empirical" predicts each node
-        with the mean and variance of its labels, the paper's approximation in section 5.3.
+        with the mean and variance of its targets, the paper's approximation in section 5.3.
     branch_off : {"bridge", "remaining", "paper"}, default="bridge"
         How to predict where a point branches off the tree. "paper" uses the posterior of the parent
-        of the new node (section 3.3). "remaining" adds the prior variance that is still to come
-        below it, so that predictions far from the data are the prior. "bridge" adds it to the exact
-        posterior of the new node itself, which lies between its parent and the node below; the time
-        at which the point branches off is represented by three of its quantiles. Ignored by
-        "empirical".
+        of the new node (section 3.3). "remaining" adds the prior variance below that node, so that
+        predictions far from the data are the prior. "bridge" adds it to the exact posterior of the
+        new node itself, which lies between its parent and the node below. Three quantiles represent
+        the time at which the point branches off. Ignored by "empirical".
     hyperparameters : {"leave_one_out", "paper"}, default="leave_one_out"
-        Where gamma_1, gamma_2 and the noise come from: the maximum of the density of each label
-        given all others, over the forest's trees together, sought whenever the number of samples
-        has doubled, with up to 5000 labels; or the heuristic of Appendix B, which also stands in
-        where there is nothing to learn from: fewer than 8 samples, or constant labels. Ignored by
-        "empirical".
+        Source of gamma_1, gamma_2 and the noise. "leave_one_out" maximises the density of each
+        target given all others, over all trees, whenever the number of samples has doubled, with up
+        to 5000 targets. "paper" is the heuristic of Appendix B, which also applies to fewer than 8
+        samples and to constant targets. Ignored by "empirical".
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the paper's pre-processing to [0, 1]. None follows
-        the range of the data seen so far: then the scale of earlier cuts is that of earlier ranges,
-        and online and batch learning agree in distribution once the range has settled. Data may lie
+        the range of the data seen so far. Earlier splits then keep the scale of earlier ranges, and
+        online and batch learning agree in distribution once the range is constant. Data may lie
         outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool or "lengthscales", default=False
-        Whether to learn which features deserve cuts, and to draw new cuts accordingly: for data
-        with irrelevant features. True learns it from how much cuts have told about the labels;
-        `fit` then grows the trees twice. "lengthscales" draws cuts at rates in proportion to the
-        inverse lengthscales of a Gaussian process, which is fitted to up to 300 samples. Trees that
-        look at labels are not the paper's.
+        Whether to learn the split rates of the features: for data with irrelevant features. True
+        learns them from how much splits have told about the targets; `fit` then grows the trees
+        twice. "lengthscales" uses the inverse lengthscales of a Gaussian process, fitted to up to
+        300 samples. The paper's trees do not depend on the targets.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -108,12 +105,12 @@ class MondrianForestRegressor(ForestRegressor):
     Notes
     -----
     ``branch_off="paper", hyperparameters="paper"`` is the forest of the paper, whose Appendix B
-    says: mu_H and gamma_1 match the mean and variance of the labels, ``gamma_2 = D / (20 log2 N)``
+    says: mu_H and gamma_1 match the mean and variance of the targets, ``gamma_2 = D / (20 log2 N)``
     and the noise is ``gamma_1 / min(2000, 2 N)``.
 
     Fitting takes O(T d n log n), a new sample O(T d log n), a prediction O(T d log n). Learning the
-    hyper-parameters takes O(T n), and at most 40 sweeps over 125,000 leaves, some tenths of a
-    second, for any n and T: samples beyond 5000 and trees beyond 25 or more do not take part.
+    hyper-parameters takes O(T n) and at most 40 sweeps over 125,000 leaves (some tenths of a
+    second): at most 5000 samples are used, and with so many samples at most 25 trees.
 
     A first `partial_fit` grows the trees in a batch; later ones insert sample after sample, so that
     the result does not depend on how the stream is divided.

@@ -17,7 +17,7 @@ from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 class ForestSurrogate(TreeSurrogate):
     """A :class:`HierarchicalGaussianModel` over rows of a search space.
 
-    A row is learnt at O(T d log n), values are replaced at O(T n).
+    Learning a row takes O(T d log n), replacing all values O(T n).
 
     Parameters
     ----------

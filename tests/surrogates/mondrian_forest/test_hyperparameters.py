@@ -102,7 +102,7 @@ def test_many_labels_and_trees_are_learnt_from_some(n_trees, monkeypatch):
     forest = make_grown(n=80)
     heuristic = Hyperparameters(2.0 / (20.0 * np.log2(80)), 1.0 / 160.0)
     variance = forest.targets.var()
-    monkeypatch.setattr(learning, "MOST_LABELS", 30)
+    monkeypatch.setattr(learning, "MOST_TARGETS", 30)
     monkeypatch.setattr(learning, "_FEWEST_TREES", n_trees)
     some = np.random.default_rng(0).choice(80, 30, replace=False), slice(0, n_trees)
     learnt = learn_hyperparameters(forest, MEAN_PRIOR, variance, heuristic, heuristic)
