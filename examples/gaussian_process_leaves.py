@@ -82,7 +82,7 @@ def models(n, d, block_sizes, seed):
         yield f"GP leaves, m={m}", GaussianProcessForestRegressor(**options)
         yield f"uncorrected, m={m}", WithMoments(forest, uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
-    for label, how in (("cuts", True), ("lengthscales", "lengthscales")):
+    for label, how in (("relevance", True), ("lengthscales", "lengthscales")):
         yield (
             f"constant, {label}",
             MondrianForestRegressor(feature_relevance=how, random_state=seed),
