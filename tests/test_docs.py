@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "mondrian_bo"
 README = ROOT / "README.md"
 PAGES = [
     ROOT / "CONTRIBUTING.md",
@@ -71,6 +72,14 @@ def test_relative_links_exist(page: Path) -> None:
     own = [link for link in relative if link.startswith("#")]
     assert [link for link in own if link[1:] not in _anchors(page)] == []
     assert [link for link in relative if link not in own and not _is_there(link, page.parent)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_named_files_exist(page: Path) -> None:
+    """Names of files in code, such as `trees/growth.py`, are those of files of the repository."""
+    names = re.findall(r"`([\w./]+\.py)`", page.read_text(encoding="utf-8"))
+    files = [path.as_posix() for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("[et]*/**/*.py"))]
+    assert [name for name in names if not any(path.endswith(f"/{name}") for path in files)] == []
 
 
 def test_every_page_is_linked() -> None:
