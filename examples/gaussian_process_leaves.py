@@ -137,7 +137,7 @@ def main():
         "--new-inputs", action="store_true", help="hold out inputs that training has not seen"
     )
     parser.add_argument(
-        "--most-labels", type=int, help="targets that hyper-parameters are learnt from"
+        "--most-targets", type=int, help="targets that hyper-parameters are learnt from"
     )
     options = parser.parse_args()
     if options.most_targets:
