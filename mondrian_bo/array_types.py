@@ -1,4 +1,4 @@
-"""The types of arrays that signatures name."""
+"""Types of arrays in signatures."""
 
 from __future__ import annotations
 

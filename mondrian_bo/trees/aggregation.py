@@ -55,7 +55,7 @@ from mondrian_bo.trees.cells import (
     start_cells,
 )
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
-from mondrian_bo.trees.growth import extend_forest, extend_tree
+from mondrian_bo.trees.growth import ALWAYS_ONLINE, extend_forest, extend_tree
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,
@@ -197,7 +197,7 @@ def _insert(tree, stats, best, samples, point, rates, settings):  # type: ignore
     """Update a restricted partition with a point; let the new nodes learn what they missed."""
     first_new = tree.counters[N_NODES]
     # Algorithm 4, line 5
-    node = np.int64(extend_tree(tree, tree.points, point, rates, 1, samples.classes, np.inf))
+    node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, ALWAYS_ONLINE))
     for new in range(first_new, tree.counters[N_NODES]):
         clear_node(stats, new)
     if is_leaf(tree, node):
@@ -334,9 +334,8 @@ def extend_aggregation(
             progress.next_point,
             growth.end,
             growth.rates,
-            1,
             samples.classes,
-            np.inf,
+            ALWAYS_ONLINE,
         )
         return True
     # Numba takes twice as long to tell the types of NamedTuples as those of tuples.

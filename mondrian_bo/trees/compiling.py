@@ -1,18 +1,19 @@
-"""How the functions that trees are grown with are compiled.
+"""Options of numba for the functions that trees are grown with.
 
-Numba counts the references to each array that a function is given, with atomic instructions: 22 of
-them, some 100 ns, for each call with a :class:`mondrian_bo.trees.tree.Tree`. Functions that only
-borrow their arrays do without (`BORROWING`). Those that make arrays or return them (views too) must
-count (`COUNTING`), and say so: callees inherit the option from the first function that calls them,
-and a view returned uncounted to a caller that counts would be freed once too often. So functions
-that borrow call none that return arrays.
+Numba counts references to each array that a function is given, with atomic instructions: 22 of
+them, about 100 ns, for each call with a :class:`mondrian_bo.trees.tree.Tree`. Functions that only
+borrow their arrays can be compiled without (`BORROWING`). Functions that create or return arrays,
+views included, must count references (`COUNTING`) and must say so: a function without the option
+inherits it from the first function that calls it, and a view that was returned uncounted to a
+caller that counts would be freed once too often. Therefore functions that borrow must not call
+functions that return arrays.
 
-A call passes every array of a tree word by word, a hundred words in all, which takes longer than
-most of these functions: what is called for each point or node is compiled into its callers
-(`INLINED`).
+A call passes every array of a tree word by word, about a hundred words, which takes longer than
+most of these functions. Functions that are called for each point or node are therefore compiled
+into their callers (`INLINED`).
 
-What Python never calls needs no code that unpacks Python objects (`INNER`), which is half of the
-compile time; to call it from Python would crash.
+Functions that are never called from Python need no wrapper that unpacks Python objects (`INNER`),
+which is half of the compile time. Calling them from Python would crash.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from __future__ import annotations
 from typing import Any
 
 COUNTING: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": True}
+"""For functions that create or return arrays."""
+
 BORROWING = COUNTING | {"_nrt": False}
+"""For functions that only borrow arrays."""
+
 INLINED = BORROWING | {"forceinline": True}
+"""As `BORROWING`, and compiled into the callers."""
+
 INNER = INLINED | {"no_cpython_wrapper": True}
+"""As `INLINED`, for functions that are never called from Python."""
+
 INNER_COUNTING = COUNTING | {"no_cpython_wrapper": True}
+"""As `COUNTING`, for functions that are never called from Python."""

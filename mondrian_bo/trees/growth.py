@@ -1,23 +1,25 @@
-"""Growing Mondrian trees: in one batch (Algorithms 1, 2 of Lakshminarayanan2016) or online (3, 4).
+"""Growing Mondrian trees (Lakshminarayanan2016): in a batch (Algorithms 1, 2) or online (3, 4).
 
-Distances are weighted per dimension: a block with data extents e_d splits at rate
-``sum_d weights[d] * e_d``. With ``weights[d] = 1 / range_d`` this is the paper's pre-processing to
-[0, 1]; other weights are the per-dimension lifetimes of Balog2016thesis, chapter 5.
+Distances are weighted by `rates`, one rate per dimension: a block with data extents e_d splits at
+rate ``sum_d rates[d] * e_d``. With ``rates[d] = 1 / range_d`` this is the paper's pre-processing to
+[0, 1]. Other rates are the per-dimension lifetimes of Balog2016thesis, chapter 5.
 
-A leaf with fewer than `min_samples_split` points is *paused*: a new point only widens its box and
-joins it, and when it holds enough points its block is sampled from the stored points. Online and
-batch then have the same distribution, which Algorithm 4 as printed has for ``min_samples_split=2``
-alone. Where classes are given, a leaf whose points are all of one class is paused too, until one of
-a second class arrives. A block of zero extent (duplicates) has rate 0 and never splits.
+A leaf with fewer than `min_samples_split` points is *paused*: a new point widens its box and joins
+it. When the leaf holds enough points, its block is sampled from them. Online and batch learning
+then have the same distribution; with Algorithm 4 as printed that holds only for
+``min_samples_split=2``. Where classes are given, a leaf of one class is paused too, until a point
+of a second class arrives. A block of zero extent (duplicates) has rate 0 and never splits.
 
-``min_samples_split=1`` is for forests that are always grown online (Mourtada2021, Algorithms 4, 5):
-no leaf waits for more points, and a leaf of one class is cut off from a point of another that lies
-outside of its box, with no cut inside of it; only a point inside has its block sampled. Until such
-a point arrives nothing can happen to the leaf: it may do without a box, which is made of its points
-then.
+``min_samples_split=1`` is for forests that always grow online (Mourtada2021, Algorithms 4, 5). No
+leaf waits for more points. A leaf of one class is separated from a point of another class outside
+of its box, by a split between the two; if the point is inside of the box, the block is sampled.
+Until then the leaf does not change, so it may lack a box, which is computed from its points when it
+is needed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -46,12 +48,37 @@ from mondrian_bo.trees.tree import (
 )
 
 _FEW = 32
-"""A leaf of one class that has no more points gives its box away: it is soon made anew."""
+"""Points up to which a leaf of one class hands its box to a new parent, instead of keeping a copy.
+
+Computing the box of so few points again is fast; the number is a choice, without effect on results.
+"""
+
+_STACK_DEPTH = 64
+"""Entries of the stack of :func:`sample_block`, enough for 2**64 points."""
+
+
+class GrowthSettings(NamedTuple):
+    """When blocks are split. Both types are fixed, so that functions are compiled once.
+
+    Attributes
+    ----------
+    min_samples_split : int
+        Blocks with fewer points are not split.
+    lifetime : float
+        Blocks are not split later than this; infinity for no limit.
+    """
+
+    min_samples_split: int
+    lifetime: float
+
+
+ALWAYS_ONLINE = GrowthSettings(min_samples_split=1, lifetime=np.inf)
+"""Settings of forests that always grow online (Mourtada2021), see the module's docstring."""
 
 
 @njit(**INNER)
 def _link(tree, leaf, point):  # type: ignore[no-untyped-def]
-    """Add a point to the chain of a leaf."""
+    """Add a point to the linked list of a leaf."""
     tree.size[leaf] += 1
     tree.next_point[point] = tree.children[leaf, FIRST_POINT]
     tree.children[leaf, FIRST_POINT] = point
@@ -59,7 +86,7 @@ def _link(tree, leaf, point):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
-    """Give a leaf the box of its points, if it has gone without."""
+    """Compute the box of a leaf from its points, if it has none."""
     if tree.row[leaf] != NONE:
         return
     box = tree.box[add_box(tree, leaf)]
@@ -71,7 +98,7 @@ def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
-    """Add a point to a leaf."""
+    """Add a point to a leaf and widen its box."""
     if tree.size[leaf] > 0:
         _ensure_box(tree, leaf)
         widen(tree.box[tree.row[leaf]], x)
@@ -80,14 +107,14 @@ def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
 
 @njit(**BORROWING)
 def draw_location(stream, low, high):  # type: ignore[no-untyped-def]
-    """Draw a location in [low, high): what lies at `high` is always on its right."""
+    """Draw a location from [low, high), so that a point at `high` is always on its right."""
     location = low + uniform(stream) * (high - low)
     return location if location < high else low
 
 
 @njit(**BORROWING)
 def choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
-    """Choose d with probability extents[d] / total."""
+    """Draw dimension d with probability extents[d] / total."""
     remaining = uniform(stream) * total
     chosen = 0
     for d in range(len(extents)):
@@ -101,7 +128,11 @@ def choose_dimension(stream, extents, total):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _partition(points, order, start, end, dimension, threshold):  # type: ignore[no-untyped-def]
-    """Reorder order[start:end] so that the left points come first; return the first right one."""
+    """Reorder order[start:end] so that the left points come first; return the first right index.
+
+    As quicksort does. :func:`mondrian_bo.trees.traversal.split_points` keeps the order of points,
+    which needs an array of its own and gives the leaves' lists of points in another order.
+    """
     low, high = start, end - 1
     while True:
         while low <= high and points[order[low], dimension] <= threshold:
@@ -115,57 +146,59 @@ def _partition(points, order, start, end, dimension, threshold):  # type: ignore
 
 @njit(**INNER)
 def _bound(tree, node, points, order, start, end):  # type: ignore[no-untyped-def]
+    """Give a node the box of order[start:end], unless it is a single point."""
     if end - start > 1:
         box = tree.box[add_box(tree, node)]
         for i in range(start, end):
-            widen(box, points[order[i]])
+            widen(box, points[order[i]])  # Algorithm 2, line 1
 
 
 @njit(**INNER)
 def _may_split(order, start, end, min_samples_split, classes):  # type: ignore[no-untyped-def]
-    """Whether a block of these points is not paused."""
-    if end - start < min_samples_split:
+    """Whether a block of the points order[start:end] may split, or is paused."""
+    if end - start < min_samples_split:  # Algorithm 2, line 2
         return False
     if len(classes) == 0:
         return True
-    for i in range(start + 1, end):  # noqa: SIM110 - a generator would take long to compile
+    for i in range(start + 1, end):  # noqa: SIM110 - a generator takes long to compile
         if classes[order[i]] != classes[order[start]]:
             return True
     return False
 
 
 @njit(**INNER_COUNTING)
-def sample_block(  # type: ignore[no-untyped-def]
-    tree, points, order, top, weights, min_samples_split, classes, lifetime
-):
-    """Grow the block below a leaf from its points (Algorithm 2), iteratively.
+def sample_block(tree, points, order, top, rates, classes, settings):  # type: ignore[no-untyped-def]
+    """Sample the splits of the block below a leaf from its points (Algorithm 2), iteratively.
 
     Parameters
     ----------
     tree : Tree
-        Has room for ``2 * len(order) - 2`` more nodes.
+        Must have capacity for ``2 * len(order) - 2`` more nodes.
     points : float64 array of shape (n, d)
         Stored points.
     order : int32 array
         The points of the block; reordered in place, as quicksort does.
     top : int
-        The leaf, with its box and count set.
-    weights, min_samples_split, lifetime
-        See the module's docstring.
+        The leaf, with its box and size set.
+    rates : float64 array of shape (d,)
+        Split rate of each dimension.
     classes : int32 array of shape (n,)
         The classes of the points if blocks of one class are not to be split, else empty.
+    settings : GrowthSettings
+        When blocks are split.
     """
+    min_samples_split, lifetime = settings
     extents = np.empty(points.shape[1])
-    # Descending into the smaller half last bounds the stack by log2(n), as in quicksort.
-    stack_node = np.empty(64, dtype=np.int64)
-    stack_start = np.empty(64, dtype=np.int64)
-    stack_end = np.empty(64, dtype=np.int64)
+    # The smaller half is done first, so that the stack holds at most log2(n) entries.
+    stack_node = np.empty(_STACK_DEPTH, dtype=np.int64)
+    stack_start = np.empty(_STACK_DEPTH, dtype=np.int64)
+    stack_end = np.empty(_STACK_DEPTH, dtype=np.int64)
     stack_node[0], stack_start[0], stack_end[0] = top, 0, len(order)
     pending = 1
     while pending > 0:
         pending -= 1
         node, start, end = stack_node[pending], stack_start[pending], stack_end[pending]
-        time = lifetime
+        time = lifetime  # Algorithm 2, line 11, where the lifetime is infinite
         rate = 0.0
         may_split = _may_split(order, start, end, min_samples_split, classes)
         if tree.row[node] == NONE and (may_split or min_samples_split > 1):
@@ -173,12 +206,12 @@ def sample_block(  # type: ignore[no-untyped-def]
         row = tree.row[node]
         if may_split and row != NONE:
             for d in range(len(extents)):
-                extents[d] = weights[d] * (tree.box[row, UPPER, d] - tree.box[row, LOWER, d])
+                extents[d] = rates[d] * (tree.box[row, UPPER, d] - tree.box[row, LOWER, d])
                 rate += extents[d]
             if rate > 0.0:
                 parent = tree.parent[node]
                 parent_time = tree.split_time[parent] if parent != NONE else 0.0
-                time = parent_time + exponential(tree.stream) / rate
+                time = parent_time + exponential(tree.stream) / rate  # Algorithm 2, lines 3, 4
         if not time < lifetime:
             tree.dimension[node] = NONE if may_split else PAUSED
             tree.children[node, FIRST_POINT] = NONE
@@ -186,18 +219,18 @@ def sample_block(  # type: ignore[no-untyped-def]
                 tree.next_point[order[i]] = tree.children[node, FIRST_POINT]
                 tree.children[node, FIRST_POINT] = order[i]
             continue
-        dimension = choose_dimension(tree.stream, extents, rate)
-        threshold = draw_location(
+        dimension = choose_dimension(tree.stream, extents, rate)  # Algorithm 2, line 5
+        threshold = draw_location(  # Algorithm 2, line 6
             tree.stream, tree.box[row, LOWER, dimension], tree.box[row, UPPER, dimension]
         )
-        middle = _partition(points, order, start, end, dimension, threshold)
+        middle = _partition(points, order, start, end, dimension, threshold)  # Algorithm 2, line 7
         left = add_leaf(tree, node, lifetime)
         right = add_leaf(tree, node, lifetime)
         tree.size[left], tree.size[right] = middle - start, end - middle
         tree.children[node, LEFT], tree.children[node, RIGHT] = left, right
         set_split(tree, node, dimension, threshold, time)
         small, large = (left, right) if middle - start <= end - middle else (right, left)
-        for child in (large, small):
+        for child in (large, small):  # Algorithm 2, lines 8, 9
             stack_node[pending] = child
             stack_start[pending] = start if child == left else middle
             stack_end[pending] = middle if child == left else end
@@ -205,31 +238,31 @@ def sample_block(  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def sample_tree(  # type: ignore[no-untyped-def]
-    tree, points, n_points, weights, min_samples_split, classes, lifetime
-):
+def sample_tree(tree, points, n_points, rates, classes, settings):  # type: ignore[no-untyped-def]
     """Grow an empty tree from the first `n_points` stored points (Algorithm 1).
 
-    The tree has room for ``2 * n_points - 1`` nodes. O(d n log n) for balanced trees.
+    The tree must have capacity for ``2 * n_points - 1`` nodes. O(d n log n) for balanced trees.
+    The other parameters are those of :func:`sample_block`.
     """
     order = np.arange(n_points).astype(np.int32)
-    root = add_leaf(tree, np.int64(NONE), lifetime)
+    root = add_leaf(tree, np.int64(NONE), settings.lifetime)
     tree.counters[ROOT] = root
     tree.size[root] = n_points
     _bound(tree, root, points, order, 0, n_points)
-    sample_block(tree, points, order, root, weights, min_samples_split, classes, lifetime)
+    sample_block(tree, points, order, root, rates, classes, settings)
 
 
 @njit(**INNER_COUNTING)
-def _open(tree, node, point, points, weights, min_samples_split, classes, lifetime):  # type: ignore[no-untyped-def]
-    """Split a paused leaf that a point has just joined, if it may be split now."""
+def _open(tree, node, point, points, rates, classes, settings):  # type: ignore[no-untyped-def]
+    """Sample the block of a paused leaf that a point has just joined, if it may split now."""
     size = tree.size[node]
-    if size < min_samples_split:
+    if size < settings.min_samples_split:
         return
-    # A leaf that was paused with enough points holds one class but for the new point, its head.
+    # A leaf that was paused with enough points holds one class, apart from the new point, which is
+    # the head of its list.
     if (
         len(classes) > 0
-        and size > min_samples_split
+        and size > settings.min_samples_split
         and classes[tree.next_point[point]] == classes[point]
     ):
         return
@@ -238,46 +271,48 @@ def _open(tree, node, point, points, weights, min_samples_split, classes, lifeti
     for i in range(size):
         order[i] = member
         member = tree.next_point[member]
-    if _may_split(order, 0, size, min_samples_split, classes):
-        sample_block(tree, points, order, node, weights, min_samples_split, classes, lifetime)
+    if _may_split(order, 0, size, settings.min_samples_split, classes):
+        sample_block(tree, points, order, node, rates, classes, settings)
 
 
 @njit(**INNER)
-def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):  # type: ignore[no-untyped-def]
-    """Insert a node above `node` that cuts x off into a leaf of its own (Algorithm 4, 4-9)."""
+def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[no-untyped-def]
+    """Insert a node above `node` whose split separates x from its box (Algorithm 4, lines 4 to 8).
+
+    `total` is the distance of x from the box. Returns the new inner node; the next node is its new
+    leaf, which is still empty.
+    """
     lower, upper = corners(tree, node)
     remaining = uniform(tree.stream) * total
     dimension = 0
-    for k in range(len(x)):
-        extent = weights[k] * (max(x[k] - upper[k], 0.0) + max(lower[k] - x[k], 0.0))
+    for k in range(len(x)):  # Algorithm 4, lines 1, 4
+        extent = rates[k] * (max(x[k] - upper[k], 0.0) + max(lower[k] - x[k], 0.0))
         if extent > 0.0:
             dimension = k
             remaining -= extent
             if remaining < 0.0:
                 break
     above = x[dimension] > upper[dimension]
-    if above:
+    if above:  # Algorithm 4, line 5
         threshold = draw_location(tree.stream, upper[dimension], x[dimension])
     else:
         threshold = draw_location(tree.stream, x[dimension], lower[dimension])
     parent = np.int64(tree.parent[node])
     # The inner node comes before its leaf: among new nodes, parents precede their children.
-    inner = add_leaf(tree, parent, lifetime)
+    inner = add_leaf(tree, parent, lifetime)  # Algorithm 4, line 6
     leaf = add_leaf(tree, inner, lifetime)
-    tree.dimension[leaf] = PAUSED if paused else NONE
-    _join(tree, leaf, point, x)
     row = tree.row[node]
     if row != NONE and tree.dimension[node] == PAUSED and tree.size[node] <= _FEW:
         tree.row[inner], tree.row[node] = row, NONE
     else:
         add_box(tree, inner)
     hull = tree.box[tree.row[inner]]
-    for k in range(len(x)):
+    for k in range(len(x)):  # Algorithm 4, line 7
         hull[LOWER, k] = min(lower[k], x[k])
         hull[UPPER, k] = max(upper[k], x[k])
     tree.size[inner] = tree.size[node] + 1
     set_split(tree, inner, dimension, threshold, time)
-    tree.children[inner, LEFT] = node if above else leaf
+    tree.children[inner, LEFT] = node if above else leaf  # Algorithm 4, line 8
     tree.children[inner, RIGHT] = leaf if above else node
     tree.parent[node] = inner
     if parent == NONE:
@@ -290,42 +325,43 @@ def _insert_above(tree, node, point, x, time, weights, total, paused, lifetime):
 
 
 @njit(**INLINED)
-def extend_tree(  # type: ignore[no-untyped-def]
-    tree, points, point, weights, min_samples_split, classes, lifetime
-):
+def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[no-untyped-def]
     """Insert one stored point (Algorithms 3, 4); O(d log n) for balanced trees.
 
     Parameters
     ----------
     tree : Tree
-        Has room for ``max(2, 2 * min_samples_split - 2)`` more nodes; with `classes`, for
+        Must have capacity for ``max(2, 2 * min_samples_split - 2)`` more nodes; with `classes`, for
         ``2 * point + 1`` nodes in all.
     points : float64 array of shape (n, d)
         Stored points.
     point : int
-        Which of them to insert.
-    weights, min_samples_split, lifetime
-        See the module's docstring.
+        The point to insert.
+    rates : float64 array of shape (d,)
+        Split rate of each dimension.
     classes : int32 array of shape (n,)
         See :func:`sample_block`.
+    settings : GrowthSettings
+        When blocks are split.
 
     Returns
     -------
     int
-        The topmost node whose subtree changed in more than boxes and counts: a leaf that the point
+        The topmost node whose subtree changed in more than boxes and sizes: a leaf that the point
         joined, the leaf that split, or the node inserted above another. All new nodes are in its
         subtree, parents numbered before children.
     """
+    min_samples_split, lifetime = settings
     x = points[point]
-    all_count = True
-    for d in range(len(weights)):
-        all_count &= weights[d] > 0.0
+    all_rates_positive = True
+    for d in range(len(rates)):
+        all_rates_positive &= rates[d] > 0.0
     lone_is_paused = min_samples_split > 1 or len(classes) > 0
     if tree.counters[N_NODES] == 0:
         root = add_leaf(tree, np.int64(NONE), lifetime)
         tree.dimension[root] = PAUSED if lone_is_paused else NONE
         tree.counters[ROOT] = root
-        _join(tree, root, point, x)
+        _link(tree, root, point)
         return root
     node = tree.counters[ROOT]
     parent_time = 0.0
@@ -334,7 +370,7 @@ def extend_tree(  # type: ignore[no-untyped-def]
         if tree.dimension[node] == PAUSED:
             if min_samples_split > 1:
                 _join(tree, node, point, x)
-                _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
+                _open(tree, node, point, points, rates, classes, settings)
                 return node
             if classes[tree.children[node, FIRST_POINT]] == classes[point]:
                 _link(tree, node, point)
@@ -343,54 +379,55 @@ def extend_tree(  # type: ignore[no-untyped-def]
                 return node
             if tree.size[node] > 1:
                 _ensure_box(tree, node)
-        rate = distance_outside(tree, node, weights, points, point)
+        rate = distance_outside(tree, node, rates, points, point)  # Algorithm 4, line 1
         if rate > 0.0:
+            # Algorithm 4, lines 2, 3
             waiting = exponential_below(tree.stream, rate * (tree.split_time[node] - parent_time))
             time = parent_time + waiting / rate
             if time < tree.split_time[node]:
-                return _insert_above(
-                    tree, node, point, x, time, weights, rate, lone_is_paused, lifetime
-                )
+                inner = _insert_above(tree, node, x, time, rates, rate, lifetime)
+                new_leaf = inner + 1
+                tree.dimension[new_leaf] = PAUSED if lone_is_paused else NONE
+                _link(tree, new_leaf, point)  # Algorithm 4, line 9
+                return inner
         if leaf:
             _join(tree, node, point, x)
             if tree.dimension[node] == PAUSED:
-                _open(tree, node, point, points, weights, min_samples_split, classes, lifetime)
+                _open(tree, node, point, points, rates, classes, settings)
             return node
-        if rate > 0.0 or not all_count:
-            widen(tree.box[tree.row[node]], x)
+        if rate > 0.0 or not all_rates_positive:
+            widen(tree.box[tree.row[node]], x)  # Algorithm 4, line 11
         tree.size[node] += 1
         parent_time = tree.split_time[node]
-        node = child_towards(tree, node, x)
+        node = child_towards(tree, node, x)  # Algorithm 4, lines 13, 14
 
 
 @njit(**COUNTING)
-def sample_forest(  # type: ignore[no-untyped-def]
-    forest, points, n_points, weights, min_samples_split, classes, lifetime
-):
-    """Grow all trees of an empty forest from the first points of `points`, (1 or T, n, d)."""
+def sample_forest(forest, points, n_points, rates, classes, settings):  # type: ignore[no-untyped-def]
+    """Grow all trees of an empty forest from the first points of `points`, (1 or T, n, d).
+
+    The other parameters are those of :func:`sample_tree`.
+    """
     for t in range(len(forest.counters)):
         own = points[t if len(points) > 1 else 0]
-        sample_tree(
-            tree_at(forest, t), own, n_points, weights, min_samples_split, classes, lifetime
-        )
+        sample_tree(tree_at(forest, t), own, n_points, rates, classes, settings)
 
 
 @njit(**COUNTING)
-def extend_forest(  # type: ignore[no-untyped-def]
-    forest, points, progress, end, weights, min_samples_split, classes, lifetime
-):
-    """Insert stored points into all trees, and no values along with them.
+def extend_forest(forest, points, progress, end, rates, classes, settings):  # type: ignore[no-untyped-def]
+    """Insert stored points into all trees, without updating what nodes know of the targets.
 
-    ``progress[t]`` is the next point of tree t, and becomes `end`; for the rest see `extend_tree`.
+    ``progress[t]`` is the next point of tree t and becomes `end`. The other parameters are those of
+    :func:`extend_tree`.
     """
     for t in range(len(forest.counters)):
         tree = tree_at(forest, t)
         own = points[t if len(points) > 1 else 0]
         for point in range(progress[t], end):
-            extend_tree(tree, own, point, weights, min_samples_split, classes, lifetime)
+            extend_tree(tree, own, point, rates, classes, settings)
         progress[t] = end
 
 
 def room_for_insertion(min_samples_split: int) -> int:
-    """Return how many nodes the insertion of one point may add to a tree."""
+    """Return the largest number of nodes that inserting one point adds to a tree."""
     return max(2, 2 * min_samples_split - 2)

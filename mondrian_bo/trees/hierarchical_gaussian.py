@@ -1,18 +1,18 @@
-"""The hierarchical Gaussian on a Mondrian tree: exact messages, online.
+"""The hierarchical Gaussian on a Mondrian tree: exact messages, updated online.
 
-See Lakshminarayanan2016, section 3.
+This is the model of Lakshminarayanan2016, section 3. All variances are in units of gamma_1: the
+paper's phi_j is here ``sigmoid(gamma_2 tau_j) - sigmoid(gamma_2 tau_parent)``, and the noise is
+``1 / K`` (Appendix B). Posterior means do not depend on gamma_1, variances are proportional to it,
+and mu_H enters at the root only.
 
-All variances are in units of gamma_1: by definition ``phi_j = gamma_1 (sigmoid(gamma_2 tau_j) -
-sigmoid(gamma_2 tau_parent))`` and the noise is ``gamma_1 / K`` (Appendix B), so posterior means do
-not depend on gamma_1 and variances scale with it, and mu_H enters at the root alone.
+The upward message of node j (section 3.1) is the likelihood of the targets below j as a function of
+mu_j,
 
-The upward message of a node j is the likelihood of the labels below it as a function of mu_j,
+    exp(-1/2 (precision (mu_j - location)^2 + residual + log_determinant)).
 
-    exp(-1/2 (precision (mu_j - location)^2 + residual + log_determinant)),
-
-a form in which every combination adds non-negative terms, so that nothing cancels. It depends on
-the subtree of j alone: inserting a point changes the messages on one path from leaf to root, which
-is why exact inference is O(log n) per point here, where the paper counts O(n).
+Combining messages in this form adds non-negative terms, so nothing cancels. The message of j
+depends on the subtree of j alone. Inserting a point therefore changes the messages on one path from
+leaf to root, and exact inference takes O(log n) per point, where the paper's full sweep takes O(n).
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ PRECISION, LOCATION, RESIDUAL, LOG_DETERMINANT = 0, 1, 2, 3
 
 
 class Gaussian(NamedTuple):
-    """What each node of a tree knows about the labels (a forest has one more leading axis).
+    """Statistics of the targets at each node of a tree (a forest has one more leading axis).
 
     Attributes
     ----------
     moments : float64 array of shape (capacity, 2)
-        Mean of the labels in the block and their summed squared deviations from it.
+        Mean of the targets in the block and the sum of their squared deviations from it.
     messages : float64 array of shape (capacity, 4)
         The upward message: precision, location, residual and log-determinant.
     remaining : float64 array of shape (capacity,)
-        Prior variance still to come below the node, ``1 - sigmoid(gamma_2 tau_j)``; differences of
-        it are the phi_j, with full relative precision deep in the tree.
+        Prior variance below the node, ``1 - sigmoid(gamma_2 tau_j)``. Its differences are the
+        phi_j, with full relative precision deep in the tree.
     """
 
     moments: FloatArray
@@ -65,12 +65,12 @@ class Gaussian(NamedTuple):
 
 
 class Hyperparameters(NamedTuple):
-    """Parameters of the hierarchical Gaussian that the messages depend on.
+    """Parameters of the hierarchical Gaussian that messages depend on, as floats.
 
     Attributes
     ----------
     gamma_2 : float
-        Speed at which the prior variance is spent along a path, per unit of split time.
+        Scale of split times in the prior variances phi_j.
     noise : float
         Noise variance in units of gamma_1, 1/K in Appendix B of Lakshminarayanan2016.
     """
@@ -80,7 +80,7 @@ class Hyperparameters(NamedTuple):
 
 
 def empty_gaussian(n_trees: int) -> Gaussian:
-    """Return the values of trees without nodes."""
+    """Return the statistics of trees without nodes."""
     return Gaussian(
         np.empty((n_trees, 0, 2)),
         np.empty((n_trees, 0, 4)),
@@ -90,18 +90,20 @@ def empty_gaussian(n_trees: int) -> Gaussian:
 
 @njit(**COUNTING)
 def gaussian_at(values, index):  # type: ignore[no-untyped-def]
-    """Return the view of one tree's values."""
+    """Return the view of one tree's statistics."""
     return Gaussian(values.moments[index], values.messages[index], values.remaining[index])
 
 
 @njit(cache=True, nogil=True)
 def remaining_variance(gamma_2, time):  # type: ignore[no-untyped-def]
-    """Return ``sigmoid(inf) - sigmoid(gamma_2 * time)``, in units of gamma_1."""
+    """Return ``1 - sigmoid(gamma_2 * time)``: the prior variance after a time."""
+    # The bound keeps exp finite.
     return 1.0 / (1.0 + math.exp(min(gamma_2 * time, 700.0))) if time < np.inf else 0.0
 
 
 @njit(cache=True, nogil=True)
 def _set_leaf_message(tree, values, leaf, noise):  # type: ignore[no-untyped-def]
+    """Compute a leaf's message from its moments: the product of (1) over its targets."""
     count = tree.size[leaf]
     message = values.messages[leaf]
     message[PRECISION] = count / noise
@@ -131,7 +133,7 @@ def _collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
-    """Update a leaf's moments with the label of a point that has just joined it (Welford)."""
+    """Update a leaf's moments with the target of a point that has just joined it (Welford)."""
     moments = values.moments[leaf]
     change = target - moments[MEAN]
     moments[MEAN] += change / tree.size[leaf]
@@ -151,7 +153,8 @@ def combine(tree, values, node):  # type: ignore[no-untyped-def]
     )
     prior = values.remaining[node]
     one, two = values.messages[left], values.messages[right]
-    # Each child's message passes through N(mu_child | mu_node, phi_child).
+    # Each child's message passes through N(mu_child | mu_node, phi_child) (section 3), then the two
+    # are multiplied.
     scale_one = 1.0 + (prior - values.remaining[left]) * one[PRECISION]
     scale_two = 1.0 + (prior - values.remaining[right]) * two[PRECISION]
     precision_one = one[PRECISION] / scale_one
@@ -169,41 +172,51 @@ def combine(tree, values, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh_node(tree, values, targets, node, gamma_2, noise):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, values, targets, node, hyperparameters):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
-    values.remaining[node] = remaining_variance(gamma_2, tree.split_time[node])
+    time = tree.split_time[node]
+    values.remaining[node] = remaining_variance(hyperparameters.gamma_2, time)
     if is_leaf(tree, node):
         _collect_leaf(tree, values, targets, node)
-        _set_leaf_message(tree, values, node, noise)
+        _set_leaf_message(tree, values, node, hyperparameters.noise)
     else:
         combine(tree, values, node)
 
 
 @njit(cache=True, nogil=True)
-def refresh_forest(forest, values, targets, gamma_2, noise):  # type: ignore[no-untyped-def]
-    """Compute every node of every tree from the labels: one upward sweep, O(n) a tree.
+def refresh_messages(forest, values, targets, hyperparameters):  # type: ignore[no-untyped-def]
+    """Compute the statistics of every node of every tree: one upward sweep, O(n) per tree.
 
-    Needed when the labels, gamma_2 or the noise change; the trees do not depend on them.
+    Needed when the targets or the hyper-parameters change; the trees do not depend on them.
+
+    Parameters
+    ----------
+    forest, values : Tree, Gaussian
+        With a leading axis of length T.
+    targets : float64 array of shape (n,)
+        Targets of the points.
+    hyperparameters : Hyperparameters
+        Parameters of the messages.
     """
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), gaussian_at(values, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
         for k in range(len(nodes) - 1, -1, -1):
-            _refresh_node(tree, own, targets, nodes[k], gamma_2, noise)
+            _refresh_node(tree, own, targets, nodes[k], hyperparameters)
 
 
 @njit(cache=True, nogil=True)
-def _update_after(tree, values, targets, point, node, first_new, gamma_2, noise):  # type: ignore[no-untyped-def]
-    """Bring the values up to date after `extend_tree` returned `node`."""
+def _update_after(tree, values, targets, point, node, first_new, hyperparameters):  # type: ignore[no-untyped-def]
+    """Update the statistics after `extend_tree` returned `node`; new nodes start at `first_new`."""
     for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        _refresh_node(tree, values, targets, new, gamma_2, noise)
+        _refresh_node(tree, values, targets, new, hyperparameters)
     if node < first_new:
         if is_leaf(tree, node):
             _join_leaf(tree, values, targets[point], node)
-            _set_leaf_message(tree, values, node, noise)
+            _set_leaf_message(tree, values, node, hyperparameters.noise)
         else:
-            _refresh_node(tree, values, targets, node, gamma_2, noise)
+            _refresh_node(tree, values, targets, node, hyperparameters)
     node = tree.parent[node]
     while node != NONE:
         combine(tree, values, node)
@@ -211,78 +224,52 @@ def _update_after(tree, values, targets, point, node, first_new, gamma_2, noise)
 
 
 @njit(cache=True, nogil=True)
-def extend_forest(  # type: ignore[no-untyped-def]
-    forest,
-    values,
-    points,
-    targets,
-    start,
-    end,
-    weights,
-    min_samples_split,
-    lifetime,
-    room,
-    gamma_2,
-    noise,
+def extend_messages(  # type: ignore[no-untyped-def]
+    forest, values, points, targets, start, rates, settings, hyperparameters
 ):
-    """Insert the stored points start..end-1 into every tree and update the messages on their paths.
+    """Insert stored points into every tree and update the messages on their paths.
 
     Parameters
     ----------
     forest, values : Tree, Gaussian
-        With a leading axis of length T.
-    points : float64 array of shape (1 or T, n, d)
+        With a leading axis of length T. Each new point needs capacity for
+        :func:`mondrian_bo.trees.growth.room_for_insertion` more nodes in each tree.
+    points : float64 array of shape (1 or T, at least n, d)
         Stored points; one row per tree where trees see the points differently.
     targets : float64 array of shape (n,)
-        Labels.
-    start, end : int
-        Which points to insert, in this order.
-    weights : float64 array of shape (1 or end - start, d)
-        Rate weights of the dimensions, for all points or for each.
-    min_samples_split, lifetime : int, float
-        See :mod:`mondrian_bo.trees.growth`.
-    room : int
-        ``room_for_insertion(min_samples_split)``.
-    gamma_2, noise : float
-        Hyper-parameters, the noise in units of gamma_1.
-
-    Returns
-    -------
-    int
-        The first point that was not inserted because some tree may lack room for its nodes; `end`
-        when all were.
+        Targets of all points up to the last new one.
+    start : int
+        The first new point; points from `start` to ``n - 1`` are inserted, in this order.
+    rates : float64 array of shape (1 or n - start, d)
+        Split rate of each dimension, for all new points or for each.
+    settings : GrowthSettings
+        When blocks are split.
+    hyperparameters : Hyperparameters
+        Parameters of the messages.
     """
     no_classes = np.empty(0, dtype=np.int32)
-    capacity = forest.parent.shape[1]
-    stop = end
-    for t in range(len(forest.counters)):
-        # No tree may run ahead of one that is short of room.
-        stop = min(stop, start + (capacity - forest.counters[t, N_NODES]) // room)
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), gaussian_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
-        for point in range(start, stop):
+        for point in range(start, len(targets)):
             first_new = tree.counters[N_NODES]
-            rates = weights[point - start if len(weights) > 1 else 0]
-            node = extend_tree(
-                tree, own_points, point, rates, min_samples_split, no_classes, lifetime
-            )
-            _update_after(tree, own, targets, point, node, first_new, gamma_2, noise)
-    return stop
+            own_rates = rates[point - start if len(rates) > 1 else 0]
+            node = extend_tree(tree, own_points, point, own_rates, no_classes, settings)
+            _update_after(tree, own, targets, point, node, first_new, hyperparameters)
 
 
 @njit(cache=True, nogil=True)
 def log_likelihood_terms(forest, values, terms):  # type: ignore[no-untyped-def]
-    """Write the root's message, seen from mu_H, into `terms`, shape (T, 4).
+    """Write the root's message about mu_H into `terms`, shape (T, 4).
 
-    With it the log marginal likelihood of a tree is ``-1/2 (n log(2 pi gamma_1) + log_determinant +
-    (residual + precision (location - mu_H)^2) / gamma_1)``.
+    The log marginal likelihood of a tree is ``-1/2 (n log(2 pi gamma_1) + log_determinant +
+    (residual + precision (location - mu_H)^2) / gamma_1)`` with its entries.
     """
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), gaussian_at(values, t)
         root = tree.counters[ROOT]
         message = own.messages[root]
-        # The parent of the root is at time 0, where half of gamma_1 is still to come.
+        # The root's parent is at time 0, after which 1 - sigmoid(0) = 1/2 remains.
         scale = 1.0 + (0.5 - own.remaining[root]) * message[PRECISION]
         terms[t, PRECISION] = message[PRECISION] / scale
         terms[t, LOCATION] = message[LOCATION]

@@ -1,25 +1,26 @@
 """Class probabilities on a Mondrian tree, by interpolated Kneser-Ney smoothing.
 
-This is the label model of B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient
-Online Random Forests (NIPS 2014), section 4: each node has a distribution over the classes, drawn
-from a normalised stable process around that of its parent with discount ``d_j = exp(-gamma (tau_j -
-tau_parent))``; the root's parent has the uniform distribution. The posterior mean is approximated
-by interpolated Kneser-Ney: with c_jk customers of class k in node j, of whom ``tab_jk =
-min(c_jk, 1)`` are passed on to the parent,
+The model is section 4 of B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests: Efficient
+Online Random Forests (NIPS 2014), here Lakshminarayanan2014. Each node has a distribution over the
+classes, drawn from a normalised stable process around that of its parent with discount ``d_j =
+exp(-gamma (tau_j - tau_parent))``. The root's parent has the uniform distribution. Interpolated
+Kneser-Ney smoothing approximates the posterior mean: with c_jk customers of class k in node j, of
+whom ``tab_jk = min(c_jk, 1)`` are passed on to the parent,
 
     G_jk = (c_jk - d_j tab_jk + d_j tab_j. G_parent,k) / c_j.
 
-where a dot stands for the sum over the classes. At leaves c_jk is the weight of the labels k, at
-inner nodes the sum of the children's tab_k. So counts depend neither on gamma nor on split times,
-discounts are computed where they are used, and a new label stops climbing at the first ancestor
-whose customers it does not change: soon, if others of its class are near.
+where a dot stands for the sum over the classes. At leaves c_jk is the total weight of the points of
+class k, at internal nodes the sum of the children's tab_k. Counts depend neither on gamma nor on
+split times; discounts are computed where they are used. The update for a new point stops at the
+first ancestor whose counts it does not change.
 
-A leaf that is not to be split has the lifetime as its split time. Where that is infinite its
-discount is 0: inside the box of a leaf of one class the tree is sure of it. That is the model; what
-softens predictions are points outside of boxes, and the mean over trees.
+A leaf that is not split has the lifetime as its split time. Where that is infinite its discount is
+0: inside of the box of a leaf of one class, the tree gives that class probability 1. Points outside
+of boxes and the mean over trees soften predictions.
 
-Weights of samples are real: ``tab_jk = min(c_jk, 1)`` all the same, so that whole weights equal
-repeated samples, and in every node ``tab_jk`` is the smaller of 1 and the total weight of class k.
+Weights of samples are real numbers. ``tab_jk = min(c_jk, 1)`` holds for them too, so that integer
+weights equal repeated samples, and tab_jk is the smaller of 1 and the total weight of class k below
+the node.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from numba import njit
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.growth import extend_tree
+from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import (
     FIRST_POINT,
     LEFT,
@@ -47,11 +49,17 @@ from mondrian_bo.trees.tree import (
 )
 
 _NEGLIGIBLE = 1e-16
+"""A point whose probability of not having branched off is smaller goes no deeper.
+
+Its weight is lost, which is below the rounding error of a probability.
+"""
+
 _SMALLEST_CHUNK = 16384
+"""Points that are predicted at a time, at least: their intermediate results fit into the cache."""
 
 
 class KneserNey(NamedTuple):
-    """What each node of a tree knows about the classes (a forest has one more leading axis).
+    """Counts of the classes at each node of a tree (a forest has one more leading axis).
 
     Attributes
     ----------
@@ -75,7 +83,7 @@ def counts_at(values, index):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _combine(tree, values, node):  # type: ignore[no-untyped-def]
-    """Compute an inner node's counts from its children's; return whether they have changed."""
+    """Compute an internal node's counts from its children's; return whether they changed."""
     counts = values.counts[node]
     one = values.counts[tree.children[node, LEFT]]
     two = values.counts[tree.children[node, RIGHT]]
@@ -89,7 +97,7 @@ def _combine(tree, values, node):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _refresh_node(tree, values, classes, importance, node):  # type: ignore[no-untyped-def]
-    """Compute a node from scratch; children of an inner node must be up to date."""
+    """Compute a node from scratch; children of an internal node must be up to date."""
     if not is_leaf(tree, node):
         _combine(tree, values, node)
         return
@@ -104,14 +112,14 @@ def _refresh_node(tree, values, classes, importance, node):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def refresh_counts(forest, values, classes, importance):  # type: ignore[no-untyped-def]
-    """Compute the counts of every node of every tree: one upward sweep, O(n K) a tree.
+    """Compute the counts of every node of every tree: one upward sweep, O(n K) per tree.
 
     Parameters
     ----------
     forest, values : Tree, KneserNey
         With a leading axis of length T.
     classes : int32 array of shape (n,)
-        The numbers of the points' classes.
+        The class of each point, a number below K.
     importance : float64 array of shape (n,)
         Positive weights of the samples; empty if all are 1.
     """
@@ -125,7 +133,7 @@ def refresh_counts(forest, values, classes, importance):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def _update_after(tree, values, classes, importance, point, node, first_new):  # type: ignore[no-untyped-def]
-    """Bring the counts up to date after `extend_tree` returned `node`."""
+    """Update the counts after `extend_tree` returned `node`; new nodes start at `first_new`."""
     for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
         _refresh_node(tree, values, classes, importance, new)
     if node < first_new:
@@ -140,45 +148,36 @@ def _update_after(tree, values, classes, importance, point, node, first_new):  #
 
 
 @njit(cache=True, nogil=True)
-def extend_counts(  # type: ignore[no-untyped-def]
-    forest,
-    values,
-    points,
-    classes,
-    importance,
-    start,
-    end,
-    rates,
-    min_samples_split,
-    lifetime,
-):
-    """Insert the stored points start..end-1 into every tree and count their labels.
+def extend_counts(forest, values, points, classes, importance, start, rates, settings):  # type: ignore[no-untyped-def]
+    """Insert stored points into every tree and count their classes.
 
-    O((d + K) log n) a point and tree for balanced trees; blocks that a second class opens are
-    sampled anew. Blocks of one class are not split.
+    O((d + K) log n) per point and tree for balanced trees. A leaf of one class is not split; when a
+    point of a second class joins it, its block is sampled.
 
     Parameters
     ----------
     forest, values : Tree, KneserNey
-        With a leading axis of length T and room for ``2 * end`` nodes.
-    points : float64 array of shape (1 or T, n, d)
+        With a leading axis of length T and capacity for ``2 * n`` nodes.
+    points : float64 array of shape (1 or T, at least n, d)
         Stored points; one row per tree where trees see the points differently.
-    classes, importance
+    classes : int32 array of shape (n,)
+        Classes of all points up to the last new one.
+    importance
         See :func:`refresh_counts`.
-    start, end : int
-        Which points to insert, in this order.
-    rates : float64 array of shape (1 or end - start, d)
-        Rate weights of the dimensions, for all points or for each.
-    min_samples_split, lifetime : int, float
-        See :mod:`mondrian_bo.trees.growth`.
+    start : int
+        The first new point; points from `start` to ``n - 1`` are inserted, in this order.
+    rates : float64 array of shape (1 or n - start, d)
+        Split rate of each dimension, for all new points or for each.
+    settings : GrowthSettings
+        When blocks are split.
     """
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), counts_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
-        for point in range(start, end):
+        for point in range(start, len(classes)):
             first_new = tree.counters[N_NODES]
-            row = rates[point - start if len(rates) > 1 else 0]
-            node = extend_tree(tree, own_points, point, row, min_samples_split, classes, lifetime)
+            own_rates = rates[point - start if len(rates) > 1 else 0]
+            node = extend_tree(tree, own_points, point, own_rates, classes, settings)
             _update_after(tree, own, classes, importance, point, node, first_new)
 
 
@@ -186,8 +185,8 @@ def extend_counts(  # type: ignore[no-untyped-def]
 def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
     """Return the mean discount of a node that is inserted at a random time within a span.
 
-    That is the mean of ``exp(-gamma time)`` for an exponential time with the given rate that is
-    known to be less than `span` (Algorithm 8, line 9).
+    This is the mean of ``exp(-gamma time)`` for an exponential time with the given rate, given that
+    the time is less than `span` (Lakshminarayanan2014, Algorithm 8, line 9).
 
     Parameters
     ----------
@@ -213,29 +212,26 @@ def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _walk_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-untyped-def]
-    """Add one tree's probabilities to `result`, walking down the tree with all points together.
-
-    So every node is loaded, and its distribution computed, once, however many points pass.
-    """
+def _predict_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-untyped-def]
+    """Add one tree's probabilities to `result`; all points go down the tree together."""
     n_points, n_classes = result.shape
     order = np.arange(n_points)
+    scratch = np.empty_like(order)
     unstopped = np.ones(n_points)
     # The distribution of the parent and the node's own, and the customers' shares in a new node.
     above = np.full(n_classes, 1.0 / n_classes)
     own = np.empty(n_classes)
     passed_on = np.empty(n_classes)
-    # The larger part of a split waits on the stack: log2(m) frames suffice.
-    stack = np.empty((64, 3), dtype=np.int64)
-    stack_above = np.empty((64, n_classes))
+    stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
+    stack_above = np.empty((STACK_DEPTH, n_classes))
     pending = 0
-    node, start, end = tree.counters[ROOT], 0, n_points
+    node, start, end = np.int64(tree.counters[ROOT]), 0, n_points
     while True:
         leaf = is_leaf(tree, node)
         parent = tree.parent[node]
         span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
-        discount = math.exp(-gamma * span)
-        customers, tables = 0.0, 0.0
+        discount = math.exp(-gamma * span)  # d_j
+        customers, tables = 0.0, 0.0  # c_j. and tab_j.
         for k in range(n_classes):
             count = values.counts[node, k]
             passed_on[k] = min(count, 1.0)
@@ -243,7 +239,7 @@ def _walk_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-u
             tables += passed_on[k]
         for k in range(n_classes):
             kept = values.counts[node, k] - discount * passed_on[k]
-            own[k] = (kept + discount * tables * above[k]) / customers
+            own[k] = (kept + discount * tables * above[k]) / customers  # G_jk
             passed_on[k] /= tables
         inside = start
         for i in range(start, end):
@@ -260,7 +256,7 @@ def _walk_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-u
                 for k in range(n_classes):
                     result[point, k] += unstopped[point] * own[k]
             elif unstopped[point] > _NEGLIGIBLE:
-                order[i], order[inside] = order[inside], point
+                order[inside] = point
                 inside += 1
         end = inside
         if start == end:
@@ -273,40 +269,20 @@ def _walk_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-u
             continue
         for k in range(n_classes):
             above[k] = own[k]
-        dimension, threshold = tree.dimension[node], tree.threshold[node]
-        middle = start
-        for i in range(start, end):
-            point = order[i]
-            # Without a branch, which would be mispredicted half of the time.
-            order[i], order[middle] = order[middle], point
-            middle += points[point, dimension] <= threshold
-        left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-        if start < middle < end:
-            left_smaller = middle - start <= end - middle
-            stack[pending, 0] = right if left_smaller else left
-            stack[pending, 1] = middle if left_smaller else start
-            stack[pending, 2] = end if left_smaller else middle
-            for k in range(n_classes):
-                stack_above[pending, k] = above[k]
-            pending += 1
-            node = left if left_smaller else right
-            if left_smaller:
-                end = middle
-            else:
-                start = middle
-        else:
-            node = left if middle == end else right
+            stack_above[pending, k] = own[k]
+        middle = split_points(tree, node, points, order, start, end, scratch)
+        node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
 
 
 @njit(cache=True, nogil=True)
 def predict_classes(forest, values, points, rates, gamma, result):  # type: ignore[no-untyped-def]
-    """Write the sum over trees of the classes' probabilities into `result` (Algorithms 7 and 8).
+    """Write the sum over trees of the classes' probabilities into `result`.
 
-    A point x outside of the box of a node j is cut off above it with probability ``p = 1 - exp(-
-    Delta_j eta_j(x))``, by a new node that has the customers tab_j and a discount whose mean is
-    :func:`expected_discount`. That node's distribution gets the share p of what has come down to j;
-    the rest goes on, and what reaches the leaf gets the leaf's distribution.
-    O((d + K) log n) a point and tree for balanced trees.
+    Lakshminarayanan2014, Algorithms 7 and 8. A point x outside of the box of node j branches off
+    above j with probability ``p = 1 - exp(-Delta_j eta_j(x))``, at a new node that has the
+    customers tab_j and a discount whose mean is :func:`expected_discount`. The new node's
+    distribution gets the share p of the weight that reaches j, and the rest goes on; what reaches
+    the leaf gets the leaf's distribution. O((d + K) log n) per point and tree for balanced trees.
 
     Parameters
     ----------
@@ -315,20 +291,19 @@ def predict_classes(forest, values, points, rates, gamma, result):  # type: igno
     points : float64 array of shape (1 or T, m, d)
         Where to predict.
     rates : float64 array of shape (d,)
-        Rate weights of the dimensions.
+        Split rate of each dimension.
     gamma : float
         Speed of the discounts.
     result : float64 array of shape (m, K)
-        Result. What it holds for a point does not depend on the others.
+        Result. The row of a point does not depend on the other points.
     """
     result[:] = 0.0
     n_points = points.shape[1]
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), counts_at(values, t)
         own_points = points[t if len(points) > 1 else 0]
-        # Of few points at a time the intermediate results stay in the processor's cache; of too few
-        # the nodes would be loaded more often than need be.
+        # Fewer points than nodes at a time would load most nodes for a point or two.
         size = max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
         for start in range(0, n_points, size):
             end = min(start + size, n_points)
-            _walk_tree(tree, own, own_points[start:end], rates, gamma, result[start:end])
+            _predict_tree(tree, own, own_points[start:end], rates, gamma, result[start:end])

@@ -46,7 +46,10 @@ def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def all_leaves(forest, index, leaves):  # type: ignore[no-untyped-def]
-    """Write the leaves of one tree into `leaves`, room for all its nodes; return their number."""
+    """Write the leaves of one tree into `leaves` and return their number.
+
+    `leaves` is an array with an entry per node of the tree.
+    """
     tree = tree_at(forest, index)
     n_found = 0
     for node in range(len(leaves)):
@@ -58,7 +61,7 @@ def all_leaves(forest, index, leaves):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ignore[no-untyped-def]
-    """Give leaves of one tree their messages and bring all nodes above them up to date.
+    """Set the messages of leaves of one tree and update all nodes above them.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ign
     index : int
         The tree.
     leaves : int64 array of shape (k,)
-        Leaves whose models have changed; all that were never set must be among them.
+        Leaves whose models have changed. All leaves that never had a message must be among them.
     messages : float64 array of shape (k, 4)
         Their messages, in units of gamma_1.
     gamma_2 : float
@@ -77,7 +80,7 @@ def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ign
     for k in range(len(leaves)):
         own.messages[leaves[k]] = messages[k]
     for k in range(len(leaves)):
-        # Those whose subtrees hold a leaf of a later path are combined again then.
+        # Nodes that lie above several of the leaves are final only after the last of them.
         node = tree.parent[leaves[k]]
         while node != NONE:
             own.remaining[node] = remaining_variance(gamma_2, tree.split_time[node])
@@ -113,7 +116,7 @@ def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: igno
     mean_prior : float
         mu_H.
     result : float64 array of shape (k, 2)
-        Means, and variances in units of gamma_1.
+        Results: means, and variances in units of gamma_1.
     """
     tree, own = tree_at(forest, index), gaussian_at(values, index)
     for k in range(len(leaves)):
@@ -134,7 +137,8 @@ def draw_leaf_mean(forest, values, index, leaf, mean_prior, gamma_1, key):  # ty
     """Return a leaf's mean in one joint draw of all means of a tree from their posterior.
 
     The means are drawn from the root down, with numbers that are fixed functions of `key` and the
-    node, so that further calls with the same key continue the same draw.
+    node, so further calls with the same key evaluate the same draw. `mean_prior` and `gamma_1` are
+    hyper-parameters, the rest is as in :func:`set_messages`.
     """
     tree, own = tree_at(forest, index), gaussian_at(values, index)
     mean, parent_remaining = mean_prior, 0.5

@@ -1,8 +1,9 @@
-"""Each label given all others, in every tree: cavity moments of the hierarchical Gaussian.
+"""Moments of each target given all others, in every tree with the hierarchical Gaussian.
 
-What is needed of the trees is copied once, in the order of the sweeps and restricted to some of the
-labels, because the moments are needed for many hyper-parameters. The restricted trees have the law
-of those labels alone: the prior is closed under marginalisation.
+The nodes that are needed are copied once, in the order of the sweeps and restricted to some of the
+points, because the moments are computed for many hyper-parameters. The prior is closed under
+marginalisation (Lakshminarayanan2016, section 3), so the restricted trees have the distribution of
+those targets.
 """
 
 from __future__ import annotations
@@ -28,15 +29,23 @@ from mondrian_bo.trees.tree import (
     tree_at,
 )
 
-_MEAN, _VARIANCE, _SLOPE = 0, 1, 2
 _PRECISION, _LOCATION, _REMAINING = 0, 1, 2
+"""Columns of the upward state of a node in :func:`leave_one_out`: its message, and the prior
+variance below it."""
+
+_MEAN, _VARIANCE, _GAIN = 0, 1, 2
+"""Columns of the downward state of a node.
+
+Mean and variance of mu_j given all targets outside of its subtree; at leaves those of a further
+target, and the factor of a target's own deviation.
+"""
 
 N_STATE = 6
-"""Floats to work with that :func:`leave_one_out` needs for each node."""
+"""Floats of working memory that :func:`leave_one_out` needs for each node, in both directions."""
 
 
 class RestrictedForest(NamedTuple):
-    """The nodes of all trees that k labels need, parents before children, tree after tree.
+    """The nodes of all trees that k points need, parents before children, tree after tree.
 
     Attributes
     ----------
@@ -47,11 +56,11 @@ class RestrictedForest(NamedTuple):
     split_time : float64 array of shape (nodes,)
         tau_j.
     size : int32 array of shape (nodes,)
-        Number of labels at leaves, 0 elsewhere.
+        Number of points at leaves, 0 elsewhere.
     centre : float64 array of shape (nodes,)
-        Mean of the labels of leaves.
+        Mean of the targets of leaves.
     leaf : int32 array of shape (T, k)
-        The leaf of each label in each tree.
+        The leaf of each point in each tree.
     """
 
     sibling: NDArray[np.int32]
@@ -64,16 +73,16 @@ class RestrictedForest(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
-    """Return the trees as the kept labels see them, O(T n).
+    """Return the trees restricted to some points, O(T n).
 
     Parameters
     ----------
     forest : Tree
         With a leading axis of length T; not empty.
     kept : int64 array of shape (k,)
-        Points whose labels are kept, at least one.
+        Points that are kept, at least one.
     targets : float64 array of shape (k,)
-        Their labels.
+        Their targets.
 
     Returns
     -------
@@ -81,9 +90,9 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
     """
     n_trees, n_kept = len(forest.counters), len(kept)
     rank = np.full(forest.next_point.shape[1], NONE)
-    for label in range(n_kept):
-        rank[kept[label]] = label
-    # A tree of k labels has at most k leaves, and no more nodes than the whole tree.
+    for which in range(n_kept):
+        rank[kept[which]] = which
+    # A tree of k points has at most k leaves, and no more nodes than the whole tree.
     capacity = 0
     for t in range(n_trees):
         capacity += min(2 * n_kept - 1, forest.counters[t, N_NODES])
@@ -98,25 +107,25 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
         tree = tree_at(forest, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
-        n_labels = np.zeros(len(nodes), dtype=np.int32)
+        n_below = np.zeros(len(nodes), dtype=np.int32)
         for k in range(len(nodes) - 1, -1, -1):
             node = nodes[k]
             if is_leaf(tree, node):
                 point = tree.children[node, FIRST_POINT]
                 while point != NONE:
-                    n_labels[node] += rank[point] != NONE
+                    n_below[node] += rank[point] != NONE
                     point = tree.next_point[point]
             if tree.parent[node] != NONE:
-                n_labels[tree.parent[node]] += n_labels[node]
-        # What waits is a right child and the new number of its parent.
+                n_below[tree.parent[node]] += n_below[node]
+        # Pairs of a right child that waits and the new number of its parent.
         waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]
         node, above, left = np.int64(tree.counters[ROOT]), np.int64(NONE), np.int64(NONE)
         while True:
             while not is_leaf(tree, node):
                 one, two = tree.children[node, LEFT], tree.children[node, RIGHT]
-                if n_labels[one] > 0 and n_labels[two] > 0:
+                if n_below[one] > 0 and n_below[two] > 0:
                     break
-                node = np.int64(one if n_labels[one] > 0 else two)
+                node = np.int64(one if n_below[one] > 0 else two)
             parent[new], sibling[new], split_time[new] = above, left, tree.split_time[node]
             if left != NONE:
                 sibling[left] = new
@@ -131,11 +140,11 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
                 continue
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                label = rank[point]
-                if label != NONE:
-                    leaf[t, label] = new
+                which = rank[point]
+                if which != NONE:
+                    leaf[t, which] = new
                     size[new] += 1
-                    centre[new] += (targets[label] - centre[new]) / size[new]
+                    centre[new] += (targets[which] - centre[new]) / size[new]
                 point = tree.next_point[point]
             new += 1
             if len(waiting) == 0:
@@ -148,23 +157,24 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def leave_one_out(forest, targets, gamma_2, noise, state, moments):  # type: ignore[no-untyped-def]
-    """Write the moments of each label's law given all others: an upward and a downward sweep.
+def leave_one_out(forest, targets, hyperparameters, state, moments):  # type: ignore[no-untyped-def]
+    """Write the moments of each target given all others: an upward and a downward sweep.
 
     Parameters
     ----------
     forest : RestrictedForest
         The trees.
     targets : float64 array of shape (k,)
-        The labels that the forest was made with, less mu_H.
-    gamma_2, noise : float
-        Hyper-parameters, the noise in units of gamma_1.
+        The targets that `forest` was made with, minus mu_H.
+    hyperparameters : Hyperparameters
+        Parameters of the messages.
     state : float64 array of shape (nodes, N_STATE)
-        Room to work in.
+        Working memory.
     moments : float64 array of shape (3, k)
-        Results: the mean over trees of the means, that of the variances in units of gamma_1, noise
-        included, and the variance of the means between trees.
+        Results: the mean over trees of the means; the mean over trees of the variances, in units of
+        gamma_1 and with the noise; and the variance of the means between trees.
     """
+    gamma_2, noise = hyperparameters
     sibling, parent = forest.sibling, forest.parent
     up, down = state[:, :3], state[:, 3:]
     for node in range(len(parent) - 1, -1, -1):
@@ -176,7 +186,7 @@ def leave_one_out(forest, targets, gamma_2, noise, state, moments):  # type: ign
             up[node, _LOCATION] = forest.centre[node]
             continue
         left, right = node + 1, np.int64(sibling[node + 1])
-        # Children keep their messages as they have passed through the prior, and no others.
+        # The children keep their messages about this node instead of those about themselves.
         for child in (left, right):
             step = remaining - up[child, _REMAINING]
             up[child, _PRECISION] /= 1.0 + step * up[child, _PRECISION]
@@ -199,21 +209,21 @@ def leave_one_out(forest, targets, gamma_2, noise, state, moments):  # type: ign
             )
             variance += up[above, _REMAINING] - up[node, _REMAINING]
         if forest.size[node] > 0:
-            # A label's others have the mean centre + (centre - label) / others, of no weight where
-            # there are none.
+            # The other targets of the leaf have the mean centre + (centre - target) / others. Their
+            # precision is 0 where there are none.
             others = forest.size[node] - 1
-            down[node, _SLOPE] = variance / (noise + variance * others)
+            down[node, _GAIN] = variance / (noise + variance * others)
             mean, variance = condition(mean, variance, up[node, _LOCATION], others / noise)
             variance += noise
         down[node, _MEAN], down[node, _VARIANCE] = mean, variance
     moments[:] = 0.0
     for t in range(len(forest.leaf)):
-        for label in range(len(targets)):
-            leaf = forest.leaf[t, label]
+        for which in range(len(targets)):
+            leaf = forest.leaf[t, which]
             own = down[leaf]
-            mean = own[_MEAN] + own[_SLOPE] * (up[leaf, _LOCATION] - targets[label])
-            change = mean - moments[0, label]
-            moments[0, label] += change / (t + 1)
-            moments[1, label] += (own[_VARIANCE] - moments[1, label]) / (t + 1)
-            moments[2, label] += change * (mean - moments[0, label])
+            mean = own[_MEAN] + own[_GAIN] * (up[leaf, _LOCATION] - targets[which])
+            change = mean - moments[0, which]
+            moments[0, which] += change / (t + 1)
+            moments[1, which] += (own[_VARIANCE] - moments[1, which]) / (t + 1)
+            moments[2, which] += change * (mean - moments[0, which])
     moments[2] /= len(forest.leaf)

@@ -1,4 +1,4 @@
-"""Arrays whose memory is no more than what is used of them."""
+"""Arrays with spare capacity that takes no physical memory until it is written to."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import DTypeLike, NDArray
 from mondrian_bo.array_types import AnyArray
 
 _LARGE = 1 << 20
-"""Bytes from which on room for more entries is asked for without numpy."""
+"""Bytes from which on spare capacity is mapped: 1 MiB, half of a huge page (2 MiB on Linux)."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def mapped_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
-    """Return zeros in memory of their own, where the system has it.
+    """Return zeros in a memory mapping of their own, if the system has anonymous mappings.
 
-    Its pages become resident one by one, as they are written to, and are given back with the array.
-    Numpy asks for pages of 2 MB, of which one write makes all resident: of trees that have room for
-    many nodes and use few, most would be. What malloc has once given out stays with the process as
-    long as something else lies behind it.
+    A page becomes resident when it is first written to, and the system gets all pages back when the
+    array is deleted. `numpy.zeros` asks for huge pages of 2 MB: one write makes 2 MB resident, so
+    that most of an array with spare capacity would be. Its memory also comes from malloc, which may
+    keep it after the array is deleted.
     """
     kind = np.dtype(dtype)
     length = math.prod(shape)
@@ -37,10 +37,10 @@ def mapped_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
 def resized(
     array: NDArray[Scalar], axis: int, length: int, used: int | None = None
 ) -> NDArray[Scalar]:
-    """Return an array whose `axis` has the given length: cut off, or padded with zeros.
+    """Return an array whose `axis` has a given length: truncated, or padded with zeros.
 
-    It is a copy, unless the length is right already. No more than the first `used` entries are
-    copied: pages of memory that are not written to are never resident.
+    The result is a copy, unless the length is right already. Only the first `used` entries are
+    copied (default: all), so that the pages of unused entries stay out of memory.
     """
     if array.shape[axis] == length:
         return array
@@ -49,7 +49,7 @@ def resized(
     n_kept = min(length, array.shape[axis], length if used is None else used)
     kept = [slice(None)] * array.ndim
     kept[axis] = slice(0, n_kept)
-    # Room that is soon filled is better had in large pages.
+    # Capacity that is soon used is faster in huge pages, which numpy asks for.
     may_stay_empty = length > 1.5 * n_kept and math.prod(shape) * array.itemsize >= _LARGE
     make = mapped_zeros if may_stay_empty else np.zeros
     result: NDArray[Scalar] = make(tuple(shape), array.dtype)

@@ -1,9 +1,9 @@
-"""Numbering the nodes of a grown tree anew, so that paths are contiguous in memory.
+"""Renumbering the nodes of a grown tree, so that paths are contiguous in memory.
 
 Trees that grow point by point number their nodes in the order of their creation, which scatters
-each path over the whole of every array. In preorder a node stands next to its left child, small
-subtrees are together, and what walks down the tree finds most of what it needs in the cache. After
-a large batch, and whenever a stream has doubled, that is worth a copy of the arrays.
+each path over the arrays. In preorder a node stands next to its left child and small subtrees are
+together, so a path down the tree finds most of its nodes in the cache. Renumbering copies the
+arrays; it pays after a large batch, and whenever a stream has doubled.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from mondrian_bo.trees.tree import (
 
 
 def number_in_preorder(forest: Tree, carried: Sequence[AnyArray] = ()) -> None:
-    """Give the nodes and boxes of every tree new numbers, in place.
+    """Renumber the nodes and boxes of every tree in preorder, in place.
 
-    Takes O(T n d), and room for a number per node of one tree meanwhile.
+    Takes O(T n d), and memory for two int32 numbers per node of one tree.
 
     Parameters
     ----------
     forest : Tree
         With a leading axis of length T.
     carried : sequence of arrays of shape (T, capacity, ...), default=()
-        What nodes carry, which moves with them.
+        Statistics of the nodes, which move with them.
     """
     largest = nodes_used(forest)
     all_nodes = mapped_zeros((largest,), np.int32)
@@ -53,7 +53,7 @@ def number_in_preorder(forest: Tree, carried: Sequence[AnyArray] = ()) -> None:
         preorder(tree, nodes)
         for field in (*(getattr(tree, name) for name in NODE_FIELDS), *(a[t] for a in carried)):
             _reorder(field, nodes)
-        # The last entry is that of NONE.
+        # The last entry stands for NONE, which is -1.
         number = numbers[: n_nodes + 1]
         number[NONE] = NONE
         number[nodes] = np.arange(n_nodes, dtype=np.int32)
@@ -68,7 +68,7 @@ def number_in_preorder(forest: Tree, carried: Sequence[AnyArray] = ()) -> None:
 
 
 def _reorder(entries: AnyArray, order: NDArray[np.integer[Any]]) -> None:
-    """Let the first of an array's entries be those that `order` lists, in place."""
-    # Column by column: what is copied as a whole leaves more memory behind that is free but ours.
+    """Replace the first entries of an array by those that `order` lists, in place."""
+    # Column by column, which needs less temporary memory: malloc does not return all of it.
     for column in entries.reshape(len(entries), -1).T:
         column[: len(order)] = column[order]

@@ -1,4 +1,8 @@
-"""Random functions from the posterior of a Mondrian tree."""
+"""Random functions from the posterior of a Mondrian tree with the hierarchical Gaussian.
+
+The variances of the rules for branching off are those of :mod:`mondrian_bo.trees.predict`, without
+the noise.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +37,29 @@ from mondrian_bo.trees.tree import (
 
 
 @njit(cache=True, nogil=True)
-def sample_function(  # type: ignore[no-untyped-def]
-    forest, values, index, key, points, weights, mean_prior, gamma_1, gamma_2, floor, rule, result
-):
+def sample_function(forest, values, index, key, points, rates, settings, result):  # type: ignore[no-untyped-def]
     """Write the values at `points` of one random function drawn from one tree's posterior.
 
-    The values of the nodes are drawn jointly, from the root down, with numbers that are fixed
-    functions of `key` and the node: a call costs O(depth) per point and further calls with the same
-    key continue the same function. Points that branch off before the same node share one draw, and
-    one uniform number decides for all points how far from the data is far enough to branch off, so
-    the function is piecewise constant rather than noise. Labels add noise of their own.
+    The means of the nodes are drawn jointly, from the root down, with numbers that are fixed
+    functions of `key` and the node. A call costs O(depth) per point, and further calls with the
+    same key evaluate the same function. One uniform number decides for all points whether they
+    branch off, and points that branch off above the same node share one draw; so the function is
+    piecewise constant. It has no noise.
 
     Parameters
     ----------
+    forest, values : Tree, Gaussian
+        With a leading axis of length T; not empty.
     index : int
         The tree.
     key : uint64
-        Names the draw.
+        Identifies the draw.
+    points, rates, settings
+        See :func:`mondrian_bo.trees.predict.predict_forest`.
     result : float64 array of shape (m,)
-        Values. The other parameters are those of
-        :func:`mondrian_bo.trees.predict.predict_forest`.
+        Values.
     """
+    mean_prior, gamma_1, gamma_2, _, floor, rule = settings
     tree, own_values = tree_at(forest, index), gaussian_at(values, index)
     own = points[index if len(points) > 1 else 0]
     threshold = hashed_uniform(key, 0)
@@ -67,7 +73,7 @@ def sample_function(  # type: ignore[no-untyped-def]
             mean = own_values.moments[node, MEAN]
             variance = own_values.moments[node, SQUARES] / tree.size[node]
         while True:
-            distance = distance_outside(tree, node, weights, own, i)
+            distance = distance_outside(tree, node, rates, own, i)
             if distance > 0.0:
                 before = unseparated
                 unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
@@ -81,7 +87,7 @@ def sample_function(  # type: ignore[no-untyped-def]
                             own_values.messages[node, PRECISION],
                         )
                         below += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
-                        # One number decides for all nodes of a path, whatever they leave of it.
+                        # The time at which the probability of passing falls to `threshold`.
                         time = parent_time + math.log(before / threshold) / distance
                         then = remaining_variance(gamma_2, min(time, tree.split_time[node]))
                         share = share_of_step(parent_remaining, own_values.remaining[node], then)

@@ -1,14 +1,14 @@
 """Prediction with a Mondrian tree (Algorithm 5 of Lakshminarayanan2016), many points at once.
 
-The points go down the tree together and are partitioned at each split, so that a node's box and
-messages are loaded once for all of them. On the way the downward message is carried along: it needs
-the parent's downward message and the sibling's stored upward message, so the exact posterior of the
-nodes on a path costs O(depth), with no sweep over the tree.
+All points go down the tree together (:mod:`mondrian_bo.trees.traversal`), and the downward message
+goes with them. It depends on the parent's downward message and the sibling's stored upward message,
+so the exact posterior of the nodes on a path costs O(depth), with no sweep over the tree.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,11 +21,10 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     gaussian_at,
     remaining_variance,
 )
+from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import (
-    LEFT,
     N_NODES,
     NONE,
-    RIGHT,
     ROOT,
     distances_outside,
     is_leaf,
@@ -34,27 +33,69 @@ from mondrian_bo.trees.tree import (
 )
 
 PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
-"""What a point that branches off is predicted with, see :func:`predict_forest`."""
+"""Rules for the prediction of a point that branches off, see :class:`PredictionSettings`."""
 
 _QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
-"""Where the law of the time of a branch-off is evaluated for ``BRIDGE``, with equal weights."""
+"""Levels of the time of a branch-off at which ``BRIDGE`` evaluates, with equal weights.
+
+They are the midpoints of three equal parts of its distribution.
+"""
 
 _UNBOUNDED = tuple(-math.log1p(-level) for level in _QUANTILES)
-"""The same quantiles of the standard exponential law, where a block has no end."""
+"""The same quantiles of the standard exponential distribution, for blocks that never split."""
 
 _SMALLEST_CHUNK = 4096
+"""Points that are predicted at a time, at least: their intermediate results fit into the cache."""
 
 _REACHING, _FIRST, _SECOND = 0, 1, 2
-"""What is known of each point on the way: its probability of not having branched off yet, and the
-first two moments of its prediction about the prior mean, so far."""
+"""Columns of the state of a point on its way down.
+
+The probability that it has not branched off yet (p_NotSeparatedYet), and the first two moments of
+its prediction so far, about the prior mean.
+"""
 
 _NEGLIGIBLE = 1e-13
-"""A point whose probability of not having branched off yet is below this goes no deeper."""
+"""A point whose probability of not having branched off is smaller goes no deeper.
+
+Its weight is lost, which changes the moments by a relative 1e-13 at most.
+"""
+
+
+class PredictionSettings(NamedTuple):
+    """What predictions depend on besides trees and messages. All types are fixed.
+
+    Attributes
+    ----------
+    mean_prior : float
+        mu_H.
+    gamma_1 : float
+        Scale of the prior variances.
+    gamma_2 : float
+        Scale of split times in the prior variances.
+    noise : float
+        Noise variance in units of gamma_1.
+    floor : float
+        Prior variance after the lifetime in units of gamma_1; 0 if the lifetime is infinite.
+    rule : int
+        The prediction of a point that branches off, at its new node. ``PAPER``: the posterior of
+        the new node's parent. ``REMAINING``: the same, plus the prior variance below that parent,
+        without which predictions far from the data have a smaller variance than the prior.
+        ``BRIDGE``: the posterior of the new node, between its parent and the node below, plus the
+        prior variance below the new node. ``EMPIRICAL``: mean and variance of the parent's targets;
+        nodes themselves are predicted with those of their own targets (section 5.3).
+    """
+
+    mean_prior: float
+    gamma_1: float
+    gamma_2: float
+    noise: float
+    floor: float
+    rule: int
 
 
 @njit(cache=True, nogil=True)
 def condition(prior_mean, prior_variance, location, precision):  # type: ignore[no-untyped-def]
-    """Return mean and variance of a Gaussian multiplied by a message of the given precision."""
+    """Return mean and variance of a Gaussian multiplied by a message with a given precision."""
     scale = 1.0 + prior_variance * precision
     return (
         (prior_mean + prior_variance * precision * location) / scale,
@@ -64,9 +105,9 @@ def condition(prior_mean, prior_variance, location, precision):  # type: ignore[
 
 @njit(cache=True, nogil=True)
 def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
-    """Return the law of mu_node given all labels outside its subtree.
+    """Return mean and variance of mu_node given all targets outside of its subtree.
 
-    `down_mean` and `down_variance` are that law at the node's parent; at the root they are mu_H, 0.
+    `down_mean` and `down_variance` are those of the node's parent; at the root they are mu_H, 0.
     """
     parent = tree.parent[node]
     if parent == NONE:
@@ -82,57 +123,42 @@ def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[
 
 @njit(cache=True, nogil=True)
 def share_of_step(parent_remaining, remaining, remaining_then):  # type: ignore[no-untyped-def]
-    """Return the share of the prior variance of a step down that is spent at a time within it."""
+    """Return the share of phi_j that has been spent at a time between parent and node."""
     step = parent_remaining - remaining
     return (parent_remaining - remaining_then) / step if step > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
-def _predict_tree(  # type: ignore[no-untyped-def]
-    tree,
-    values,
-    points,
-    weights,
-    mean_prior,
-    gamma_1,
-    gamma_2,
-    noise,
-    floor,
-    rule,
-    means,
-    variances,
-    sink,
-):
+def _predict_tree(tree, values, points, rates, settings, means, variances, sink):  # type: ignore[no-untyped-def]
     """Predict the moments of one tree at `points`, shape (m, d), into `means` and `variances`.
 
-    Each component of the mixture (3) is also handed to `sink`, a float64 array of shape (rows, 4),
-    as point, weight, mean, variance, as far as there is room. Returns the number of components.
+    Each component of the mixture (3) is also written into `sink`, a float64 array of shape (rows,
+    4), as point, weight, mean, variance, until it is full. Returns the number of components.
     """
+    mean_prior, gamma_1, gamma_2, noise, floor, rule = settings
     n_points = points.shape[0]
     order = np.empty(n_points, dtype=np.int32)
-    right_ones = np.empty(n_points, dtype=np.int32)
+    scratch = np.empty(n_points, dtype=np.int32)
     distances = np.empty(n_points)
-    # Side by side, for points are met in no order of theirs.
+    # One row per point: points are read in no particular order.
     state = np.empty((n_points, 3))
     for i in range(n_points):
         order[i] = i
         state[i, _REACHING], state[i, _FIRST], state[i, _SECOND] = 1.0, 0.0, 0.0
     n_components = 0
-    # The larger part of a split waits on the stack: log2(m) frames suffice.
-    stack_node = np.empty(64, dtype=np.int64)
-    stack_range = np.empty((64, 2), dtype=np.int64)
-    # Downward message and prediction of a branch-off, both at the node's parent. For BRIDGE the
-    # latter is the parent's posterior in units of gamma_1.
-    stack_state = np.empty((64, 4))
+    stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
+    # Downward message and prediction of a branch-off, both at the parent of the node that waits.
+    # With BRIDGE the latter is the parent's posterior in units of gamma_1.
+    stack_state = np.empty((STACK_DEPTH, 4))
     pending = 0
     n_parts = len(_QUANTILES) if rule == BRIDGE else 1
-    root = tree.counters[ROOT]
+    root = np.int64(tree.counters[ROOT])
     if rule == EMPIRICAL:
         branch_mean = values.moments[root, MEAN]
         branch_variance = values.moments[root, SQUARES] / tree.size[root]
     else:
         branch_mean = mean_prior
-        # A point that branches off above the root has no parent but the prior, whatever the rule.
+        # A point that branches off above the root has the prior, whatever the rule.
         branch_variance = 0.0 if rule == BRIDGE else gamma_1 * (0.5 - floor + noise)
     down_mean, down_variance = mean_prior, 0.0
     node, start, end = root, 0, n_points
@@ -141,13 +167,10 @@ def _predict_tree(  # type: ignore[no-untyped-def]
         parent_time, parent_remaining = 0.0, 0.5
         if parent != NONE:
             parent_time, parent_remaining = tree.split_time[parent], values.remaining[parent]
-        span = tree.split_time[node] - parent_time
+        span = tree.split_time[node] - parent_time  # Algorithm 5, line 5
         step = parent_remaining - values.remaining[node]
         leaf = is_leaf(tree, node)
-        dimension = 0 if leaf else tree.dimension[node]
-        threshold = np.inf if leaf else tree.threshold[node]
-        middle, n_right = start, 0
-        distances_outside(tree, node, weights, points, order, start, end, distances)
+        distances_outside(tree, node, rates, points, order, start, end, distances)
         # Mean and variance of the prediction at this node, and of a branch-off right below it.
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]
@@ -169,28 +192,33 @@ def _predict_tree(  # type: ignore[no-untyped-def]
             elif rule == BRIDGE:
                 below_variance = posterior
         finite = span < np.inf
-        # Of a bridge: how the means of the parent and of this node vary together, with a weight.
+        # BRIDGE: the new node's variance is a quadratic form in (1 - share, share); `together` is
+        # its mixed term, from the posterior covariance of the parent and this node.
         together, per_step = 0.0, 0.0
         if rule == BRIDGE:
             precision = values.messages[node, PRECISION]
             together = 2.0 * branch_variance / (1.0 + step * precision) + step
             per_step = 1.0 / step if step > 0.0 else 0.0
+        kept = start
         for i in range(start, end):
             point = order[i]
             distance = distances[i]
             if distance > 0.0:
                 own = state[point]
-                chance = -math.expm1(-span * distance) if finite else 1.0
-                separated = own[_REACHING] * chance
+                # Algorithm 5, line 6
+                probability = -math.expm1(-span * distance) if finite else 1.0
+                separated = own[_REACHING] * probability  # Algorithm 5, line 8
                 weight = separated / n_parts
                 part_mean, part_variance = branch_mean, branch_variance
                 mean_time = 1.0 / distance
                 for k in range(n_parts):
                     if rule == BRIDGE:
-                        # What the logarithm of a number near 1 lacks of precision is as little as
-                        # the chance that makes it so near.
+                        # Where the argument is near 1 the logarithm loses relative precision. The
+                        # probability, a factor of the result, is as small there.
                         elapsed = (
-                            -math.log(1.0 - _QUANTILES[k] * chance) if finite else _UNBOUNDED[k]
+                            -math.log(1.0 - _QUANTILES[k] * probability)
+                            if finite
+                            else _UNBOUNDED[k]
                         )
                         time = parent_time + min(elapsed * mean_time, span)
                         then = remaining_variance(gamma_2, time)
@@ -203,86 +231,55 @@ def _predict_tree(  # type: ignore[no-untyped-def]
                         )
                         part_variance = gamma_1 * (part_variance + then - floor + noise)
                     offset = part_mean - mean_prior
-                    own[_FIRST] += weight * offset
-                    own[_SECOND] += weight * (part_variance + offset * offset)
+                    own[_FIRST] += weight * offset  # (4)
+                    own[_SECOND] += weight * (part_variance + offset * offset)  # (4)
                     if n_components < len(sink):
                         row = sink[n_components]
-                        row[0], row[1] = point, weight
+                        row[0], row[1] = point, weight  # (3)
                         row[2], row[3] = part_mean, part_variance
                     n_components += 1
-                own[_REACHING] -= separated
+                own[_REACHING] -= separated  # Algorithm 5, line 13
                 if own[_REACHING] < _NEGLIGIBLE:
                     continue
-            # Written to both, without a branch, which would be mispredicted half of the time.
-            order[middle] = point
-            right_ones[n_right] = point
-            is_left = points[point, dimension] <= threshold
-            middle += is_left
-            n_right += not is_left
-        for i in range(n_right):
-            order[middle + i] = right_ones[i]
-        end = middle + n_right
+            order[kept] = point
+            kept += 1
+        end = kept
         if leaf:
             offset = own_mean - mean_prior
             second = own_variance + offset * offset
             for i in range(start, end):
                 point = order[i]
                 own = state[point]
-                own[_FIRST] += own[_REACHING] * offset
+                own[_FIRST] += own[_REACHING] * offset  # (4), with the weight of line 10
                 own[_SECOND] += own[_REACHING] * second
                 if n_components < len(sink):
                     row = sink[n_components]
-                    row[0], row[1] = point, own[_REACHING]
+                    row[0], row[1] = point, own[_REACHING]  # (3)
                     row[2], row[3] = own_mean, own_variance
                 n_components += 1
         if leaf or start == end:
             if pending == 0:
                 break
             pending -= 1
-            node = stack_node[pending]
-            start, end = stack_range[pending]
+            node, start, end = stack[pending]
             down_mean, down_variance, branch_mean, branch_variance = stack_state[pending]
             continue
         branch_mean, branch_variance = own_mean, below_variance
-        left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-        if start < middle < end:
-            left_smaller = middle - start <= end - middle
-            stack_node[pending] = right if left_smaller else left
-            stack_range[pending, 0] = middle if left_smaller else start
-            stack_range[pending, 1] = end if left_smaller else middle
-            stack_state[pending, 0], stack_state[pending, 1] = down_mean, down_variance
-            stack_state[pending, 2], stack_state[pending, 3] = branch_mean, branch_variance
-            pending += 1
-            node = left if left_smaller else right
-            if left_smaller:
-                end = middle
-            else:
-                start = middle
-        else:
-            node = left if middle == end else right
+        middle = split_points(tree, node, points, order, start, end, scratch)
+        waiting = stack_state[pending]
+        waiting[0], waiting[1] = down_mean, down_variance
+        waiting[2], waiting[3] = branch_mean, branch_variance
+        node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
     for i in range(n_points):
         mean = state[i, _FIRST]
-        variances[i] = max(state[i, _SECOND] - mean * mean, 0.0)
+        variances[i] = max(state[i, _SECOND] - mean * mean, 0.0)  # (4)
         means[i] = mean + mean_prior
     return n_components
 
 
 @njit(cache=True, nogil=True)
-def predict_forest(  # type: ignore[no-untyped-def]
-    forest,
-    values,
-    points,
-    weights,
-    mean_prior,
-    gamma_1,
-    gamma_2,
-    noise,
-    floor,
-    rule,
-    means,
-    variances,
-):
-    """Write mean and variance of each tree's predictive mixture (equation 4), shape (T, m).
+def predict_forest(forest, values, points, rates, settings, means, variances):  # type: ignore[no-untyped-def]
+    """Write mean and variance of each tree's predictive mixture, equation (4).
 
     Parameters
     ----------
@@ -290,18 +287,10 @@ def predict_forest(  # type: ignore[no-untyped-def]
         With a leading axis of length T; not empty.
     points : float64 array of shape (1 or T, m, d)
         Where to predict; one row per tree where trees see the points differently.
-    weights : float64 array of shape (d,)
-        Rate weights of the dimensions.
-    mean_prior, gamma_1, gamma_2, noise : float
-        mu_H, gamma_1, gamma_2 and the noise variance in units of gamma_1.
-    floor : float
-        Prior variance still to come at the lifetime, in units of gamma_1; 0 if it is infinite.
-    rule : int
-        ``PAPER``: a point that branches off has the posterior of the parent of its new node.
-        ``REMAINING``: and the prior variance still to come, without which predictions far from the
-        data would be surer than the prior. ``BRIDGE``: it has the posterior of its new node itself,
-        between that parent and the node below, and the prior variance still to come.
-        ``EMPIRICAL``: nodes are predicted with the mean and variance of their labels (section 5.3).
+    rates : float64 array of shape (d,)
+        Split rate of each dimension.
+    settings : PredictionSettings
+        Hyper-parameters and the rule for points that branch off.
     means, variances : float64 arrays of shape (T, m)
         Results.
     """
@@ -309,8 +298,7 @@ def predict_forest(  # type: ignore[no-untyped-def]
     n_points = points.shape[1]
     for t in range(len(forest.counters)):
         tree = tree_at(forest, t)
-        # Of few points at a time the intermediate results stay in the processor's cache; of too few
-        # the nodes would be loaded more often than need be.
+        # Fewer points than nodes at a time would load most nodes for a point or two.
         size = max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
         for start in range(0, n_points, size):
             end = min(start + size, n_points)
@@ -318,13 +306,8 @@ def predict_forest(  # type: ignore[no-untyped-def]
                 tree,
                 gaussian_at(values, t),
                 points[t if len(points) > 1 else 0, start:end],
-                weights,
-                mean_prior,
-                gamma_1,
-                gamma_2,
-                noise,
-                floor,
-                rule,
+                rates,
+                settings,
                 means[t, start:end],
                 variances[t, start:end],
                 nothing,
@@ -332,13 +315,12 @@ def predict_forest(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def tree_components(  # type: ignore[no-untyped-def]
-    forest, values, index, points, weights, mean_prior, gamma_1, gamma_2, noise, floor, rule, sink
-):
-    """Write the components of one tree's mixture (equation 3) into `sink`; return their number.
+def tree_components(forest, values, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
+    """Write the components of one tree's mixture, equation (3), into `sink`; return their number.
 
     Rows of `sink`, a float64 array of shape (rows, 4), are point, weight, mean, variance, in no
-    particular order; what has no room is counted and left out. The rest as in `predict_forest`.
+    particular order. Components beyond its length are counted and not written. `index` is the
+    tree's; the other parameters are those of :func:`predict_forest`.
     """
     own = points[index if len(points) > 1 else 0]
     means, variances = np.empty(own.shape[0]), np.empty(own.shape[0])
@@ -346,13 +328,8 @@ def tree_components(  # type: ignore[no-untyped-def]
         tree_at(forest, index),
         gaussian_at(values, index),
         own,
-        weights,
-        mean_prior,
-        gamma_1,
-        gamma_2,
-        noise,
-        floor,
-        rule,
+        rates,
+        settings,
         means,
         variances,
         sink,

@@ -1,9 +1,8 @@
 """Explicit random streams: one SplitMix64 state per tree.
 
-A stream is a ``uint64`` array of shape (1,) that lives among the arrays of its tree, so that the
-same seed grows the same tree whatever the number of threads, and so that undoing an insertion also
-undoes its random draws. SplitMix64 (Steele, Lea and Flood 2014) passes BigCrush and needs a single
-word of state.
+A stream is a ``uint64`` array of shape (1,) among the arrays of its tree. The same seed therefore
+grows the same tree with any number of threads, and undoing an insertion also undoes its random
+draws. SplitMix64 (Steele, Lea and Flood 2014) passes BigCrush and has a single word of state.
 """
 
 from __future__ import annotations
@@ -17,13 +16,18 @@ from numpy.typing import NDArray
 from mondrian_bo.trees.compiling import BORROWING
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+"""Step of the state from draw to draw: 2**64 over the golden ratio, as SplitMix64 has it."""
+
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 _SHIFT_1 = np.uint64(30)
 _SHIFT_2 = np.uint64(27)
 _SHIFT_3 = np.uint64(31)
+"""Multipliers and shifts of the output function of SplitMix64 ("mix13" of Stafford)."""
+
 _SHIFT_TO_53_BITS = np.uint64(11)
 _UNIT = 2.0**-53
+"""The upper 53 of 64 bits, times 2**-53, are a double in [0, 1)."""
 
 
 def make_streams(seed: np.random.SeedSequence, n_streams: int) -> NDArray[np.uint64]:
@@ -65,10 +69,10 @@ def exponential(stream):  # type: ignore[no-untyped-def]
 
 @njit(**BORROWING)
 def exponential_below(stream, limit):  # type: ignore[no-untyped-def]
-    """Draw as `exponential` does, or infinity for a draw that is at least `limit`.
+    """Draw as `exponential` does; may return infinity for a draw that is at least `limit`.
 
-    A uniform number is at most the exponential one made of it, so that most large draws need no
-    logarithm.
+    An exponential number is at least the uniform number it is computed from. So if the uniform
+    number reaches `limit`, no logarithm is needed.
     """
     share = uniform(stream)
     return -math.log1p(-share) if share < limit else math.inf
@@ -76,7 +80,7 @@ def exponential_below(stream, limit):  # type: ignore[no-untyped-def]
 
 @njit(**BORROWING)
 def hashed_word(key, item):  # type: ignore[no-untyped-def]
-    """Return 64 random bits that are a fixed function of a key and an item, a key of their own."""
+    """Return 64 random bits that are a fixed function of a key and an item; they can be a key."""
     return mix(key + (np.uint64(item) + np.uint64(1)) * _INCREMENT)
 
 
@@ -84,8 +88,8 @@ def hashed_word(key, item):  # type: ignore[no-untyped-def]
 def hashed_uniform(key, item):  # type: ignore[no-untyped-def]
     """Return a number in (0, 1) that is a fixed function of a key and an item.
 
-    Random functions over a tree are drawn lazily with it: whatever order the nodes are met in, node
-    ``item`` of the draw ``key`` has the same number.
+    Random functions over a tree are drawn lazily with it: node ``item`` of draw ``key`` has the
+    same number in whatever order nodes are visited.
     """
     return ((hashed_word(key, item) >> _SHIFT_TO_53_BITS) + 0.5) * _UNIT
 

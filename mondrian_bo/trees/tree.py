@@ -303,8 +303,8 @@ def corners(tree, node):  # type: ignore[no-untyped-def]
 def extent_outside(lower, upper, rates, points, point):  # type: ignore[no-untyped-def]
     """Return eta_j(x), the L1 distance of a point from a box, weighted by the split rates.
 
-    Lakshminarayanan2016, Algorithm 5. The compiler may reorder the sum, so that it can use vector
-    instructions.
+    Lakshminarayanan2016, Algorithm 5, line 5. The compiler may reorder the sum, so that it can use
+    vector instructions.
     """
     total = 0.0
     nothing = lower.dtype.type(0.0)
@@ -312,7 +312,7 @@ def extent_outside(lower, upper, rates, points, point):  # type: ignore[no-untyp
         x = points[point, d]
         # At most one of the two is positive. They are computed in the precision of the points:
         # vector registers hold twice as many float32.
-        total += rates[d] * max(max(x - upper[d], lower[d] - x), nothing)  # Algorithm 5, eta_j(x)
+        total += rates[d] * max(max(x - upper[d], lower[d] - x), nothing)  # Algorithm 5, line 5
     return total
 
 

@@ -1,7 +1,8 @@
 """Undoing insertions: copies of the few entries that an insertion may overwrite.
 
-An insertion changes the nodes on one path per tree, fills a few new ones and links a few points, so
-recording and restoring is O(depth), where copying the forest would be O(n).
+An insertion changes the nodes on one path per tree, adds a few new ones and links a few points.
+Recording and restoring therefore take O(depth), where a copy of the forest takes O(n). Every array
+is restored bit for bit, random streams included.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mondrian_bo.trees.tree import (
 
 
 class Entry(NamedTuple):
-    """The old content of what one insertion may overwrite.
+    """The former content of all entries that one insertion may overwrite.
 
     Attributes
     ----------
@@ -36,15 +37,15 @@ class Entry(NamedTuple):
     nodes : pair of int64 arrays
         Trees and nodes.
     node_content : list of arrays
-        Their entries, one array per field.
+        Entries of those nodes, one array per field.
     boxes : pair of int64 arrays
         Trees and boxes of those nodes.
     box_content : float array of shape (k, 2, d)
-        Their corners.
+        Corners of those boxes.
     links : pair of int64 arrays
         Trees and points whose links may change.
     link_content : int32 array
-        Their links.
+        Links of those points.
     counters, stream : arrays
         Copies of the whole fields of the trees.
     """
@@ -61,7 +62,7 @@ class Entry(NamedTuple):
 
 
 Values = tuple[AnyArray, ...]
-"""What the nodes carry: arrays with an entry per tree and node."""
+"""Statistics of the nodes: arrays with an entry per tree and node."""
 
 
 def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
@@ -70,7 +71,7 @@ def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
 
 @njit(cache=True, nogil=True)
 def _touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-def]
-    """List what the insertion of x may change: entries of node arrays and of `next_point`.
+    """List what the insertion of x may change: nodes, and points whose links change.
 
     Parameters
     ----------
@@ -79,16 +80,16 @@ def _touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped
     x : float64 array of shape (d,)
         The point.
     room : int
-        How many nodes the insertion may add.
+        Largest number of nodes that the insertion adds.
     chain : int
-        How many points of a leaf the insertion may link anew.
+        Largest number of points of a leaf whose links change.
     nodes, points : int64 arrays
         Results.
 
     Returns
     -------
     tuple of int
-        The numbers of nodes and points found; when `nodes` is too short it holds only a part.
+        The numbers of nodes and points found. If `nodes` is too short it holds only the first.
     """
     n_nodes = 0
     n_points = 0
@@ -117,15 +118,17 @@ def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: 
 
     Parameters
     ----------
-    trees, values : Tree, Gaussian
-        The forest, with room for the insertion.
+    trees : Tree
+        The forest, with capacity for the insertion.
+    values : NamedTuple of arrays
+        Statistics of its nodes.
     point : float64 array of shape (S, d)
-        The point, once or as each tree sees it.
+        The point, once (S = 1) or as each tree sees it (S = T).
     n_points : int
         Number of points so far.
     room : int
-        How many nodes an insertion may add to a tree, and so a bound on how many points of a leaf
-        it may link anew.
+        Largest number of nodes that the insertion adds to a tree. It is also a bound on the number
+        of points of a leaf that it links in a new order.
     """
     where, links = [], []
     nodes = np.empty(256, dtype=np.int64)
@@ -141,7 +144,7 @@ def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: 
         links.append(np.stack([np.full(n_links + 1, t), np.append(chain[:n_links], n_points)]))
     tree_of_node, node = np.concatenate(where, axis=1)
     tree_of_link, link = np.concatenate(links, axis=1)
-    # Entries of nodes that are yet to come say nothing.
+    # The rows of nodes that do not exist yet have no meaning.
     known = node < trees.counters[tree_of_node, N_NODES]
     row = trees.row[tree_of_node, node]
     known &= row != NONE
@@ -160,7 +163,7 @@ def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: 
 
 
 def restore(trees: Tree, values: Values, entry: Entry) -> None:
-    """Write the old content back; the latest insertion is undone first."""
+    """Write the former content back; the latest insertion must be undone first."""
     for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
         field[entry.nodes] = content
     trees.box[entry.boxes] = entry.box_content

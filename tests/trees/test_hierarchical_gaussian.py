@@ -13,7 +13,7 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     RESIDUAL,
     SQUARES,
     Hyperparameters,
-    refresh_forest,
+    refresh_messages,
     remaining_variance,
 )
 from mondrian_bo.trees.predict import REMAINING
@@ -190,7 +190,7 @@ def test_messages_kept_online_are_those_of_a_full_sweep(min_samples_split, lifet
         lifetime=lifetime,
     )
     online = [field.copy() for field in forest.node_stats]
-    refresh_forest(forest.arrays, forest.node_stats, forest.targets, *forest.hyperparameters)
+    refresh_messages(forest.arrays, forest.node_stats, forest.targets, forest.hyperparameters)
     for t in range(3):
         used = forest.arrays.counters[t, N_NODES]
         for before, after in zip(online, forest.node_stats, strict=True):

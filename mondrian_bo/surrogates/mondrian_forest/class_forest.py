@@ -13,7 +13,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
-from mondrian_bo.trees.growth import sample_forest
+from mondrian_bo.trees.growth import GrowthSettings, sample_forest
 from mondrian_bo.trees.kneser_ney import (
     KneserNey,
     empty_counts,
@@ -98,7 +98,7 @@ class ClassForest(GrowingForest[KneserNey]):
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         """
-        settings = (targets, weights, self.min_samples_split, self.lifetime)
+        settings = (targets, weights, self._growth_settings())
         capacity = max(2 * len(targets), _LEAST_NODES)
         self._grow_batch(grow_chunk, points, targets, settings, capacity, n_jobs)
         self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
@@ -130,17 +130,18 @@ class ClassForest(GrowingForest[KneserNey]):
             (self._arrays, self._node_stats),
             self._points,
             (
-                self._targets,
+                self._targets[:end],
                 self._importance,
                 start,
-                end,
                 weights,
-                self.min_samples_split,
-                self.lifetime,
+                self._growth_settings(),
             ),
             n_jobs if end - start > _FEW_POINTS else 1,
         )
         self.n_points = end
+
+    def _growth_settings(self) -> GrowthSettings:
+        return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
 
     def unlearnt(self) -> ClassForest:
         """Return a forest with the same settings and other random streams, that knows nothing."""
@@ -200,12 +201,11 @@ def grow_chunk(
     values: KneserNey,
     points: FloatArray,
     targets: NDArray[np.int32],
-    weights: FloatArray,
-    min_samples_split: int,
-    lifetime: float,
+    rates: FloatArray,
+    settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Grow some of the trees: one worker's part of `ClassForest.build`."""
-    sample_forest(forest, points, len(targets), weights, min_samples_split, targets, lifetime)
+    sample_forest(forest, points, len(targets), rates, targets, settings)
     refresh_counts(forest, values, targets, np.empty(0))
     return forest, values
 
@@ -217,24 +217,11 @@ def extend_chunk(
     targets: NDArray[np.int32],
     importance: FloatArray,
     start: int,
-    end: int,
-    weights: FloatArray,
-    min_samples_split: int,
-    lifetime: float,
+    rates: FloatArray,
+    settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
-    extend_counts(
-        forest,
-        values,
-        points,
-        targets,
-        importance,
-        start,
-        end,
-        weights,
-        min_samples_split,
-        lifetime,
-    )
+    extend_counts(forest, values, points, targets, importance, start, rates, settings)
     return forest, values
 
 

@@ -20,19 +20,20 @@ from mondrian_bo.surrogates.shared.parallel import (
     run_parallel,
     split_trees,
 )
+from mondrian_bo.trees.growth import GrowthSettings
 from mondrian_bo.trees.hierarchical_gaussian import (
     MEAN,
     SQUARES,
     Gaussian,
     Hyperparameters,
     empty_gaussian,
-    extend_forest,
+    extend_messages,
     log_likelihood_terms,
-    refresh_forest,
+    refresh_messages,
     remaining_variance,
 )
 from mondrian_bo.trees.posterior_draw import sample_function
-from mondrian_bo.trees.predict import tree_components
+from mondrian_bo.trees.predict import PredictionSettings, tree_components
 from mondrian_bo.trees.tree import (
     ROOT,
     nodes_used,
@@ -94,7 +95,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        settings = (targets, weights, self.min_samples_split, self.lifetime, hyperparameters)
+        settings = (targets, weights, self._growth_settings(), hyperparameters)
         self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
 
@@ -108,19 +109,19 @@ class GaussianForest(GrowingForest[Gaussian]):
         while start < end:
             self._make_room_for_nodes()
             first = start - self.n_points if len(weights) > 1 else 0
-            start = extend_forest(
+            free = self._arrays.parent.shape[1] - nodes_used(self._arrays)
+            stop = min(end, start + free // self._room)
+            extend_messages(
                 self._arrays,
                 self._node_stats,
                 self._points,
-                self._targets,
+                self._targets[:stop],
                 start,
-                end,
                 weights[first:],
-                self.min_samples_split,
-                self.lifetime,
-                self._room,
-                *self.hyperparameters,
+                self._growth_settings(),
+                self.hyperparameters,
             )
+            start = stop
         self.n_points = end
 
     def set_hyperparameters(self, hyperparameters: Hyperparameters) -> None:
@@ -159,8 +160,7 @@ class GaussianForest(GrowingForest[Gaussian]):
 
         Parameters are those of :func:`mondrian_bo.trees.predict.predict_forest`.
         """
-        floor = self.remaining_at_lifetime()
-        settings = (weights, mean_prior, gamma_1, *self.hyperparameters, floor, rule)
+        settings = self._prediction_settings(mean_prior, gamma_1, rule)
         results = run_parallel(
             predict_chunk,
             [
@@ -168,7 +168,8 @@ class GaussianForest(GrowingForest[Gaussian]):
                     rows_of(self._arrays, part),
                     rows_of(self._node_stats, part),
                     points_of(points, part),
-                    *settings,
+                    weights,
+                    settings,
                 )
                 for part in split_trees(self.n_trees, n_jobs)
             ],
@@ -188,19 +189,9 @@ class GaussianForest(GrowingForest[Gaussian]):
             Point, weight within its tree, mean and variance, sorted by point.
         """
         found = []
+        settings = self._prediction_settings(mean_prior, gamma_1, rule)
         for tree in range(self.n_trees):
-            arguments = (
-                self._arrays,
-                self._node_stats,
-                tree,
-                points,
-                weights,
-                mean_prior,
-                gamma_1,
-                *self.hyperparameters,
-                self.remaining_at_lifetime(),
-                rule,
-            )
+            arguments = (self._arrays, self._node_stats, tree, points, weights, settings)
             sink = np.empty((8 * points.shape[1], 4))
             needed = tree_components(*arguments, sink)
             if needed > len(sink):
@@ -229,11 +220,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             np.uint64(key),
             points,
             weights,
-            mean_prior,
-            gamma_1,
-            self.hyperparameters.gamma_2,
-            self.remaining_at_lifetime(),
-            rule,
+            self._prediction_settings(mean_prior, gamma_1, rule),
             result,
         )
         return result
@@ -244,6 +231,18 @@ class GaussianForest(GrowingForest[Gaussian]):
         log_likelihood_terms(self._arrays, self._node_stats, terms)
         return terms
 
+    def _growth_settings(self) -> GrowthSettings:
+        return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
+
+    def _prediction_settings(
+        self, mean_prior: float, gamma_1: float, rule: int
+    ) -> PredictionSettings:
+        gamma_2, noise = self.hyperparameters
+        floor = self.remaining_at_lifetime()
+        return PredictionSettings(
+            float(mean_prior), float(gamma_1), float(gamma_2), float(noise), floor, int(rule)
+        )
+
     def _remaining_at_lifetime(self, gamma_2: float) -> float:
         # Compiling or loading this one for a scalar would take longer than all else.
         function: Any = remaining_variance
@@ -251,4 +250,4 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     def _refresh(self) -> None:
         if self.n_points > 0:
-            refresh_forest(self._arrays, self._node_stats, self.targets, *self.hyperparameters)
+            refresh_messages(self._arrays, self._node_stats, self.targets, self.hyperparameters)

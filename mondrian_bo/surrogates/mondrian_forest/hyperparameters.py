@@ -100,7 +100,7 @@ def learn_hyperparameters(
 
     def evaluate(logs: FloatArray) -> Learnt:
         hyperparameters = Hyperparameters(math.exp(logs[0]), math.exp(logs[1]))
-        leave_one_out(trees, targets, *hyperparameters, state, moments)
+        leave_one_out(trees, targets, hyperparameters, state, moments)
         mean, share, spread = moments
         least = 1.0 / forest.prior_variance(hyperparameters)
         ratio, log_density = _best_amplitude(targets - mean, share, spread, least)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
-from mondrian_bo.trees.growth import extend_forest, sample_forest
+from mondrian_bo.trees.growth import GrowthSettings, extend_forest, sample_forest
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.partition import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.tree import (
@@ -94,7 +94,7 @@ class PartitionForest(GrowingForest[NoStats]):
         self.n_points = n_points
         trees = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
         trees = trees._replace(points=points)
-        settings = (n_points, self.rates, self.min_samples_split, _NO_CLASSES, self.lifetime)
+        settings = (n_points, self.rates, self._growth_settings())
         run_on_trees(_grow_chunk, (trees,), points, settings, n_jobs)
         self._arrays = trees
         self._set_node_capacity(nodes_used(trees))
@@ -124,9 +124,8 @@ class PartitionForest(GrowingForest[NoStats]):
             progress,
             end,
             self.rates,
-            self.min_samples_split,
             _NO_CLASSES,
-            self.lifetime,
+            self._growth_settings(),
         )
         self.n_points = end
         if len(self._cells) < end:
@@ -187,6 +186,9 @@ class PartitionForest(GrowingForest[NoStats]):
         locate(self._arrays, points, self.rates, self.cell_lifetime, self.cells, found, stays)
         return found, stays
 
+    def _growth_settings(self) -> GrowthSettings:
+        return GrowthSettings(self.min_samples_split, float(self.lifetime))
+
     def _set_node_capacity_for(self, n_new: int) -> None:
         used = nodes_used(self._arrays) + n_new * self._room
         if used > self._arrays.parent.shape[1]:
@@ -198,10 +200,8 @@ def _grow_chunk(
     points: FloatArray,
     n_points: int,
     rates: FloatArray,
-    min_samples_split: int,
-    no_classes: NDArray[np.int32],
-    lifetime: float,
+    settings: GrowthSettings,
 ) -> tuple[Tree]:
     """Grow some of the trees: one worker's part of `PartitionForest.build`."""
-    sample_forest(trees, points, n_points, rates, min_samples_split, no_classes, lifetime)
+    sample_forest(trees, points, n_points, rates, _NO_CLASSES, settings)
     return (trees,)

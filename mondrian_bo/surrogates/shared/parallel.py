@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.trees.growth import sample_forest
-from mondrian_bo.trees.hierarchical_gaussian import Gaussian, Hyperparameters, refresh_forest
-from mondrian_bo.trees.predict import predict_forest
+from mondrian_bo.trees.growth import GrowthSettings, sample_forest
+from mondrian_bo.trees.hierarchical_gaussian import Gaussian, Hyperparameters, refresh_messages
+from mondrian_bo.trees.predict import PredictionSettings, predict_forest
 from mondrian_bo.trees.tree import Tree
 
 Result = TypeVar("Result")
@@ -112,31 +112,13 @@ def predict_chunk(
     forest: Tree,
     values: Gaussian,
     points: FloatArray,
-    weights: FloatArray,
-    mean_prior: float,
-    gamma_1: float,
-    gamma_2: float,
-    noise: float,
-    floor: float,
-    rule: int,
+    rates: FloatArray,
+    settings: PredictionSettings,
 ) -> tuple[FloatArray, FloatArray]:
     """Predict with some of the trees: one worker's part of `GaussianForest.predict`."""
     means = np.empty((len(forest.counters), points.shape[1]))
     variances = np.empty_like(means)
-    predict_forest(
-        forest,
-        values,
-        points,
-        weights,
-        mean_prior,
-        gamma_1,
-        gamma_2,
-        noise,
-        floor,
-        rule,
-        means,
-        variances,
-    )
+    predict_forest(forest, values, points, rates, settings, means, variances)
     return means, variances
 
 
@@ -145,13 +127,12 @@ def grow_chunk(
     values: Gaussian,
     points: FloatArray,
     targets: FloatArray,
-    weights: FloatArray,
-    min_samples_split: int,
-    lifetime: float,
+    rates: FloatArray,
+    settings: GrowthSettings,
     hyperparameters: Hyperparameters,
 ) -> tuple[Tree, Gaussian]:
     """Grow some of the trees: one worker's part of `GaussianForest.build`."""
     no_classes = np.empty(0, dtype=np.int32)
-    sample_forest(forest, points, len(targets), weights, min_samples_split, no_classes, lifetime)
-    refresh_forest(forest, values, targets, *hyperparameters)
+    sample_forest(forest, points, len(targets), rates, no_classes, settings)
+    refresh_messages(forest, values, targets, hyperparameters)
     return forest, values

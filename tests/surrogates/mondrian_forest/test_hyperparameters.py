@@ -30,7 +30,7 @@ def left_out(forest, trees=slice(None), kept=None):
     targets = forest.targets[kept] - MEAN_PRIOR
     restricted = restrict_forest(rows_of(forest.arrays, trees), kept, targets)
     state, moments = np.empty((len(restricted.parent), N_STATE)), np.empty((3, len(kept)))
-    leave_one_out(restricted, targets, *forest.hyperparameters, state, moments)
+    leave_one_out(restricted, targets, forest.hyperparameters, state, moments)
     return moments[0] + MEAN_PRIOR, moments[1], moments[2]
 
 

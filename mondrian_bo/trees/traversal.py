@@ -1,0 +1,62 @@
+"""Many points go down a tree together.
+
+At each node the points are divided by its split, so that a node's arrays are loaded once however
+many points pass. A caller keeps the points in an array `order`, of which order[start:end] are at
+the current node, and a stack of int64, shape (STACK_DEPTH, 3), of nodes that wait with their points
+(node, start, end). What else it knows of a node that waits it keeps at the same row of an array of
+its own.
+
+:mod:`mondrian_bo.trees.aggregation_predict` has its own stack, as it goes left first, in the order
+of nodes in memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mondrian_bo.trees.compiling import INNER
+from mondrian_bo.trees.tree import LEFT, RIGHT
+
+STACK_DEPTH = 64
+"""Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""
+
+
+@njit(**INNER)
+def split_points(tree, node, points, order, start, end, scratch):  # type: ignore[no-untyped-def]
+    """Reorder order[start:end] so that the left points come first; return the first right index.
+
+    Both sides keep the order of their points. `scratch` is an array of the type of `order` with
+    room for ``end - start`` points.
+    """
+    dimension, threshold = tree.dimension[node], tree.threshold[node]
+    middle, n_right = start, 0
+    for i in range(start, end):
+        point = order[i]
+        # Each point is written to both sides: a branch would be mispredicted half of the time.
+        order[middle] = point
+        scratch[n_right] = point
+        is_left = points[point, dimension] <= threshold  # Algorithm 5, line 14
+        middle += is_left
+        n_right += not is_left
+    for i in range(n_right):
+        order[middle + i] = scratch[i]
+    return middle
+
+
+@njit(**INNER)
+def descend(tree, node, start, middle, end, stack, pending):  # type: ignore[no-untyped-def]
+    """Go on to the child with fewer points; if the other has any, it waits on the stack.
+
+    Returns the next node, its range of points and the number of nodes that wait.
+    """
+    left, right = np.int64(tree.children[node, LEFT]), np.int64(tree.children[node, RIGHT])
+    if middle == end:
+        return left, start, end, pending
+    if middle == start:
+        return right, start, end, pending
+    if middle - start <= end - middle:
+        stack[pending, 0], stack[pending, 1], stack[pending, 2] = right, middle, end
+        return left, start, middle, pending + 1
+    stack[pending, 0], stack[pending, 1], stack[pending, 2] = left, start, middle
+    return right, middle, end, pending + 1
