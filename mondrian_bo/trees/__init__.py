@@ -3,6 +3,7 @@
 =========================  ===========================================================
 ``tree``                   the arrays of trees and forests, basic operations on them
 ``growth``                 Algorithms 1 to 4 of Lakshminarayanan2016: batch and online
+``traversal``              many points going down a tree together
 ``hierarchical_gaussian``  the hierarchical Gaussian's messages
 ``predict``                Algorithm 5: predictive mixtures
 ``posterior_draw``         random functions from the posterior
