@@ -64,7 +64,7 @@ def tree_moments(forest, X):
 
 def uncorrected(forest, X):
     """Return the moments of the processes, without the correction of variances."""
-    means, variances = forest.model_.laws(X[None])
+    means, variances = forest.model_.predict_uncorrected(X[None])
     return means.mean(axis=0), np.sqrt(variances.mean(axis=0) + means.var(axis=0))
 
 

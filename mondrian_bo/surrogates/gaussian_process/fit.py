@@ -1,4 +1,9 @@
-"""Hyper-parameters of the processes by maximum a posteriori."""
+"""Maximum a posteriori (MAP) estimates of the hyper-parameters of Gaussian processes.
+
+The likelihood is the marginal likelihood of Rasmussen2006, section 5.4.1. The parameter vector
+`theta` holds the logarithms of the precisions, the amplitude and the noise and, where inputs
+repeat, the log odds of the shared part of the noise.
+"""
 
 from __future__ import annotations
 
@@ -16,36 +21,59 @@ from mondrian_bo.surrogates.gaussian_process.kernel import kernel_matrix, precis
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))
-_SMALLEST_NOISE = {0.5: 1e-2, 2.5: 1e-6}
-"""By smoothness: a rough process may take any noise for its own, but where inputs are equal."""
-_SMALLEST_OWN_NOISE = 1e-7
-"""So much of the noise labels never share, even where all that have equal inputs are equal."""
-_FIRST_NOISE = 0.5
+"""Bounds of log precisions (lengthscales from 0.01 to 100) and of the log amplitude: beyond them
+the likelihood is flat for scaled features and standardised targets."""
+
+_LOG_NOISE_BOUNDS = (math.log(1e-9), math.log(1e2))
+"""Bounds of the log of the noise above the smallest noise, in variances of the targets."""
+
 _LOG_ODDS_BOUNDS = (-math.log(1e8), math.log(1e8))
-_NO_TWINS: IntArray = np.empty((0, 2), dtype=np.int64)
+"""Bounds of the log odds of the shared part of the noise: shares of 1e-8 and 1 - 1e-8."""
+
+_SMALLEST_NOISE = {0.5: 1e-2, 2.5: 1e-6}
+"""Smallest noise by smoothness, in variances of the targets. 1e-6 keeps matrices positive definite.
+A process of smoothness 1/2 can explain all noise as function, so it gets a larger one."""
+
+_SMALLEST_INDEPENDENT_NOISE = 1e-7
+"""Smallest noise that targets at equal inputs do not share, in variances of the targets: it keeps
+matrices positive definite where all of these targets are equal."""
+
+_INITIAL_NOISE = 1e-4
+"""Noise at the start of a fit, in variances of the targets: that of nearly exact observations."""
+
+_INITIAL_NOISE_WITH_DUPLICATES = 0.5
+"""Least noise at the start where inputs repeat: from less, the fit ends at short lengthscales that
+explain the shared noise."""
+
+_REJECTED_LOSS = 1e10
+"""Loss where a covariance matrix has no Cholesky factor: larger than any that is reached."""
+
+_NO_DUPLICATES: IntArray = np.empty((0, 2), dtype=np.int64)
+"""No pairs of equal points."""
 
 
 class Prior(NamedTuple):
-    """What is believed of the processes before any label, for labels of variance 1.
+    """Prior distribution of the hyper-parameters, for targets of variance 1.
 
     The defaults are those of Optuna's GPSampler.
 
     Attributes
     ----------
     precision : float or tuple of two floats
-        Of each inverse squared lengthscale p: c of a density proportional to ``exp(-c (1/p + p))``,
-        or shape and rate of a gamma density, which hardly minds p next to 0: irrelevant features.
+        Of each inverse squared lengthscale p. A float c is a density proportional to
+        ``exp(-c (1/p + p))``. A tuple is the shape and rate of a gamma density, which gives
+        irrelevant features (p near 0) more probability.
     amplitude : tuple of two floats
         Shape and rate of a gamma density of the variance of a process.
     noise : tuple of two floats
         Shape and rate of a gamma density of the variance of the noise.
     mean_variance : float
-        Variance of the mean of a block of which nothing is known, around 0; positive.
+        Prior variance of the mean of a leaf, whose prior mean is 0; positive.
     smoothness : tuple of float
-        Of the Matern kernels to choose from: 0.5, 2.5 or both.
-    shared : tuple of two floats or None
-        Numbers a and b of a density proportional to ``s^a (1 - s)^b`` of the share of the noise
-        that equal inputs have in common, where there are any; None is no share.
+        Candidates for the smoothness of the Matern kernel: 0.5, 2.5 or both.
+    noise_share : tuple of two floats or None
+        Exponents a and b of a density proportional to ``s^a (1 - s)^b`` of the share s of the
+        noise that targets at equal inputs have in common. None fixes s = 0.
     """
 
     precision: float | tuple[float, float] = 0.1
@@ -53,7 +81,7 @@ class Prior(NamedTuple):
     noise: tuple[float, float] = (1.1, 30.0)
     mean_variance: float = 1e-4
     smoothness: tuple[float, ...] = (2.5,)
-    shared: tuple[float, float] | None = None
+    noise_share: tuple[float, float] | None = None
 
 
 REGRESSION_PRIOR = Prior(
@@ -62,126 +90,134 @@ REGRESSION_PRIOR = Prior(
     noise=(2.0, 1.0),
     mean_variance=1.0,
     smoothness=(0.5, 2.5),
-    shared=(1.0, 5.0),
+    noise_share=(1.0, 5.0),
 )
-"""Regression has more noise, rougher functions and more irrelevant features than the prior of the
-optimizer expects, and inputs that repeat."""
+"""Prior of the regressors. Regression data have more noise, rougher functions and more irrelevant
+features than objectives of an optimisation, and inputs that repeat."""
 
 
-def start(categorical: BoolArray, prior: Prior) -> list[Covariance]:
-    """Return what a fit starts from: lengthscales 1, amplitude 1, little noise."""
+def initial_covariances(categorical: BoolArray, prior: Prior) -> list[Covariance]:
+    """Return the start of a fit for each smoothness: lengthscales 1, amplitude 1, little noise."""
     ones = np.ones(len(categorical))
     return [
-        Covariance(ones, 1.0, max(1e-4, 2.0 * _SMALLEST_NOISE[one]), categorical, one)
-        for one in prior.smoothness
+        Covariance(
+            ones, 1.0, max(_INITIAL_NOISE, 2.0 * _SMALLEST_NOISE[nu]), categorical, smoothness=nu
+        )
+        for nu in prior.smoothness
     ]
 
 
-def fit(
-    blocks: list[tuple[FloatArray, FloatArray]],
-    first: list[Covariance],
+def fit_hyperparameters(
+    leaves: list[tuple[FloatArray, FloatArray]],
+    initial: list[Covariance],
     prior: Prior,
     max_iterations: int,
 ) -> list[Covariance]:
-    """Maximise the sum of the blocks' log marginal likelihoods and the log prior.
+    """Maximise the posterior density of the hyper-parameters, for each smoothness.
+
+    The log posterior is the sum of the leaves' log marginal likelihoods and the log prior.
 
     Parameters
     ----------
-    blocks : list of (points, targets)
-        Points of shape (n_b, d) and labels of shape (n_b,), whose processes are independent.
-    first : list of Covariance
-        Where to start, for each smoothness.
+    leaves : list of (points, targets)
+        Points of shape (n_k, d) and targets of shape (n_k,) of leaves with independent processes.
+    initial : list of Covariance
+        Start of the maximisation for each smoothness.
     prior : Prior
         The prior.
     max_iterations : int
-        Of L-BFGS, for each smoothness; each takes O(sum of n_b^3).
+        Iterations of L-BFGS for each smoothness, each of O(sum of n_k^3).
 
     Returns
     -------
     list of Covariance
-        The maximum for each smoothness, the largest first.
+        The maximum for each smoothness, in descending order of the posterior density.
     """
     with single_threaded_blas():
-        found = [_fit(blocks, one, prior, max_iterations) for one in first]
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+        found = [_maximise_posterior(leaves, one, prior, max_iterations) for one in initial]
+    return [covariance for _, covariance in sorted(found, key=lambda pair: pair[0])]
 
 
-def _fit(
-    blocks: list[tuple[FloatArray, FloatArray]],
-    first: Covariance,
+def _maximise_posterior(
+    leaves: list[tuple[FloatArray, FloatArray]],
+    initial: Covariance,
     prior: Prior,
     max_iterations: int,
 ) -> tuple[float, Covariance]:
-    """Return the least loss, and where."""
-    twins = [_twins(points) if prior.shared else _NO_TWINS for points, _ in blocks]
+    """Return the least negative log posterior for one smoothness, and its covariance."""
+    duplicates = [_duplicates(x) if prior.noise_share else _NO_DUPLICATES for x, _ in leaves]
 
-    def loss(logs: FloatArray) -> tuple[float, FloatArray]:
-        covariance = _from_logs(logs, first)
+    def negative_log_posterior(theta: FloatArray) -> tuple[float, FloatArray]:
+        covariance = _covariance_at(theta, initial)
         value, gradient = _log_prior(covariance, prior)
-        for (points, targets), pairs in zip(blocks, twins, strict=True):
+        for (points, targets), pairs in zip(leaves, duplicates, strict=True):
             try:
-                own_value, own_gradient = _log_likelihood(
+                leaf_value, leaf_gradient = _log_marginal_likelihood(
                     points, targets, covariance, prior.mean_variance, pairs
                 )
             except np.linalg.LinAlgError:
-                return 1e10, np.zeros(len(logs))
-            value += own_value
-            gradient += own_gradient
-        return -value, -gradient[: len(logs)]
+                return _REJECTED_LOSS, np.zeros(len(theta))
+            value += leaf_value
+            gradient += leaf_gradient
+        return -value, -gradient[: len(theta)]
 
-    smallest_noise = _SMALLEST_NOISE[first.smoothness]
-    logs = np.log([*first.precisions, first.amplitude, first.noise - smallest_noise + 1e-12])
-    bounds = [_LOG_BOUNDS] * (len(logs) - 1) + [(math.log(1e-9), math.log(1e2))]
-    if any(len(pairs) for pairs in twins):
-        if first.shared == 0.0:
-            # From little noise the fit would take short lengthscales for what equal inputs share.
-            logs[-1] = max(logs[-1], math.log(_FIRST_NOISE))
-        logs = np.append(logs, logit(_share(first)) if first.shared > 0.0 else 0.0)
+    varied_noise = initial.noise - _SMALLEST_NOISE[initial.smoothness] + 1e-12
+    theta = np.log([*initial.precisions, initial.amplitude, varied_noise])
+    bounds = [_LOG_BOUNDS] * (len(theta) - 1) + [_LOG_NOISE_BOUNDS]
+    if any(len(pairs) for pairs in duplicates):
+        if initial.shared_noise == 0.0:
+            theta[-1] = max(theta[-1], math.log(_INITIAL_NOISE_WITH_DUPLICATES))
+        theta = np.append(theta, logit(_noise_share(initial)) if initial.shared_noise > 0 else 0.0)
         bounds.append(_LOG_ODDS_BOUNDS)
-    logs = np.clip(logs, [low for low, _ in bounds], [high for _, high in bounds])
+    theta = np.clip(theta, [low for low, _ in bounds], [high for _, high in bounds])
     result = minimize(
-        loss,
-        logs,
+        negative_log_posterior,
+        theta,
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
         options={"maxiter": max_iterations},
     )
-    return float(result.fun), _from_logs(result.x, first)
+    return float(result.fun), _covariance_at(result.x, initial)
 
 
-def _from_logs(logs: FloatArray, like: Covariance) -> Covariance:
+def _covariance_at(theta: FloatArray, like: Covariance) -> Covariance:
+    """Return the covariance with parameters `theta`; all else is as in `like`."""
     d = len(like.precisions)
-    values = np.exp(logs[: d + 2])
+    values = np.exp(theta[: d + 2])
     noise = float(values[d + 1]) + _SMALLEST_NOISE[like.smoothness]
-    share = _share(like) if len(logs) == d + 2 else float(expit(logs[d + 2]))
-    shared = share * (noise - _SMALLEST_OWN_NOISE)
+    share = _noise_share(like) if len(theta) == d + 2 else float(expit(theta[d + 2]))
+    shared_noise = share * (noise - _SMALLEST_INDEPENDENT_NOISE)
     return like._replace(
-        precisions=values[:d], amplitude=float(values[d]), noise=noise, shared=shared
+        precisions=values[:d], amplitude=float(values[d]), noise=noise, shared_noise=shared_noise
     )
 
 
-def _share(covariance: Covariance) -> float:
-    """Return how much of the noise is shared, between 0 and 1."""
-    return covariance.shared / (covariance.noise - _SMALLEST_OWN_NOISE)
+def _noise_share(covariance: Covariance) -> float:
+    """Return the share of the noise that targets at equal inputs have in common, in [0, 1]."""
+    return covariance.shared_noise / (covariance.noise - _SMALLEST_INDEPENDENT_NOISE)
 
 
-def _twins(points: FloatArray) -> IntArray:
+def _duplicates(points: FloatArray) -> IntArray:
     """Return the pairs of equal points, the later one first, shape (k, 2)."""
     _, groups = np.unique(points, axis=0, return_inverse=True)
     groups = groups.ravel()
     order = np.argsort(groups, kind="stable")
-    found = [_NO_TWINS]
+    pairs = [_NO_DUPLICATES]
     for step in range(1, len(points)):
         same = groups[order[step:]] == groups[order[:-step]]
         if not same.any():
             break
-        found.append(np.stack([order[step:][same], order[:-step][same]], axis=1))
-    return np.concatenate(found)
+        pairs.append(np.stack([order[step:][same], order[:-step][same]], axis=1))
+    return np.concatenate(pairs)
 
 
 def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]:
-    """Return the log density and its gradient with respect to the logs."""
+    """Return the log prior density and its gradient with respect to `theta`, shape (d + 3,).
+
+    The density is that of the hyper-parameters themselves, without the Jacobian of `theta`, and
+    lacks its normalising constant.
+    """
     precisions = covariance.precisions
     d = len(precisions)
     gradient = np.zeros(d + 3)
@@ -192,70 +228,64 @@ def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]
     else:
         value = -prior.precision * float(np.sum(1.0 / precisions + precisions))
         gradient[:d] = prior.precision * (1.0 / precisions - precisions)
-    for place, number, (shape, rate) in (
+    for index, number, (shape, rate) in (
         (d, covariance.amplitude, prior.amplitude),
         (d + 1, covariance.noise, prior.noise),
     ):
         value += (shape - 1.0) * math.log(number) - rate * number
-        gradient[place] = shape - 1.0 - rate * number
-    # The smallest noise is no part of what is varied.
+        gradient[index] = shape - 1.0 - rate * number
+    # theta is the log of the noise above the smallest noise.
     gradient[d + 1] *= 1.0 - _SMALLEST_NOISE[covariance.smoothness] / covariance.noise
-    if prior.shared is not None and covariance.shared > 0.0:
-        one, two = prior.shared
-        share = _share(covariance)
-        value += one * math.log(share) + two * math.log1p(-share)
-        gradient[d + 2] = one - (one + two) * share
+    if prior.noise_share is not None and covariance.shared_noise > 0.0:
+        a, b = prior.noise_share
+        share = _noise_share(covariance)
+        value += a * math.log(share) + b * math.log1p(-share)
+        gradient[d + 2] = a - (a + b) * share
     return value, gradient
 
 
-def _log_likelihood(
+def _log_marginal_likelihood(
     points: FloatArray,
     targets: FloatArray,
     covariance: Covariance,
     mean_variance: float,
-    twins: IntArray,
+    duplicates: IntArray,
 ) -> tuple[float, FloatArray]:
-    """Return a block's log marginal likelihood and its gradient with respect to the logs."""
+    """Return a leaf's log marginal likelihood and its gradient with respect to `theta`.
+
+    The value follows Rasmussen2006, Algorithm 2.1 and eq. 5.8, the gradient eq. 5.9.
+    """
     n = len(points)
-    kernel, slope = np.zeros((n, n)), np.empty((n, n))
-    kernel_matrix(
-        points,
-        covariance.precisions,
-        covariance.categorical,
-        covariance.smoothness,
-        1.0,
-        kernel,
-        slope,
-    )
+    kernel, factors = np.zeros((n, n)), np.empty((n, n))
+    kernel_matrix(points, covariance._replace(shared_noise=0.0), kernel, factors)
+    # Only the lower triangle of the covariance matrix K_y is complete.
     matrix = covariance.amplitude * kernel
     matrix[np.diag_indices(n)] += covariance.noise
-    matrix[twins[:, 0], twins[:, 1]] += covariance.shared
-    matrix += mean_variance
-    factor = factorise(matrix)
-    solved, _ = lapack.dpotrs(factor, targets, lower=1)
-    value = -0.5 * (
-        float(targets @ solved)
+    matrix[duplicates[:, 0], duplicates[:, 1]] += covariance.shared_noise
+    matrix += mean_variance  # an unknown constant mean, eq. 2.40
+    factor = factorise(matrix)  # Algorithm 2.1, line 2: L = cholesky(K_y)
+    alpha, _ = lapack.dpotrs(factor, targets, lower=1)  # line 3: alpha = L^T \ (L \ y)
+    value = -0.5 * (  # line 7
+        float(targets @ alpha)
         + 2.0 * float(np.log(factor.diagonal()).sum())
         + n * math.log(2.0 * math.pi)
     )
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    # LAPACK gives the lower triangle alone.
-    weights = np.outer(solved, solved)
+    # Eq. 5.9: the derivative is tr((alpha alpha^T - K_y^-1) dK_y / dtheta_j) / 2.
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)  # the lower triangle of K_y^-1
+    weights = np.outer(alpha, alpha)
     weights -= inverse
     weights *= 0.5
     trace = float(weights.diagonal().sum())
     d = len(covariance.precisions)
     gradient = np.empty(d + 3)
-    precision_gradient(
-        points, covariance.precisions, covariance.categorical, weights, slope, gradient[:d]
-    )
+    precision_gradient(points, covariance, weights, factors, gradient[:d])
     gradient[:d] *= covariance.amplitude
-    # The kernel is 1 on the diagonal, and nothing has been written above it.
+    # The diagonal of the kernel is 1 and enters through the trace; the upper triangle is 0.
     np.fill_diagonal(kernel, 0.0)
     gradient[d] = covariance.amplitude * (2.0 * float(np.vdot(weights, kernel)) + trace)
-    of_twins = 2.0 * float(weights[twins[:, 0], twins[:, 1]].sum())
-    varied = covariance.noise - _SMALLEST_NOISE[covariance.smoothness]
-    share = _share(covariance)
-    gradient[d + 1] = varied * (trace + share * of_twins)
-    gradient[d + 2] = covariance.shared * (1.0 - share) * of_twins
+    of_duplicates = 2.0 * float(weights[duplicates[:, 0], duplicates[:, 1]].sum())
+    varied_noise = covariance.noise - _SMALLEST_NOISE[covariance.smoothness]
+    share = _noise_share(covariance)
+    gradient[d + 1] = varied_noise * (trace + share * of_duplicates)
+    gradient[d + 2] = covariance.shared_noise * (1.0 - share) * of_duplicates
     return value, gradient

@@ -1,9 +1,9 @@
-"""How fast labels change along each feature, as a Gaussian process sees it: rates for cuts.
+"""Split rates from the lengthscales of a Gaussian process that is fitted to the targets.
 
-A cut tells something where labels differ on its two sides: along features with short lengthscales.
-Trees whose cuts are drawn at rates in proportion to the inverse lengthscales hardly ever cut an
-irrelevant feature. The caution of :mod:`mondrian_bo.surrogates.shared.relevance` holds here as
-well: such trees look at labels.
+A split is informative where targets differ on its two sides, which is along features with short
+lengthscales. Trees whose split rates are proportional to the inverse lengthscales hardly ever split
+an irrelevant feature. The caution of :mod:`mondrian_bo.surrogates.shared.relevance` applies: the
+partitions are not independent of the targets.
 """
 
 from __future__ import annotations
@@ -11,37 +11,45 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR, fit, start
+from mondrian_bo.surrogates.gaussian_process.fit import (
+    REGRESSION_PRIOR,
+    fit_hyperparameters,
+    initial_covariances,
+)
 from mondrian_bo.surrogates.shared.scales import scaled
 
-_N_LABELS = 300
+_MOST_POINTS = 300
+"""Points to which the process is fitted: enough for lengthscales, within a second."""
+
 _ITERATIONS = 50
+"""Iterations of the fit: rates need no precise maximum."""
 
 
 def inverse_lengthscales(
     points: FloatArray, rates: FloatArray, targets: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the inverse lengthscales of a process fitted to some labels, shape (d,).
+    """Return the inverse lengthscales of a Gaussian process fitted to the targets, shape (d,).
 
-    Their mean is 1, over the features that are not ignored.
+    They are divided by their mean over the features with positive rates.
 
     Parameters
     ----------
     points : float64 array of shape (n, d)
         The points.
     rates : float64 array of shape (d,)
-        What they are scaled with: the lengthscales are in units of the scaled features. Features
+        Factors of the features; the lengthscales are in units of the scaled features. Features
         with rate 0 are ignored.
     targets : float64 array of shape (n,)
-        Their labels, in standard deviations from their mean.
+        Their targets, with mean 0 and variance 1.
     rng : numpy.random.Generator
-        Draws at most 300 labels to fit to, which takes a second at most for any n.
+        Draws the points for the fit, at most 300, so that it takes a second at most for any n.
     """
-    if len(targets) > _N_LABELS:
-        part = rng.choice(len(targets), _N_LABELS, replace=False)
+    if len(targets) > _MOST_POINTS:
+        part = rng.choice(len(targets), _MOST_POINTS, replace=False)
         points, targets = points[part], targets[part]
-    first = start(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
-    found = fit([(scaled(points, rates), targets)], first, REGRESSION_PRIOR, _ITERATIONS)[0]
-    inverse = np.sqrt(found.precisions)
+    initial = initial_covariances(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
+    leaf = scaled(points, rates), targets
+    best, *_ = fit_hyperparameters([leaf], initial, REGRESSION_PRIOR, _ITERATIONS)
+    inverse = np.sqrt(best.precisions)
     counts = rates > 0.0
     return np.asarray(inverse / inverse[counts].mean() if counts.any() else inverse)

@@ -1,4 +1,4 @@
-"""Functions drawn from the prior of a process, by random Fourier features."""
+"""Functions drawn from the prior of a Gaussian process, by random Fourier features."""
 
 from __future__ import annotations
 
@@ -13,25 +13,32 @@ from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.trees.random import hashed_normal, hashed_word
 
 _N_FEATURES = 512
+"""Fourier features of a draw: the error of its covariance is about 1 / sqrt(512) = 4 %."""
 
 
 def draw_from_prior(
     covariance: Covariance, n_choices: IntArray, rng: np.random.Generator
 ) -> Callable[[FloatArray], FloatArray]:
-    """Draw a function from a process of amplitude 1 with a Matern kernel.
+    """Draw a function from a process with a Matern kernel, mean 0 and amplitude 1.
 
-    Frequencies have a multivariate t distribution with twice the smoothness as degrees of freedom;
-    k categories are k points at a distance of 1 from each other. What equal inputs share of the
-    noise is a number for every point, hashed from its coordinates.
+    The spectral density of the kernel is a multivariate t distribution with 2 nu degrees of freedom
+    (Rasmussen2006, eq. 4.15). The k choices of a categorical column are represented by k points at
+    distance 1 from each other. The shared noise is a normal number for each point, hashed from its
+    coordinates.
 
     Parameters
     ----------
     covariance : Covariance
-        The process.
+        Hyper-parameters of the process.
     n_choices : int64 array of shape (d,)
-        Numbers of choices of categorical columns; category -1 is one more.
+        Number of choices of each categorical column; category -1 is an additional one.
     rng : numpy.random.Generator
         Source of randomness.
+
+    Returns
+    -------
+    callable
+        Maps points of shape (m, d) to values of shape (m,).
 
     References
     ----------
@@ -40,28 +47,29 @@ def draw_from_prior(
     numeric = ~covariance.categorical
     freedom = 2.0 * covariance.smoothness
     tails = np.sqrt(freedom / rng.chisquare(freedom, _N_FEATURES))
-    scales = np.sqrt(covariance.precisions)
+    inverse_lengthscales = np.sqrt(covariance.precisions)
     frequencies = rng.standard_normal((int(numeric.sum()), _N_FEATURES))
-    frequencies *= scales[numeric][:, None] * tails
-    # A row of frequencies for each choice: the points are its unit vectors over sqrt(2).
-    choices = {
+    frequencies *= inverse_lengthscales[numeric][:, None] * tails
+    # Choice c is the point e_c / sqrt(2), so its angles are a row of frequencies over sqrt(2).
+    choice_angles = {
         int(j): rng.standard_normal((int(n_choices[j]) + 1, _N_FEATURES))
-        * (math.sqrt(0.5) * scales[j] * tails)
+        * (math.sqrt(0.5) * inverse_lengthscales[j] * tails)
         for j in np.flatnonzero(covariance.categorical)
     }
     phases = rng.uniform(0.0, 2.0 * math.pi, _N_FEATURES)
     weights = math.sqrt(2.0 / _N_FEATURES) * rng.standard_normal(_N_FEATURES)
-    jump = math.sqrt(covariance.peak - 1.0)
-    key = np.uint64(rng.integers(2**63)) if jump > 0.0 else np.uint64(0)
+    noise_std = math.sqrt(covariance.peak - 1.0)
+    key = np.uint64(rng.integers(2**63)) if noise_std > 0.0 else np.uint64(0)
 
     def function(points: FloatArray) -> FloatArray:
         angles = points[:, numeric] @ frequencies + phases
-        for j, rows in choices.items():
-            angles += rows[points[:, j].astype(np.int64)]
+        for j, of_choices in choice_angles.items():
+            angles += of_choices[points[:, j].astype(np.int64)]
         values = np.asarray(np.cos(angles) @ weights)
-        if jump > 0.0:
-            # Adding 0 makes one of both zeros.
-            values += jump * _normals_of(np.ascontiguousarray(points + 0.0).view(np.uint64), key)
+        if noise_std > 0.0:
+            # Adding 0 turns -0 into 0, which has other bits.
+            words = np.ascontiguousarray(points + 0.0).view(np.uint64)
+            values += noise_std * _normals_of(words, key)
         return values
 
     return function

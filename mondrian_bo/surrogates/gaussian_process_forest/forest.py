@@ -1,22 +1,25 @@
-"""A Mondrian forest whose leaves carry Gaussian processes."""
+"""A Mondrian forest with Gaussian processes in its leaves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
-from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit, start
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
+from mondrian_bo.surrogates.gaussian_process.fit import (
+    Prior,
+    fit_hyperparameters,
+    initial_covariances,
+)
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
 from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import (
-    Function,
+    DrawnFunction,
     draw_from_posterior,
 )
-from mondrian_bo.surrogates.gaussian_process_forest.predict import Moments
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -29,18 +32,26 @@ from mondrian_bo.trees.leaf_models import (
 )
 from mondrian_bo.trees.tree import N_NODES, ROOT
 
-_BEFORE_ITERATIONS = 50
+_ITERATIONS_BEFORE_TREES = 50
+"""Iterations of the fit that only determines split rates, which need no precise maximum."""
+
 _FIRST_ITERATIONS = 100
+"""Iterations of the first fit, which starts far from the maximum."""
+
 _ITERATIONS = 8
+"""Iterations of later fits, which start at the former maximum."""
+
+_NEVER = 2**62
+"""A number of points that is never reached."""
 
 
 class GaussianProcessForest:
-    """Mondrian trees over blocks of at most so many points, each with a Gaussian process.
+    """Mondrian trees with a Gaussian process in each leaf.
 
-    The labels are ``mean of the block + process of the block + noise``. Processes of different
-    blocks are independent and share their hyper-parameters; the means follow the hierarchical
-    Gaussian of Lakshminarayanan2016. As long as all points fit into one block, the forest is one
-    Gaussian process. New cuts are drawn at rates of one per lengthscale.
+    Targets are ``leaf mean + process + noise``. The processes of different leaves are independent
+    and share their hyper-parameters; the leaf means follow the hierarchical Gaussian of
+    Lakshminarayanan2016. While all points fit into one leaf, the forest is one Gaussian process.
+    The split rates are the inverse lengthscales.
 
     Parameters
     ----------
@@ -51,22 +62,27 @@ class GaussianProcessForest:
     categorical : bool array of shape (d,)
         Which dimensions of the rows hold categories.
     block_size : int
-        Largest number of points of a block, m.
+        Largest number of points of a leaf, m.
     prior : Prior
-        Of the hyper-parameters, for labels of mean 0 and variance 1.
+        Prior of the hyper-parameters, for targets of mean 0 and variance 1.
     scale_strength : float
-        The variance of each block's process is matched to its labels, shrunk towards the common
-        one as if so many points had confirmed that; infinity keeps the common one.
+        The variance of each leaf's process is its maximum-likelihood estimate, shrunk towards the
+        common variance by so many further points; infinity keeps the common variance.
     fit_growth : float, default=1.05
-        Hyper-parameters are refitted whenever the number of points has grown by this factor.
+        The hyper-parameters are fitted again whenever the number of points has grown by this
+        factor.
     fit_points : int, default=320
-        They are fitted to blocks of so many points in all, or to one block that has more.
+        They are fitted to random leaves with at most so many points in all, or to one larger leaf.
 
     Notes
     -----
-    A point is learnt in O(T m^3 + T d log n), when it is next asked for a prediction; a prediction
-    takes O(T (m^2 + log n)). To refit the hyper-parameters recomputes all blocks: O(T n m^2),
-    O(T m^2) for each point in the long run.
+    A point takes O(T m^3 + T d log n), at the first prediction after it was learnt; a prediction
+    takes O(T (m^2 + log n)). A fit of the hyper-parameters updates all leaves in O(T n m^2), which
+    is amortised O(T m^2) for each point.
+
+    The trees and the processes may see the same points differently: `points` of shape (S, k, d)
+    are what the trees see (S = 1) or what each tree sees (S = T), `rows` of shape (k, d) what the
+    processes see.
     """
 
     def __init__(
@@ -88,49 +104,58 @@ class GaussianProcessForest:
         self._fit_points = fit_points
         self._block_size = block_size
         tree_seed, fit_seed = seed.spawn(2)
-        self._forest = GaussianForest(
+        self._trees = GaussianForest(
             n_trees, n_dimensions, tree_seed, min_samples_split=block_size + 1
         )
         self._fit_seed = fit_seed
-        self._candidates = start(categorical, self._prior)
+        # For each smoothness, the best first.
+        self._covariances = initial_covariances(categorical, self._prior)
         self._rows = GrowingArray(n_dimensions)
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
-        self._blocks: list[dict[int, GaussianProcessLeaf]] = [{} for _ in range(n_trees)]
+        # Of each tree, by node: processes, posterior moments of means, and leaves to be updated.
+        self._leaves: list[dict[int, GaussianProcessLeaf]] = [{} for _ in range(n_trees)]
+        self._leaf_means: list[dict[int, list[float]]] = [{} for _ in range(n_trees)]
         self._stale: list[set[int]] = [set() for _ in range(n_trees)]
-        self._laws: list[dict[int, list[float]]] = [{} for _ in range(n_trees)]
 
     @property
     def n_points(self) -> int:
         """Number of points learnt."""
-        return self._forest.n_points
+        return self._trees.n_points
 
     @property
     def covariance(self) -> Covariance:
-        """The processes: of the smoothness that explains the labels best."""
-        return self._candidates[0]
+        """Hyper-parameters of the processes, of the smoothness with the largest posterior."""
+        return self._covariances[0]
 
     @property
-    def forest(self) -> GaussianForest:
-        """The trees over the blocks; all are alike as long as there is one block."""
-        return self._forest
+    def trees(self) -> GaussianForest:
+        """The trees, with the hierarchical Gaussian of the leaf means."""
+        return self._trees
+
+    @property
+    def has_single_leaf(self) -> bool:
+        """Whether each tree is a single leaf. Then all trees are equal."""
+        return self.n_points <= self._block_size
 
     @property
     def n_components(self) -> int:
-        """Number of different predictions: one as long as there is one block."""
-        return 1 if self.n_points <= self._block_size else self._forest.n_trees
+        """Number of different predictions: 1 while there is a single leaf, else one per tree."""
+        return 1 if self.has_single_leaf else self._trees.n_trees
 
     def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
-        """Fit the hyper-parameters to some points, before any tree is grown by their lengthscales.
+        """Fit the hyper-parameters to some points, for the split rates of trees yet to be grown.
 
         Parameters
         ----------
         rows : float64 array of shape (k, d)
             The points as the processes see them.
         targets : float64 array of shape (k,)
-            Their labels.
+            Their targets.
         """
-        self._candidates = fit([(rows, targets)], self._candidates, self._prior, _BEFORE_ITERATIONS)
+        self._covariances = fit_hyperparameters(
+            [(rows, targets)], self._covariances, self._prior, _ITERATIONS_BEFORE_TREES
+        )
 
     def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more points.
@@ -138,37 +163,39 @@ class GaussianProcessForest:
         Parameters
         ----------
         points : float64 array of shape (S, k, d)
-            The points, once (S = 1) or as each tree sees them.
+            The points as the trees see them.
         rows : float64 array of shape (k, d)
             The points as the processes see them.
         targets : float64 array of shape (k,)
-            Their labels.
+            Their targets.
         """
         self._rows.extend(rows)
         if self.n_points == 0:
-            self._forest.build(
+            self._trees.build(
                 points, targets, self._rates(), Hyperparameters(self._gamma_2(len(targets)), 1.0)
             )
-            self._forget_blocks()
+            self._mark_all_stale()
         else:
-            self._extend(points, targets)
+            n_nodes = self._n_nodes()
+            self._trees.extend(points, targets, self._rates()[None])
+            self._mark_stale(points, n_nodes)
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace all labels; the trees do not depend on them."""
-        self._forest.set_targets(targets)
-        self._forget_blocks()
+        """Replace all targets; the trees do not depend on them."""
+        self._trees.set_targets(targets)
+        self._mark_all_stale()
 
     def rescale(self, rows: FloatArray, units: FloatArray, targets: FloatArray) -> None:
-        """Replace all rows and all labels.
+        """Replace all rows and all targets.
 
         Parameters
         ----------
         rows : float64 array of shape (n, d)
             All points as the processes see them.
         units : float64 array of shape (d,)
-            What a unit of the trees' points is in the rows, for the rates of new cuts. First 1.
+            Ratio of the rows to the trees' points, for the rates of new splits. Initially 1.
         targets : float64 array of shape (n,)
-            All labels.
+            All targets.
         """
         self._rows.replace(rows)
         self._units = units
@@ -177,222 +204,242 @@ class GaussianProcessForest:
 
     def predict(
         self,
-        points: Callable[[], FloatArray],
+        points: FloatArray | None,
         rows: FloatArray,
-        gradients: bool = False,
-        labels: bool = False,
+        with_gradients: bool = False,
+        with_noise: bool = False,
     ) -> Moments:
-        """Predict the function or, with noise, labels.
+        """Predict the function or, with noise, targets.
 
         Parameters
         ----------
-        points : callable
-            Returns the points as the trees see them, shape (S, m, d), if they are needed.
+        points : float64 array of shape (S, m, d) or None
+            The points as the trees see them; not needed while `has_single_leaf`.
         rows : float64 array of shape (m, d)
             The points as the processes see them.
-        gradients : bool, default=False
-            Whether to return derivatives, too.
-        labels : bool, default=False
+        with_gradients : bool, default=False
+            Whether to return gradients.
+        with_noise : bool, default=False
             Whether variances include the noise.
 
         Returns
         -------
         Moments
-            With an axis of length C, `n_components`, in front of the others.
+            Arrays with a leading axis of length C, `n_components`.
         """
         rows = np.ascontiguousarray(rows)
         with single_threaded_blas():
-            self.settle()
+            self.update()
             m, d = rows.shape
             moments = np.empty((2, self.n_components, m))
-            derivatives = np.empty((2, self.n_components, m if gradients else 0, d))
-            prediction = Moments(*moments, *derivatives)
-            if self.n_components == 1:
-                parts = [([int(self._forest.arrays.counters[0, ROOT])], [np.arange(m)])]
+            gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
+            prediction = Moments(*moments, *gradients)
+            if self.has_single_leaf:
+                groups = [([self._root(0)], [np.arange(m)])]
             else:
-                parts = [_parts(leaves) for leaves in self._forest.leaves(points()).T]
-            for t, (leaves, places) in enumerate(parts):
-                own = Moments(*(moment[t] for moment in prediction))
-                laws = self._laws_of(t, leaves)
-                for leaf, inside, (mean, variance) in zip(leaves, places, laws, strict=True):
-                    self._blocks[t][leaf].predict(rows, inside, mean, variance, own, labels)
+                assert points is not None
+                groups = [_group_by_leaf(leaves) for leaves in self._trees.leaves(points).T]
+            for t, (leaves, members) in enumerate(groups):
+                of_tree = Moments(*(moment[t] for moment in prediction))
+                for leaf, inside, (mean, variance) in zip(
+                    leaves, members, self._means_of(t, leaves), strict=True
+                ):
+                    self._leaves[t][leaf].predict(rows, inside, mean, variance, of_tree, with_noise)
         return prediction
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Compare each label with what all others say of it; the hyper-parameters stay as they are.
+        """Predict each target from all others, with the present hyper-parameters.
 
         Returns
         -------
         residuals, variances : float64 arrays of shape (C, n)
-            Labels minus their means given all others in each tree, and their variances given these.
+            Targets minus their predictive means in each tree, and their predictive variances.
         """
-        self.settle()
+        self.update()
         residuals = np.empty((self.n_components, self.n_points))
         variances = np.empty_like(residuals)
         for t in range(self.n_components):
-            leaves = self._leaves(t).tolist()
-            for leaf, law in zip(leaves, self._laws_of(t, leaves), strict=True):
+            leaves = self._nodes_of_leaves(t).tolist()
+            for leaf, (mean, variance) in zip(leaves, self._means_of(t, leaves), strict=True):
                 members = self._members(t, leaf)
-                residuals[t, members], variances[t, members] = self._blocks[t][leaf].leave_one_out(
-                    *law
+                residuals[t, members], variances[t, members] = self._leaves[t][leaf].leave_one_out(
+                    mean, variance
                 )
         return residuals, variances
 
-    def draw(self, n_choices: IntArray, rng: np.random.Generator, labels: bool = False) -> Function:
+    def draw(
+        self, n_choices: IntArray, rng: np.random.Generator, with_noise: bool = False
+    ) -> DrawnFunction:
         """Draw a function from the posterior of a random tree.
 
-        The result maps points and rows, as in `predict`, to values of shape (m,); all calls
-        evaluate the same function, as long as nothing is learnt, with new noise if it draws labels.
+        Parameters
+        ----------
+        n_choices : int64 array of shape (d,)
+            Numbers of choices of categorical columns.
+        rng : numpy.random.Generator
+            Source of randomness.
+        with_noise : bool, default=False
+            Whether to add noise, which is new at every call.
+
+        Returns
+        -------
+        callable
+            Maps points and rows, as in `predict`, to values of shape (m,). Until the forest learns
+            again, all calls evaluate the same function.
         """
-        self.settle()
+        self.update()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
         return draw_from_posterior(
-            self._forest,
+            self._trees,
             tree,
-            self._blocks[tree],
+            self._leaves[tree],
             self.covariance,
             self._gamma_1,
             n_choices,
             key,
-            rng if labels else None,
+            rng if with_noise else None,
         )
 
     @contextmanager
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
-        """Know further points for the time of a ``with`` block, under the same hyper-parameters."""
-        self.settle()
-        n_rows, saved = len(self._rows), (self._blocks, self._laws, self._n_fitted)
+        """Learn further points inside a ``with`` block, without a fit of the hyper-parameters."""
+        self.update()
+        n_rows, saved = len(self._rows), (self._leaves, self._leaf_means, self._n_fitted)
         self._rows.extend(rows)
-        self._blocks = [blocks.copy() for blocks in self._blocks]
-        self._laws = self._laws.copy()
-        self._n_fitted = 2**62
-        first = self._n_nodes()
+        self._leaves = [leaves.copy() for leaves in self._leaves]
+        self._leaf_means = self._leaf_means.copy()
+        self._n_fitted = _NEVER
+        n_nodes = self._n_nodes()
         try:
-            with self._forest.extended(points, targets, self._rates()[None]):
-                self._mark(points, first)
+            with self._trees.extended(points, targets, self._rates()[None]):
+                self._mark_stale(points, n_nodes)
                 yield
         finally:
             self._rows.shorten(n_rows)
-            self._blocks, self._laws, self._n_fitted = saved
+            self._leaves, self._leaf_means, self._n_fitted = saved
             for stale in self._stale:
                 stale.clear()
 
-    def _extend(self, points: FloatArray, targets: FloatArray) -> None:
-        first = self._n_nodes()
-        self._forest.extend(points, targets, self._rates()[None])
-        self._mark(points, first)
-
-    def _mark(self, points: FloatArray, first: IntArray) -> None:
-        """Note which blocks are out of date, after points have been inserted."""
-        for t, leaves in enumerate(self._forest.leaves(points).T):
-            self._stale[t].update(leaves.tolist())
-            if self._forest.arrays.counters[t, N_NODES] > first[t]:
-                # What has been split is a leaf no more, and new leaves have no block yet.
-                there = set(self._leaves(t).tolist())
-                self._blocks[t] = {k: block for k, block in self._blocks[t].items() if k in there}
-                self._stale[t] = (self._stale[t] & there) | (there - self._blocks[t].keys())
-
-    def _leaves(self, tree: int) -> IntArray:
-        leaves = np.empty(int(self._forest.arrays.counters[tree, N_NODES]), dtype=np.int64)
-        return leaves[: all_leaves(self._forest.arrays, tree, leaves)]
-
-    def _n_nodes(self) -> IntArray:
-        return self._forest.arrays.counters[:, N_NODES].copy()
-
-    def _forget_blocks(self) -> None:
-        for t in range(self._forest.n_trees):
-            self._blocks[t].clear()
-            self._stale[t] = set(self._leaves(t).tolist())
-
-    def settle(self) -> None:
-        """Refit the hyper-parameters if it is time, and bring blocks and messages up to date."""
+    def update(self) -> None:
+        """Fit the hyper-parameters if that is due, and update stale leaves and their messages."""
         if self.n_points >= self._fit_growth * self._n_fitted:
             self._fit()
         for t in range(self.n_components):
             if self._stale[t]:
-                self._settle_tree(t)
-
-    def _settle_tree(self, t: int) -> None:
-        stale = sorted(self._stale[t])
-        with single_threaded_blas():
-            messages = np.empty((len(stale), 4))
-            for k, leaf in enumerate(stale):
-                block = self._block(t, leaf)
-                self._blocks[t][leaf] = block
-                messages[k] = (
-                    block.precision * self._gamma_1,
-                    block.location,
-                    block.residual * self._gamma_1,
-                    block.log_determinant,
-                )
-        set_messages(
-            self._forest.arrays,
-            self._forest.node_stats,
-            t,
-            np.array(stale, dtype=np.int64),
-            messages,
-            self._forest.hyperparameters.gamma_2,
-        )
-        self._stale[t].clear()
-        self._laws[t] = {}
-
-    @property
-    def _gamma_1(self) -> float:
-        # What a path spends from time 0 on is half of gamma_1.
-        return 2.0 * self._prior.mean_variance
-
-    def _members(self, tree: int, leaf: int) -> IntArray:
-        members = np.empty(int(self._forest.arrays.size[tree, leaf]), dtype=np.int64)
-        members_of(self._forest.arrays, tree, leaf, members)
-        return members
-
-    def _block(self, tree: int, leaf: int) -> GaussianProcessLeaf:
-        members = self._members(tree, leaf)
-        rows, targets = self._rows.rows[members], self._forest.targets[members]
-        return GaussianProcessLeaf(rows, targets, self.covariance, self._scale_strength)
-
-    def _laws_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
-        """Return means and variances of the means of blocks; they hold until the tree changes."""
-        laws = self._laws[tree]
-        new = [leaf for leaf in leaves if leaf not in laws]
-        if new:
-            found = np.empty((len(new), 2))
-            leaf_means(
-                self._forest.arrays, self._forest.node_stats, tree, np.array(new), 0.0, found
-            )
-            found[:, 1] *= self._gamma_1
-            laws.update(zip(new, found.tolist(), strict=True))
-        return [laws[leaf] for leaf in leaves]
-
-    def _rates(self) -> FloatArray:
-        return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
-
-    def _gamma_2(self, n_points: int) -> float:
-        # Appendix B of Lakshminarayanan2016, for blocks instead of points.
-        n_blocks = max(n_points / self._block_size, 2.0)
-        return float(np.sqrt(self.covariance.precisions).sum()) / (20.0 * math.log2(n_blocks))
+                self._update_tree(t)
 
     def _fit(self) -> None:
-        blocks, n_points = [], 0
+        """Fit the hyper-parameters to random leaves; all leaves are stale then."""
+        parts, n_points = [], 0
         rng = np.random.default_rng(self._fit_seed)
-        candidates = [
-            (t, leaf) for t in range(self.n_components) for leaf in self._leaves(t).tolist()
+        leaves = [
+            (t, leaf)
+            for t in range(self.n_components)
+            for leaf in self._nodes_of_leaves(t).tolist()
         ]
-        for t, leaf in (candidates[k] for k in rng.permutation(len(candidates))):
+        for t, leaf in (leaves[k] for k in rng.permutation(len(leaves))):
             members = self._members(t, leaf)
             if n_points and n_points + len(members) > self._fit_points:
                 continue
             n_points += len(members)
-            blocks.append((self._rows.rows[members], self._forest.targets[members]))
+            parts.append((self._rows.rows[members], self._trees.targets[members]))
         iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
-        self._candidates = fit(blocks, self._candidates, self._prior, iterations)
+        self._covariances = fit_hyperparameters(parts, self._covariances, self._prior, iterations)
         self._n_fitted = self.n_points
-        self._forget_blocks()
+        self._mark_all_stale()
+
+    def _update_tree(self, t: int) -> None:
+        """Compute the posteriors of stale leaves and pass their messages up the tree."""
+        stale = sorted(self._stale[t])
+        with single_threaded_blas():
+            messages = np.empty((len(stale), 4))
+            for k, node in enumerate(stale):
+                members = self._members(t, node)
+                leaf = GaussianProcessLeaf(
+                    self._rows.rows[members],
+                    self._trees.targets[members],
+                    self.covariance,
+                    self._scale_strength,
+                )
+                self._leaves[t][node] = leaf
+                messages[k] = (
+                    leaf.precision * self._gamma_1,
+                    leaf.location,
+                    leaf.residual * self._gamma_1,
+                    leaf.log_determinant,
+                )
+        set_messages(
+            self._trees.arrays,
+            self._trees.node_stats,
+            t,
+            np.array(stale, dtype=np.int64),
+            messages,
+            self._trees.hyperparameters.gamma_2,
+        )
+        self._stale[t].clear()
+        self._leaf_means[t] = {}
+
+    def _mark_stale(self, points: FloatArray, n_nodes_before: IntArray) -> None:
+        """Mark the leaves of points that have been inserted, and new leaves, as stale."""
+        for t, leaves in enumerate(self._trees.leaves(points).T):
+            self._stale[t].update(leaves.tolist())
+            if self._trees.arrays.counters[t, N_NODES] > n_nodes_before[t]:
+                # A split node is no longer a leaf, and new leaves have no process yet.
+                nodes = set(self._nodes_of_leaves(t).tolist())
+                self._leaves[t] = {k: leaf for k, leaf in self._leaves[t].items() if k in nodes}
+                self._stale[t] = (self._stale[t] & nodes) | (nodes - self._leaves[t].keys())
+
+    def _mark_all_stale(self) -> None:
+        for t in range(self._trees.n_trees):
+            self._leaves[t].clear()
+            self._stale[t] = set(self._nodes_of_leaves(t).tolist())
+
+    def _root(self, tree: int) -> int:
+        return int(self._trees.arrays.counters[tree, ROOT])
+
+    def _n_nodes(self) -> IntArray:
+        return self._trees.arrays.counters[:, N_NODES].copy()
+
+    def _nodes_of_leaves(self, tree: int) -> IntArray:
+        nodes = np.empty(int(self._trees.arrays.counters[tree, N_NODES]), dtype=np.int64)
+        return nodes[: all_leaves(self._trees.arrays, tree, nodes)]
+
+    def _members(self, tree: int, leaf: int) -> IntArray:
+        """Return the indices of the points of a leaf."""
+        members = np.empty(int(self._trees.arrays.size[tree, leaf]), dtype=np.int64)
+        members_of(self._trees.arrays, tree, leaf, members)
+        return members
+
+    def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
+        """Return posterior means and variances of leaf means, which are kept until an update."""
+        known = self._leaf_means[tree]
+        new = [leaf for leaf in leaves if leaf not in known]
+        if new:
+            found = np.empty((len(new), 2))
+            leaf_means(self._trees.arrays, self._trees.node_stats, tree, np.array(new), 0.0, found)
+            found[:, 1] *= self._gamma_1
+            known.update(zip(new, found.tolist(), strict=True))
+        return [known[leaf] for leaf in leaves]
+
+    def _rates(self) -> FloatArray:
+        """Return the split rates of the trees' points, one per lengthscale."""
+        return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
+
+    @property
+    def _gamma_1(self) -> float:
+        # The prior variance from time 0 to infinity is gamma_1 / 2.
+        return 2.0 * self._prior.mean_variance
+
+    def _gamma_2(self, n_points: int) -> float:
+        # Lakshminarayanan2016, appendix B, with leaves instead of points and the sum of the split
+        # rates instead of the dimension.
+        n_leaves = max(n_points / self._block_size, 2.0)
+        return float(np.sqrt(self.covariance.precisions).sum()) / (20.0 * math.log2(n_leaves))
 
 
-def _parts(leaves: IntArray) -> tuple[list[int], list[IntArray]]:
-    """Return the different leaves and, for each, where it stands."""
+def _group_by_leaf(leaves: IntArray) -> tuple[list[int], list[IntArray]]:
+    """Return the distinct leaves and, for each, the indices of its points."""
     order = np.argsort(leaves, kind="stable")
     found, starts = np.unique(leaves[order], return_index=True)
     return found.tolist(), np.split(order, starts[1:])

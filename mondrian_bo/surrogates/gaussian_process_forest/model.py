@@ -1,8 +1,8 @@
-"""A Mondrian forest with Gaussian processes in its leaves as a model: scales and prediction.
+"""The model of the Gaussian process forest regressor: scales, variance correction, predictions.
 
 :class:`GaussianProcessForestModel` has the interface of
-:class:`mondrian_bo.surrogates.mondrian_forest.model.HierarchicalGaussianModel`: what the estimator
-of both needs. It trusts its input; the estimator validates.
+:class:`mondrian_bo.surrogates.mondrian_forest.model.HierarchicalGaussianModel`. It does not
+validate its input; the estimator does.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
 
 _FIT_GROWTH = 1.25
-_FIT_POINTS = 1200
+"""Growth of the number of points between refreshes: they take amortised O(n) of them."""
 
-_SPREAD_TREES = 50
-"""Squared residuals are noisy: they take more trees than processes do, and these cost little."""
+_FIT_POINTS = 1200
+"""Most points for a fit of the hyper-parameters: beyond, fits take longer and change little."""
+
+_CORRECTION_TREES = 50
+"""Trees of the variance correction: squared residuals are noisy, and its trees are cheap."""
 
 
 class GaussianProcessForestModel:
-    """Blocks of at most so many points with a Gaussian process each, over arrays that are sound.
+    """A Gaussian process forest over scaled features and standardised targets.
 
-    Features are scaled by their ranges, labels to mean 0 and variance 1. Scales and
-    hyper-parameters are refreshed whenever the number of points has grown by a quarter, whatever
-    batches they come in.
-
-    Variances are corrected by what leave-one-out residuals say of them, see
-    :class:`VarianceCorrection`; that is refreshed with the rest.
+    Features are scaled by their ranges, targets to mean 0 and variance 1. Scales, hyper-parameters
+    and the :class:`VarianceCorrection` are refreshed whenever the number of points has grown by a
+    quarter, independently of the batches.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class GaussianProcessForestModel:
     seed : numpy.random.SeedSequence
         Source of all randomness.
     block_size : int, default=500
-        Largest number of points of a block, m.
+        Largest number of points of a leaf, m.
     scale_strength : float, default=10
-        How strongly the variances of the blocks' processes are shrunk towards the common one, see
+        Shrinkage of the variances of the leaves' processes towards the common variance, see
         :class:`GaussianProcessForest`.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
-        Further factors of the scaled features: of their inverse lengthscales, a priori.
+        Factors of the scaled features, and so of their inverse lengthscales a priori.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class GaussianProcessForestModel:
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
     ) -> None:
-        forest_seed, self._fit_seed, spread_seed = seed.spawn(3)
+        forest_seed, self._fit_seed, correction_seed = seed.spawn(3)
         self._block_size = block_size
-        self._blocks = GaussianProcessForest(
+        self._processes = GaussianProcessForest(
             n_trees,
             n_dimensions,
             forest_seed,
@@ -87,36 +87,41 @@ class GaussianProcessForestModel:
             fit_growth=_FIT_GROWTH,
             fit_points=_FIT_POINTS,
         )
-        self._new_spread = partial(
-            VarianceCorrection, _SPREAD_TREES, n_dimensions, spread_seed, bounds, feature_weights
+        self._new_correction = partial(
+            VarianceCorrection,
+            _CORRECTION_TREES,
+            n_dimensions,
+            correction_seed,
+            bounds,
+            feature_weights,
         )
         self.scales = Scales(n_dimensions, bounds, feature_weights)
-        self._labels = GrowingArray()
-        self._label_mean, self._label_std = 0.0, 1.0
+        self._targets = GrowingArray()
+        self._target_mean, self._target_std = 0.0, 1.0
         self._units = self.scales.rates
         self._refreshed_at = 0
 
     @property
     def n_points(self) -> int:
         """Number of points learnt."""
-        return self._blocks.n_points
+        return self._processes.n_points
 
     @property
     def forest(self) -> GaussianForest:
-        """The trees over the blocks."""
-        return self._blocks.forest
+        """The trees, with the hierarchical Gaussian of the leaf means."""
+        return self._processes.trees
 
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
-        """Learn more points: in a batch if they are the first, else one after the other.
+        """Learn the first points in a batch, later ones one after the other.
 
         Parameters
         ----------
         points : float64 array of shape (1, m, d)
             The points.
         targets : float64 array of shape (m,)
-            Their labels.
+            Their targets.
         n_jobs : int or None, default=1
-            Not used: one thread.
+            Ignored: learning uses one thread.
         """
         start = 0
         if self.n_points == 0:
@@ -125,65 +130,68 @@ class GaussianProcessForestModel:
         while start < len(targets):
             due = math.ceil(_FIT_GROWTH * self._refreshed_at)
             end = min(len(targets), start + due - self.n_points)
-            part, labels = points[:, start:end], targets[start:end]
-            self.scales.follow(part)
-            self._labels.extend(labels)
-            self._blocks.learn(part, self._rows(part), self._standardised(labels))
+            new_points, new_targets = points[:, start:end], targets[start:end]
+            self.scales.follow(new_points)
+            self._targets.extend(new_targets)
+            self._processes.learn(
+                new_points, self._rows(new_points), self._standardised(new_targets)
+            )
             if self.n_points == due:
                 self._refresh()
             start = end
 
     def _learn_first(self, points: FloatArray, targets: FloatArray) -> None:
         self.scales.follow(points)
-        self._labels.replace(targets.copy())
+        self._targets.replace(targets.copy())
         self._set_scales()
-        rows, labels = self._rows(points), self._standardised(targets)
-        self._blocks.rescale(np.empty((0, rows.shape[1])), self._units, np.empty(0))
+        rows, standardised = self._rows(points), self._standardised(targets)
+        self._processes.rescale(np.empty((0, rows.shape[1])), self._units, np.empty(0))
         if len(targets) > self._block_size:
-            # Cuts are drawn at the rates of lengthscales, which a part of the points tells.
+            # Split rates are inverse lengthscales, which a part of the points determines.
             rng = np.random.default_rng(self._fit_seed)
             part = rng.choice(len(targets), self._block_size, replace=False)
-            self._blocks.learn_covariance(rows[part], labels[part])
-        self._blocks.learn(points, rows, labels)
-        self._learn_spread()
+            self._processes.learn_covariance(rows[part], standardised[part])
+        self._processes.learn(points, rows, standardised)
+        self._learn_correction()
         self._refreshed_at = self.n_points
 
     def _refresh(self) -> None:
         self._set_scales()
         rows = self._rows(self.forest.points)
-        self._blocks.rescale(rows, self._units, self._standardised(self._labels.rows))
-        self._learn_spread()
+        self._processes.rescale(rows, self._units, self._standardised(self._targets.rows))
+        self._learn_correction()
         self._refreshed_at = self.n_points
 
-    def _learn_spread(self) -> None:
+    def _learn_correction(self) -> None:
         points = self.forest.points
-        residuals, variances = self._blocks.leave_one_out()
-        # As the processes see them: without the features whose weight is 0.
+        residuals, variances = self._processes.leave_one_out()
+        # Equal as the processes see them: features with weight 0 do not count.
         rows = self._rows(points)
-        _, which, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-        once = counts[which.ravel()] == 1
-        if once.any():
-            # A label that an equal input tells says nothing of how well new inputs are predicted.
-            points, residuals, variances = points[:, once], residuals[:, once], variances[:, once]
-        self._spread = self._new_spread()
-        self._spread.learn(points, residuals, variances)
+        _, groups, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        unique = counts[groups.ravel()] == 1
+        if unique.any():
+            # Residuals of duplicates are too small: each is predicted from its equals.
+            points = points[:, unique]
+            residuals, variances = residuals[:, unique], variances[:, unique]
+        self._correction = self._new_correction()
+        self._correction.learn(points, residuals, variances)
 
     def predict(self, points: FloatArray, n_jobs: int | None = 1) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of labels by each tree, both of shape (C, m).
+        """Return corrected means and variances of targets in each tree, both of shape (C, m).
 
-        As long as all points fit into one block the trees are alike, and C is 1. The means are
-        drawn together, or apart, as the variances are.
+        While all points fit into one leaf, all trees are equal and C is 1. The correction
+        multiplies the variances and the squared deviations of the means from their average.
         """
-        means, variances = self.laws(points)
-        spread, centre = self._spread.at(points), means.mean(axis=0)
-        return centre + np.sqrt(spread) * (means - centre), spread * variances
+        means, variances = self.predict_uncorrected(points)
+        factors, centre = self._correction.factors(points), means.mean(axis=0)
+        return centre + np.sqrt(factors) * (means - centre), factors * variances
 
-    def laws(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what each tree's joint normal law of all labels says, before any correction."""
-        prediction = self._blocks.predict(lambda: points, self._rows(points), labels=True)
+    def predict_uncorrected(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means and variances of targets in each tree, both of shape (C, m)."""
+        prediction = self._processes.predict(points, self._rows(points), with_noise=True)
         return (
-            self._label_mean + self._label_std * prediction.means,
-            self._label_std**2 * prediction.variances,
+            self._target_mean + self._target_std * prediction.means,
+            self._target_std**2 * prediction.variances,
         )
 
     def mixture(self, points: FloatArray) -> GaussianMixture:
@@ -194,41 +202,43 @@ class GaussianProcessForestModel:
             point=np.repeat(np.arange(n_points), n_components),
             weight=np.full(means.size, 1.0 / n_components),
             mean=means.T.ravel(),
-            std=np.maximum(np.sqrt(variances.T.ravel()), SMALLEST_RELATIVE_STD * self._label_std),
+            std=np.maximum(np.sqrt(variances.T.ravel()), SMALLEST_RELATIVE_STD * self._target_std),
         )
 
     def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
-        """Draw a function from a random tree's posterior, with noise of its own at every call.
+        """Draw a function from a random tree's posterior; every call adds new noise.
 
-        The result maps points of shape (1, m, d) to labels of shape (m,).
+        The result maps points of shape (1, m, d) to targets of shape (m,).
         """
-        function = self._blocks.draw(np.zeros(len(self._units), np.int64), rng, labels=True)
+        function = self._processes.draw(np.zeros(len(self._units), np.int64), rng, with_noise=True)
 
-        def labels(points: FloatArray) -> FloatArray:
-            values = function(lambda: points, self._rows(points))
-            values = self._label_mean + self._label_std * values
-            centre = self.laws(points)[0].mean(axis=0)
-            return np.asarray(centre + np.sqrt(self._spread.at(points)) * (values - centre))
+        def targets(points: FloatArray) -> FloatArray:
+            values = self._target_mean + self._target_std * function(points, self._rows(points))
+            centre = self.predict_uncorrected(points)[0].mean(axis=0)
+            factors = self._correction.factors(points)
+            return np.asarray(centre + np.sqrt(factors) * (values - centre))
 
-        return labels
+        return targets
 
     def log_marginal_likelihood(self) -> FloatArray:
-        """Return the log marginal likelihood of the labels under each tree's law, shape (C,)."""
-        self._blocks.settle()
-        terms = self.forest.log_likelihood_terms()[: self._blocks.n_components]
+        """Return the log marginal likelihood of the targets under each tree, shape (C,)."""
+        self._processes.update()
+        terms = self.forest.log_likelihood_terms()[: self._processes.n_components]
         gamma_1 = 2.0 * REGRESSION_PRIOR.mean_variance
-        # The blocks' log-determinants are not in units of gamma_1, but labels are in standard ones.
-        units = self.n_points * (0.5 * math.log(gamma_1) - math.log(self._label_std))
+        # The leaves' log-determinants are not in units of gamma_1, and the density of the targets
+        # is that of the standardised ones over their standard deviation.
+        units = self.n_points * (0.5 * math.log(gamma_1) - math.log(self._target_std))
         return np.asarray(log_evidence(terms, self.n_points, 0.0, gamma_1) + units)
 
     def _set_scales(self) -> None:
         self._units = self.scales.rates
-        labels = self._labels.rows
-        self._label_mean = float(labels.mean())
-        self._label_std = label_scale(self._label_mean, float(labels.std()))
+        targets = self._targets.rows
+        self._target_mean = float(targets.mean())
+        self._target_std = label_scale(self._target_mean, float(targets.std()))
 
     def _rows(self, points: FloatArray) -> FloatArray:
+        """Return points of shape (1, m, d) as the processes see them, shape (m, d)."""
         return scaled(points[0], self._units)
 
-    def _standardised(self, labels: FloatArray) -> FloatArray:
-        return (labels - self._label_mean) / self._label_std
+    def _standardised(self, targets: FloatArray) -> FloatArray:
+        return (targets - self._target_mean) / self._target_std

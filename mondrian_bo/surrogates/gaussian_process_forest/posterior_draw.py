@@ -1,4 +1,4 @@
-"""Functions drawn from the posterior of one tree over blocks."""
+"""Functions drawn from the posterior of one tree with Gaussian processes in its leaves."""
 
 from __future__ import annotations
 
@@ -15,63 +15,73 @@ from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 from mondrian_bo.trees.leaf_models import draw_leaf_mean
 
-Function = Callable[[Callable[[], FloatArray], FloatArray], FloatArray]
-"""Maps points as the trees see them and as the processes see them to values."""
+DrawnFunction = Callable[[FloatArray | None, FloatArray], FloatArray]
+"""Maps points as the trees see them and as the processes see them to values, shape (m,)."""
 
 
 def draw_from_posterior(
-    forest: GaussianForest,
+    trees: GaussianForest,
     tree: int,
-    blocks: dict[int, GaussianProcessLeaf],
+    leaves: dict[int, GaussianProcessLeaf],
     covariance: Covariance,
     gamma_1: float,
     n_choices: IntArray,
     key: int,
     noise: np.random.Generator | None,
-) -> Function:
-    """Draw a function from the joint posterior of a tree's means and processes.
+) -> DrawnFunction:
+    """Draw a function from the joint posterior of a tree's leaf means and processes.
 
     Parameters
     ----------
-    forest : GaussianForest
-        The forest.
+    trees : GaussianForest
+        The trees with the hierarchical Gaussian of the leaf means.
     tree : int
-        Which of them.
-    blocks : dict
-        Its blocks by leaf; they must be up to date.
+        Index of the tree.
+    leaves : dict of int to GaussianProcessLeaf
+        Processes of its leaves by node, which must be up to date.
     covariance : Covariance
-        The process.
+        Hyper-parameters of the processes.
     gamma_1 : float
-        Prior variance scale of the means.
+        Scale of the prior variance of the leaf means.
     n_choices : int64 array of shape (d,)
         Numbers of choices of categorical columns.
     key : int
-        Names the draw: the same key draws the same function.
+        Seed of the draw: equal keys draw the same function.
     noise : numpy.random.Generator or None
-        Source of the noise of labels, new at every call; None draws none.
+        Source of the noise of targets, which is new at every call; None draws no noise.
+
+    Returns
+    -------
+    callable
+        As in :meth:`GaussianProcessForest.draw`.
     """
     functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
 
-    def of_leaf(leaf: int) -> Callable[[FloatArray], FloatArray]:
+    def function_of(leaf: int) -> Callable[[FloatArray], FloatArray]:
+        """Return the draw of a leaf, which is made when it is first needed."""
         if leaf not in functions:
-            own = np.random.default_rng([key, leaf])
+            rng = np.random.default_rng([key, leaf])
             mean = draw_leaf_mean(
-                forest.arrays, forest.node_stats, tree, leaf, 0.0, gamma_1, np.uint64(key)
+                trees.arrays, trees.node_stats, tree, leaf, 0.0, gamma_1, np.uint64(key)
             )
-            prior = draw_from_prior(covariance, n_choices, own)
-            functions[leaf] = blocks[leaf].draw(mean, prior, own)
+            prior = draw_from_prior(covariance, n_choices, rng)
+            functions[leaf] = leaves[leaf].draw(mean, prior, rng)
         return functions[leaf]
 
-    def function(points: Callable[[], FloatArray], rows: FloatArray) -> FloatArray:
-        leaves = forest.leaves(points())[:, tree]
+    def function(points: FloatArray | None, rows: FloatArray) -> FloatArray:
+        if points is None:
+            (only,) = leaves
+            nodes = np.full(len(rows), only)
+        else:
+            nodes = trees.leaves(points)[:, tree]
         result = np.empty(len(rows))
-        for leaf in np.unique(leaves):
-            inside = leaves == leaf
+        for leaf in np.unique(nodes).tolist():
+            inside = nodes == leaf
             with single_threaded_blas():
-                result[inside] = of_leaf(int(leaf))(rows[inside])
+                result[inside] = function_of(leaf)(rows[inside])
             if noise is not None:
-                scale = math.sqrt(blocks[int(leaf)].noise)
-                result[inside] += scale * noise.standard_normal(int(inside.sum()))
+                noise_std = math.sqrt(leaves[leaf].noise)
+                result[inside] += noise_std * noise.standard_normal(int(inside.sum()))
         return result
 
     return function

@@ -1,4 +1,4 @@
-"""A Mondrian forest with Gaussian processes in its leaves as a surrogate of the optimizer."""
+"""The Gaussian process forest as a surrogate of the optimizer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 
-_ABSENT = -1.0
-"""What processes see of an inactive categorical parameter: a choice of its own."""
+_INACTIVE_CHOICE = -1.0
+"""Category of inactive categorical parameters for the processes: an additional choice."""
 
-_MIDDLE = 0.5
-"""What they see of an inactive number."""
+_INACTIVE_NUMBER = 0.5
+"""Value of inactive numeric parameters for the processes: the middle of the unit range."""
 
 OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
 """GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
@@ -35,9 +35,9 @@ class GaussianProcessForestSurrogate:
     seed : numpy.random.SeedSequence
         Source of all randomness.
     n_estimators : int, default=2
-        Number of trees, once the trials are too many for one block.
+        Number of trees, of which the first is used alone while all trials fit into one leaf.
     block_size : int, default=200
-        Largest number of trials of a block.
+        Largest number of trials in a leaf.
     prior : Prior, default=OPTIMIZER_PRIOR
         Prior of the hyper-parameters, for values of mean 0 and variance 1.
     scale_strength : float, default=1.0
@@ -55,11 +55,11 @@ class GaussianProcessForestSurrogate:
         prior: Prior = OPTIMIZER_PRIOR,
         scale_strength: float = 1.0,
     ) -> None:
-        forest_seed, place_seed = seed.spawn(2)
+        forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices
         self._is_categorical = n_choices > 0
         self._encoding = TreeEncoding.if_needed(
-            n_choices, may_be_absent, n_estimators, np.random.default_rng(place_seed)
+            n_choices, may_be_absent, n_estimators, np.random.default_rng(encoding_seed)
         )
         self._forest = GaussianProcessForest(
             n_estimators,
@@ -73,7 +73,7 @@ class GaussianProcessForestSurrogate:
 
     @property
     def n_components(self) -> int:
-        """Number of components: one as long as there is one block, then one for each tree."""
+        """Number of components: 1 while all trials fit into one leaf, else the number of trees."""
         return self._forest.n_components
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
@@ -86,13 +86,13 @@ class GaussianProcessForestSurrogate:
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the trees, both of shape (C, m)."""
-        prediction = self._forest.predict(lambda: self._points(rows), self._filled(rows))
+        prediction = self._forest.predict(self._points_if_needed(rows), self._filled(rows))
         return prediction.means, np.sqrt(prediction.variances)
 
     def gradients(self, rows: FloatArray) -> Gradients:
-        """Return predictions with their derivatives."""
+        """Return predictions with their gradients."""
         means, variances, mean_gradients, variance_gradients = self._forest.predict(
-            lambda: self._points(rows), self._filled(rows), gradients=True
+            self._points_if_needed(rows), self._filled(rows), with_gradients=True
         )
         stds = np.sqrt(variances)
         return Gradients(means, stds, mean_gradients, 0.5 * variance_gradients / stds[:, :, None])
@@ -100,19 +100,27 @@ class GaussianProcessForestSurrogate:
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the posterior of a random tree."""
         function = self._forest.draw(self._n_choices, rng)
-        return lambda rows: function(lambda: self._points(rows), self._filled(rows))
+        return lambda rows: function(self._points_if_needed(rows), self._filled(rows))
 
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
-        """Know further rows for the time of a ``with`` block."""
+        """Learn further rows inside a ``with`` block."""
         with self._forest.extended(self._points(rows), self._filled(rows), values):
             yield
 
     def _points(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the trees see them, shape (1 or T, m, d)."""
         return np.array(rows, order="C")[None] if self._encoding is None else self._encoding(rows)
 
+    def _points_if_needed(self, rows: FloatArray) -> FloatArray | None:
+        """Return None where a prediction needs no points, so that it does not encode them."""
+        return None if self._forest.has_single_leaf else self._points(rows)
+
     def _filled(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the processes see them, without NaN."""
         missing = np.isnan(rows)
         if not missing.any():
             return rows
-        return np.where(missing, np.where(self._is_categorical, _ABSENT, _MIDDLE), rows)
+        return np.where(
+            missing, np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER), rows
+        )

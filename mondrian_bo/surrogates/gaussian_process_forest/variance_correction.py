@@ -1,4 +1,4 @@
-"""Where labels lie farther from predictions than expected, and where nearer."""
+"""Correction of predictive variances by leave-one-out residuals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
 
 _STRENGTH = 100.0
+"""Number of targets by which factors are shrunk towards 1: the residuals come from targets that the
+hyper-parameters were fitted to, so they are too small."""
 
 
 class VarianceCorrection:
-    """What the variances of a mixture are to be multiplied by, from leave-one-out residuals.
+    """Factors of a mixture's variances, learnt from its leave-one-out residuals.
 
-    A model with one variance of the noise is too sure where there is more of it and not sure enough
-    where there is less; and a mixture counts what its components differ by as uncertainty of their
-    mean, although they err independently. Both show in what is left of each label once all others
-    are known. Its square, in units of the variance it was predicted with, is 1 on average if all is
-    well; a Mondrian forest with constant leaves (Lakshminarayanan2016) tells what it is where.
+    Variances can be wrong for two reasons. A model with one variance of the noise underestimates it
+    in some regions and overestimates it in others. And a mixture counts the differences between its
+    components as uncertainty, although their errors partly cancel in its mean. Both affect the
+    squared leave-one-out residuals in units of their predicted variances, whose expectation is 1 if
+    the variances are right. A Mondrian forest with constant leaves (Lakshminarayanan2016) is fitted
+    to these squares; its prediction at a point is the factor there.
 
     Parameters
     ----------
@@ -28,12 +31,11 @@ class VarianceCorrection:
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
-        Weights of the dimensions' split rates.
+        Factors of the dimensions' split rates.
 
     Notes
     -----
-    Factors are shrunk towards 1 as if 100 more labels had confirmed that, because the residuals
-    come from labels that the model was fitted to.
+    Factors are shrunk towards 1 by 100 further targets.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class VarianceCorrection:
         bounds: tuple[FloatArray, FloatArray] | None,
         feature_weights: FloatArray | None,
     ) -> None:
-        self._forest = HierarchicalGaussianModel(
+        self._model = HierarchicalGaussianModel(
             n_trees,
             n_dimensions,
             seed,
@@ -62,14 +64,14 @@ class VarianceCorrection:
         points : float64 array of shape (1, n, d)
             The points.
         residuals, variances : float64 arrays of shape (C, n)
-            Labels minus their means given all other labels, by each component of the mixture, and
-            their variances given these.
+            Targets minus their leave-one-out means in each component of the mixture, and their
+            leave-one-out variances.
         """
         expected = variances.mean(axis=0) + residuals.var(axis=0)
-        self._forest.learn(points, residuals.mean(axis=0) ** 2 / expected)
+        self._model.learn(points, residuals.mean(axis=0) ** 2 / expected)
 
-    def at(self, points: FloatArray) -> FloatArray:
+    def factors(self, points: FloatArray) -> FloatArray:
         """Return the factors at points of shape (1, m, d), shape (m,), all positive."""
-        means, _ = self._forest.predict(points)
-        weight = self._forest.n_points / (self._forest.n_points + _STRENGTH)
+        means, _ = self._model.predict(points)
+        weight = self._model.n_points / (self._model.n_points + _STRENGTH)
         return np.asarray(1.0 - weight + weight * np.maximum(means.mean(axis=0), 0.0))

@@ -27,7 +27,7 @@ def scaled(points: FloatArray, rates: FloatArray) -> FloatArray:
 class Scales:
     """Split rates of the dimensions: feature weights over the range of the data seen so far.
 
-    They replace the scaling of the data to [0, 1] in Lakshminarayanan2016, section 5.3, which needs
+    They replace the scaling of the data to [0, 1] in Lakshminarayanan2016, appendix B, which needs
     all data in advance.
 
     Parameters

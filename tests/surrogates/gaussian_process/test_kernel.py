@@ -1,4 +1,4 @@
-"""The kernel of the processes and its derivatives."""
+"""The Matern kernel and its derivatives."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.kernel import (
     cross_kernel,
-    kernel_and_slope,
     kernel_matrix,
     precision_gradient,
 )
 
 NUMERIC = np.zeros(4, dtype=bool)
 MIXED = np.array([False, True, False, True])
-
 
 SMOOTHNESS = pytest.mark.parametrize("smoothness", [0.5, 2.5])
 
@@ -25,9 +24,15 @@ def points(n, seed, categorical=NUMERIC):
     return np.where(categorical, rng.integers(0, 3, (n, 4)), rng.random((n, 4)))
 
 
+def covariance_of(precisions, categorical, smoothness, peak=1.0):
+    """Return a covariance of amplitude 1, whose kernel of equal points is the peak."""
+    return Covariance(precisions, 1.0, 0.1, categorical, smoothness, peak - 1.0)
+
+
 def kernel(some, others, precisions, categorical, smoothness=2.5, peak=1.0):
     result = np.empty((len(some), len(others)))
-    cross_kernel(some, others, precisions, categorical, smoothness, peak, result)
+    covariance = covariance_of(precisions, categorical, smoothness, peak)
+    cross_kernel(some, others, covariance, result, np.empty((0, 0)))
     return result
 
 
@@ -40,8 +45,8 @@ def test_is_scikit_learns_matern(smoothness):
     assert np.allclose(found, expected, atol=1e-12)
 
 
-def test_categories_differ_by_one():
-    """They lie at distance 1 from each other, whatever their numbers."""
+def test_categories_are_at_distance_one():
+    """Any two categories are at distance 1, whatever their numbers."""
     some, others = points(9, 2, MIXED), points(8, 3, MIXED)
     precisions = np.array([2.0, 0.7, 5.0, 1.3])
     corners = np.eye(3) * np.sqrt(0.5)
@@ -58,7 +63,7 @@ def test_categories_differ_by_one():
 
 @SMOOTHNESS
 @pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
-def test_the_peak_is_for_equal_points_alone(categorical, smoothness):
+def test_only_equal_points_have_the_peak(categorical, smoothness):
     some = points(6, 7, categorical)
     others = np.concatenate([some[2:4], points(3, 8, categorical), some[2:3] + 1e-9])
     precisions = np.array([0.5, 4.0, 30.0, 0.01])
@@ -67,18 +72,19 @@ def test_the_peak_is_for_equal_points_alone(categorical, smoothness):
     assert (expected == 3.0).sum() == 2
     found = kernel(some, others, precisions, categorical, smoothness, 3.0)
     assert np.array_equal(found, expected)
-    value, slope = np.empty((6, 6)), np.empty((0, 0))
-    kernel_matrix(some, precisions, categorical, smoothness, 3.0, value, slope)
+    value, factors = np.empty((6, 6)), np.empty((0, 0))
+    covariance = covariance_of(precisions, categorical, smoothness, 3.0)
+    kernel_matrix(some, covariance, value, factors)
     expected = kernel(some, some, precisions, categorical, smoothness, 3.0)
     assert np.allclose(np.tril(value), np.tril(expected), rtol=1e-13)
-    value, slope = np.empty((6, 6)), np.empty((6, 6))
-    kernel_and_slope(some, others, precisions, categorical, smoothness, 3.0, value, slope)
+    value, factors = np.empty((6, 6)), np.empty((6, 6))
+    cross_kernel(some, others, covariance, value, factors)
     assert np.array_equal(value, found)
 
 
 @SMOOTHNESS
 @pytest.mark.parametrize("categorical", [NUMERIC, MIXED])
-def test_gradients_are_those_of_differences(categorical, smoothness):
+def test_gradients_are_limits_of_differences(categorical, smoothness):
     rng = np.random.default_rng(4)
     some, others = points(6, 5, categorical), points(7, 6, categorical)
     precisions = rng.gamma(2.0, 1.0, 4)
@@ -89,22 +95,23 @@ def test_gradients_are_those_of_differences(categorical, smoothness):
     def kernel_of(some, others, precisions):
         return kernel(some, others, precisions, categorical, smoothness)
 
-    value, slope = np.full((6, 6), np.nan), np.full((6, 6), np.nan)
-    kernel_matrix(some, precisions, categorical, smoothness, 1.0, value, slope)
+    covariance = covariance_of(precisions, categorical, smoothness)
+    value, factors = np.full((6, 6), np.nan), np.full((6, 6), np.nan)
+    kernel_matrix(some, covariance, value, factors)
     lower = np.tril_indices(6)
     assert np.allclose(value[lower], kernel_of(some, some, precisions)[lower], rtol=1e-13)
-    precision_gradient(some, precisions, categorical, np.tril(weights), slope, gradient)
+    precision_gradient(some, covariance, np.tril(weights), factors, gradient)
     for j, direction in enumerate(np.eye(4)):
         up, down = (
             np.sum(weights * kernel_of(some, some, precisions * np.exp(h * direction)))
             for h in (1e-5, -1e-5)
         )
         assert gradient[j] == pytest.approx((up - down) / 2e-5, abs=1e-7)
-    value, slope = np.empty((6, 7)), np.empty((6, 7))
-    kernel_and_slope(some, others, precisions, categorical, smoothness, 1.0, value, slope)
+    value, factors = np.empty((6, 7)), np.empty((6, 7))
+    cross_kernel(some, others, covariance, value, factors)
     assert np.allclose(value, kernel_of(some, others, precisions), rtol=1e-14)
     for j, direction in enumerate(np.eye(4)):
         if not categorical[j]:
-            own = slope * precisions[j] * (some[:, [j]] - others[:, j])
+            own = factors * precisions[j] * (some[:, [j]] - others[:, j])
             up, down = (kernel_of(some + h * direction, others, precisions) for h in (1e-5, -1e-5))
             assert np.allclose(own, (up - down) / 2e-5, atol=1e-7)

@@ -1,4 +1,4 @@
-"""The forest with processes in its leaves against one dense Gaussian law."""
+"""The Gaussian process forest agrees with one dense joint Gaussian."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit
+from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
 from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.trees.tree import NONE
@@ -21,9 +21,9 @@ def data(n, seed=0):
     return points, (targets - targets.mean()) / targets.std()
 
 
-def forest_of(points, targets, block_size, batches=(), **options):
+def forest_of(points, targets, block_size, batches=(), n_trees=3, **options):
     forest = GaussianProcessForest(
-        3,
+        n_trees,
         3,
         np.random.SeedSequence(1),
         NUMERIC,
@@ -34,32 +34,32 @@ def forest_of(points, targets, block_size, batches=(), **options):
     targets, start = targets.copy(), 0
     for end in (*batches, len(targets)):
         forest.learn(points[None, start:end], points[start:end], targets[start:end])
-        forest.predict(lambda: points[None, :2], points[:2])
+        forest.predict(points[None, :2], points[:2])
         start = end
     return forest
 
 
-def predict(forest, probes, gradients=False):
-    return forest.predict(lambda: probes[None], probes, gradients)
+def predict(forest, probes, with_gradients=False):
+    return forest.predict(probes[None], probes, with_gradients)
 
 
 def dense_prediction(forest, t, points, targets, probes):
-    """Condition the joint law of all labels and functions of one tree."""
-    trees = forest.forest.arrays
-    gamma_1, gamma_2 = 2.0 * 1.5, forest.forest.hyperparameters.gamma_2
+    """Condition the joint Gaussian of all targets and functions of one tree."""
+    arrays = forest.trees.arrays
+    gamma_1, gamma_2 = 2.0 * 1.5, forest.trees.hyperparameters.gamma_2
 
     def path(leaf):
         nodes = []
         while leaf != NONE:
             nodes.append(int(leaf))
-            leaf = trees.parent[t, leaf]
+            leaf = arrays.parent[t, leaf]
         return nodes
 
     def spent(node):
-        return gamma_1 * (expit(gamma_2 * trees.split_time[t, node]) - 0.5)
+        return gamma_1 * (expit(gamma_2 * arrays.split_time[t, node]) - 0.5)
 
     def between(some, others):
-        leaves = [forest.forest.leaves(x[None])[:, t] for x in (some, others)]
+        leaves = [forest.trees.leaves(x[None])[:, t] for x in (some, others)]
         means = np.empty((len(some), len(others)))
         for i, one in enumerate(leaves[0]):
             for k, two in enumerate(leaves[1]):
@@ -90,7 +90,7 @@ def test_few_points_are_one_process():
 
 
 @pytest.mark.parametrize("batches", [(), (20, 21, 22, 60), tuple(range(1, 90, 7))])
-def test_many_points_are_one_gaussian_law(batches):
+def test_many_points_are_one_joint_gaussian(batches):
     points, targets = data(90)
     probes, _ = data(15, seed=1)
     forest = forest_of(points, targets, 20, batches)
@@ -102,42 +102,64 @@ def test_many_points_are_one_gaussian_law(batches):
         assert np.allclose(variances[t], expected[1], atol=1e-8)
 
 
-def test_blocks_are_no_larger_than_allowed():
+def test_points_are_not_needed_while_there_is_a_single_leaf():
+    points, targets = data(40)
+    probes, _ = data(9, seed=1)
+    forest = forest_of(points, targets, 40)
+    assert forest.has_single_leaf and forest.n_components == 1
+    assert np.array_equal(forest.predict(None, probes).means, predict(forest, probes).means)
+    function = forest.draw(np.zeros(3, dtype=np.int64), np.random.default_rng(0))
+    assert np.array_equal(function(None, probes), function(probes[None], probes))
+    more, more_targets = data(2, seed=2)
+    with forest.extended(more[None], more, more_targets):
+        assert not forest.has_single_leaf and forest.n_components == 3
+
+
+def test_a_single_tree_may_have_many_leaves():
+    points, targets = data(90)
+    probes, _ = data(15, seed=1)
+    forest = forest_of(points, targets, 20, n_trees=1)
+    means, variances, *_ = predict(forest, probes)
+    expected = dense_prediction(forest, 0, points, targets, probes)
+    assert np.allclose((means[0], variances[0]), expected, atol=1e-8)
+
+
+def test_leaves_have_at_most_block_size_points():
     points, targets = data(300)
     forest = forest_of(points, targets, 25, (10, 11, 150))
-    leaves = forest.forest.leaves(points[None])
+    leaves = forest.trees.leaves(points[None])
     for t in range(3):
         _, sizes = np.unique(leaves[:, t], return_counts=True)
         assert sizes.max() <= 25 and sizes.sum() == 300
 
 
 @pytest.mark.parametrize("step", [1, 7, 50])
-def test_hyper_parameters_are_fitted_to_blocks_that_are_there(monkeypatch, step):
+def test_hyper_parameters_are_fitted_to_current_leaves(monkeypatch, step):
     fitted = []
 
-    def fit_and_note(blocks, *settings):
-        fitted.append(blocks)
-        return fit(blocks, *settings)
+    def recording_fit(leaves, *settings):
+        fitted.append(leaves)
+        return fit_hyperparameters(leaves, *settings)
 
-    monkeypatch.setattr(forest_module, "fit", fit_and_note)
+    monkeypatch.setattr(forest_module, "fit_hyperparameters", recording_fit)
     points, targets = data(150)
     forest = forest_of(points, targets, 20, range(step, 150, step))
     assert len(fitted) > 5 or step == 50
-    for blocks in fitted:
-        for rows, labels in blocks:
+    for leaves in fitted:
+        for rows, their_targets in leaves:
             assert len(rows) <= 20
             places = [int(np.flatnonzero((points == row).all(axis=1))[0]) for row in rows]
             assert len(set(places)) == len(places)
-            assert np.array_equal(labels, targets[places])
+            assert np.array_equal(their_targets, targets[places])
     for t in range(3):
-        assert sorted(forest._blocks[t]) == forest._leaves(t).tolist()
+        assert sorted(forest._leaves[t]) == forest._nodes_of_leaves(t).tolist()
 
 
-def test_gradients_are_those_of_differences():
+def test_gradients_are_limits_of_differences():
     points, targets = data(90)
     forest = forest_of(points, targets, 20)
     probes, _ = data(15, seed=1)
-    prediction = predict(forest, probes, gradients=True)
+    prediction = predict(forest, probes, with_gradients=True)
     for j, direction in enumerate(1e-6 * np.eye(3)):
         up, down = predict(forest, probes + direction), predict(forest, probes - direction)
         assert np.allclose(prediction.mean_gradients[:, :, j], (up[0] - down[0]) / 2e-6, atol=1e-4)
@@ -147,7 +169,7 @@ def test_gradients_are_those_of_differences():
 
 
 @pytest.mark.parametrize("block_size", [200, 30])
-def test_extensions_are_known_for_a_while(block_size):
+def test_extensions_are_learnt_and_undone(block_size):
     points, targets = data(90)
     new_points, new_targets = data(31, seed=2)
     probes, _ = data(15, seed=1)
@@ -163,13 +185,13 @@ def test_extensions_are_known_for_a_while(block_size):
     after = predict(forest, probes)
     assert not np.allclose(inside[0], before[0], atol=1e-3)
     assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1])
-    # And the undone points can be learnt for good.
+    # The undone points can be learnt afterwards.
     forest.learn(new_points[None], new_points, new_targets)
     for t, means in enumerate(predict(forest, probes).means):
         assert np.allclose(means, dense_prediction(forest, t, *both, probes)[0], atol=1e-8)
 
 
-def test_an_error_inside_leaves_nothing_behind():
+def test_an_error_inside_an_extension_is_undone():
     points, targets = data(90)
     probes, _ = data(5, seed=1)
     forest = forest_of(points, targets, 30)
@@ -182,7 +204,7 @@ def test_an_error_inside_leaves_nothing_behind():
     assert np.array_equal(predict(forest, probes)[0], before[0])
 
 
-def test_labels_can_be_replaced():
+def test_targets_can_be_replaced():
     points, targets = data(90)
     probes, _ = data(5, seed=1)
     forest = forest_of(points, targets, 30)
@@ -203,11 +225,11 @@ def test_draws_have_the_moments_of_a_mixture_of_trees():
     draws = []
     for _ in range(1500):
         function = forest.draw(none, rng)
-        draws.append(function(lambda: probes[None], probes))
-        assert np.allclose(function(lambda: probes[None, 2:3], probes[2:3]), draws[-1][2])
+        draws.append(function(probes[None], probes))
+        assert np.allclose(function(probes[None, 2:3], probes[2:3]), draws[-1][2])
     means, variances, *_ = predict(forest, probes)
     mean = means.mean(axis=0)
     variance = (variances + means**2).mean(axis=0) - mean**2
     assert np.all(np.abs(np.mean(draws, axis=0) - mean) < 4.5 * np.sqrt(variance / 1500))
-    # The features are many, but finite.
+    # Random Fourier features approximate the covariance.
     assert np.allclose(np.var(draws, axis=0), variance, rtol=0.2, atol=1e-4)

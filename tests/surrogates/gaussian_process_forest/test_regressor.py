@@ -43,9 +43,9 @@ class DenseLaw:
 
     def __init__(self, model, t):
         self.model, self.trees, self.t = model, model.forest.arrays, t
-        self.mean, self.std = model._label_mean, model._label_std
-        self.covariance = model._blocks.covariance
-        self.points, self.labels = model.forest.points[0], model._labels.rows
+        self.mean, self.std = model._target_mean, model._target_std
+        self.covariance = model._processes.covariance
+        self.points, self.labels = model.forest.points[0], model._targets.rows
         self.own = self.between(self.points, self.points)
         self.own += self.std**2 * np.diag(self.noise(self.points))
 
@@ -66,14 +66,14 @@ class DenseLaw:
         inside = self.leaves(self.points) == leaf
         rows = self.model._rows(self.points[None])[inside]
         labels = (self.labels[inside] - self.mean) / self.std
-        own = self.covariance.noise - self.covariance.shared
+        own = self.covariance.noise - self.covariance.shared_noise
         matrix = self.covariance.between(rows, rows) + own * np.eye(len(rows))
         inverse = np.linalg.inv(matrix)
         centred = labels - inverse.sum(axis=0) @ labels / inverse.sum()
         return (10.0 + centred @ inverse @ centred) / (10.0 + len(rows))
 
     def noise(self, points):
-        own = self.covariance.noise - self.covariance.shared
+        own = self.covariance.noise - self.covariance.shared_noise
         return [own * self.scale(leaf) for leaf in self.leaves(points)]
 
     def between(self, some, others):
@@ -120,8 +120,8 @@ def test_one_normal_law_in_each_tree(block_size, first, twins):
     forest = make_forest(block_size).fit(X[:first], y[:first])
     forest.partial_fit(X[first:], y[first:]) if first < 60 else None
     probes = np.concatenate([make_data(8, seed=1)[0], X[:3], [3.0 * UNITS, -5.0 * UNITS]])
-    means, variances = forest.model_.laws(probes[None])
-    assert (forest.model_._blocks.covariance.shared > 0.0) == twins
+    means, variances = forest.model_.predict_uncorrected(probes[None])
+    assert (forest.model_._processes.covariance.shared_noise > 0.0) == twins
     n_trees = 3 if block_size == 20 else 1
     laws = [DenseLaw(forest.model_, t) for t in range(n_trees)]
     assert len(means) == n_trees
@@ -129,7 +129,7 @@ def test_one_normal_law_in_each_tree(block_size, first, twins):
         expected = law.predict(probes)
         assert np.allclose(means[t], expected[0], rtol=1e-7)
         assert np.allclose(variances[t], expected[1], rtol=1e-6)
-    residuals, left_out = forest.model_._blocks.leave_one_out()
+    residuals, left_out = forest.model_._processes.leave_one_out()
     for t, law in enumerate(laws):
         expected = law.leave_one_out()
         assert np.allclose(residuals[t], expected[0], rtol=1e-6, atol=1e-9)
@@ -138,7 +138,7 @@ def test_one_normal_law_in_each_tree(block_size, first, twins):
     mean_likelihood = np.log(np.mean(np.exp(likelihoods - likelihoods.max()))) + likelihoods.max()
     assert forest.log_marginal_likelihood() == pytest.approx(mean_likelihood, rel=1e-7)
     # The trees' laws, mixed and corrected: moments, densities and quantiles.
-    centre, spread = means.mean(axis=0), forest.model_._spread.at(probes[None])
+    centre, spread = means.mean(axis=0), forest.model_._correction.factors(probes[None])
     corrected = centre + np.sqrt(spread) * (means - centre), spread * variances
     means, variances = forest.model_.predict(probes[None])
     assert np.allclose((means, variances), corrected, rtol=1e-12)

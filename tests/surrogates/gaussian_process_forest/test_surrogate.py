@@ -1,4 +1,4 @@
-"""The forest of processes over rows of a search space."""
+"""The Gaussian process forest over rows of a search space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows_of(n, seed, absent=True):
     rows[:, 1] = rng.integers(0, 3, n)
     rows[:, 3] = rng.integers(0, 2, n)
     if absent:
-        # Two parameters are there with the first choice alone.
+        # Two parameters are active with the first choice only.
         rows[rows[:, 1] > 0, 2:] = np.nan
     return rows
 
@@ -48,7 +48,7 @@ def test_learns_numbers_choices_and_absences(block_size):
     assert (stds > 0.0).all()
 
 
-def test_gradients_are_those_of_differences_and_none_at_choices():
+def test_gradients_are_limits_of_differences_and_zero_for_choices():
     surrogate, _ = surrogate_of(120, 40, absent=False)
     assert isinstance(surrogate, SmoothSurrogate)
     probes = rows_of(8, 3, absent=False)
@@ -63,7 +63,7 @@ def test_gradients_are_those_of_differences_and_none_at_choices():
 
 
 @pytest.mark.parametrize("block_size", [200, 40])
-def test_pending_rows_are_known_for_a_while(block_size):
+def test_pending_rows_are_learnt_and_undone(block_size):
     surrogate, _ = surrogate_of(120, block_size)
     probes = rows_of(6, 4)
     before = surrogate.predict(probes)
@@ -86,7 +86,7 @@ def test_a_draw_is_a_function():
     probes = rows_of(30, 5)
     drawn = function(probes)
     assert np.allclose(function(probes[10:20]), drawn[10:20], atol=1e-12)
-    # At learnt rows there is little left to draw.
+    # At learnt rows the posterior variance is small.
     assert np.corrcoef(function(rows), values_of(rows))[0, 1] > 0.99
     assert not np.allclose(surrogate.draw(np.random.default_rng(1))(probes), drawn, atol=1e-6)
 
