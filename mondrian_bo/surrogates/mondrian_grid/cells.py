@@ -65,7 +65,7 @@ class GridCells:
             gaps = np.diff(known)
             shape = n_grids, len(gaps)
             self.coordinates.append(known)
-            self.times.append(rng.exponential(size=shape) / gaps)
+            self.times.append(rng.exponential(size=shape) / gaps)  # Exp(gap), section 5.1
             self.places.append(known[:-1] + gaps * rng.random(shape))
             active = np.zeros((n_grids, len(known)), dtype=bool)
             active[:, 0] = True

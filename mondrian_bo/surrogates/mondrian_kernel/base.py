@@ -26,6 +26,9 @@ from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
 
+Samples = tuple[ArrayLike, ArrayLike, ArrayLike | None, ArrayLike | None]
+"""Inputs and targets, and those for validation; the latter may be None."""
+
 
 class KernelEstimator(BaseEstimator):
     """An estimator that learns from one batch, and that a failed `fit` leaves unchanged."""
@@ -174,18 +177,11 @@ class LinearMachine(KernelEstimator):
             "random_state": self.random_state,
             "n_jobs": self.n_jobs,
         }
-        return self._path(X, y, X_val, y_val, settings)
+        return self._path((X, y, X_val, y_val), settings)
 
     @abstractmethod
-    def _path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-        settings: dict[str, Any],
-    ) -> LifetimePath:
-        """Return the path of :func:`sgd_lifetime_path` with these settings and the own loss."""
+    def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
+        """Return the path of :func:`sgd_lifetime_path` for the loss of the estimator."""
 
     def _fit_features(self, data: FloatArray) -> csr_matrix:
         self.features_ = MondrianFeatures(

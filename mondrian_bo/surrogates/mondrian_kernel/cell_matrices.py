@@ -91,7 +91,7 @@ def count_shared_points(cells, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def count_shared_cells(cells, counts):  # type: ignore[no-untyped-def]
-    """Count the cells that each pair of points shares: M times their Mondrian kernel.
+    """Count the cells that each pair of points shares: M times their kernel (Balog2016, 3.1).
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def count_shared_cells(cells, counts):  # type: ignore[no-untyped-def]
         for j in range(i + 1):
             count = 0
             for t in range(cells.shape[1]):
-                count += cells[i, t] == cells[j, t]
+                count += cells[i, t] == cells[j, t]  # (1)
             counts[i, j] = count
             counts[j, i] = count
 

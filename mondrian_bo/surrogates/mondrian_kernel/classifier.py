@@ -19,7 +19,7 @@ from mondrian_bo.surrogates.estimators.one_versus_rest import (
     one_versus_rest,
     several_classes,
 )
-from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine
+from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine, Samples
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
 
@@ -152,15 +152,8 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         against_rest = expit(values)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
 
-    def _path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-        settings: dict[str, Any],
-    ) -> LifetimePath:
-        return sgd_lifetime_path(X, y, X_val, y_val, loss=self.loss, **settings)
+    def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
+        return sgd_lifetime_path(*data, loss=self.loss, **settings)
 
     def _solver(self) -> LinearSVC | LogisticRegression:
         if self.loss == "log_loss":

@@ -97,7 +97,7 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             distance += gap
             if parts is not None:
                 parts[d % len(lifetimes)] += gap
-        kernel: FloatArray = np.exp(-distance)
+        kernel: FloatArray = np.exp(-distance)  # definition 5.1
         if parts is None:
             return kernel
         if self.hyperparameter_lifetime.fixed:

@@ -110,7 +110,7 @@ class CellPosterior:
 
     @property
     def weights(self) -> FloatArray:
-        """Posterior means of the weights, shape (C,)."""
+        """Posterior means of the weights, shape (C,); they minimise (3) of Balog2016."""
         if self._weights is None:
             solution = self._system.solution()
             if self._is_dual:
@@ -136,7 +136,7 @@ class CellPosterior:
         features = self._features()
         product = features @ features.T if self._is_dual else features.T @ features
         matrix = product.toarray()
-        matrix.flat[:: len(matrix) + 1] += self.ridge
+        matrix.flat[:: len(matrix) + 1] += self.ridge  # A of Balog2016, 4.2.1, if primal
         self._system = CholeskySystem(matrix, np.zeros(len(matrix)))
         self._counts, self._sums = self._totals(0)
         self._refresh()
@@ -204,7 +204,7 @@ class CellPosterior:
         determinant = self._system.log_determinant()
         determinant += (n_points - n_equations) * math.log(self.ridge)
         constant = n_points * math.log(2.0 * math.pi * self.prior_variance)
-        return -0.5 * (constant + determinant + self.quadratic() / self.prior_variance)
+        return -0.5 * (constant + determinant + self.quadratic() / self.prior_variance)  # L(lambda)
 
     def _refresh(self) -> None:
         """Compute the prior mean and the right-hand side from the targets."""

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine
+from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine, Samples
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     check_path_data,
@@ -131,22 +131,15 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         values = self._values(X)[:, 0]
         return np.asarray(self._mean + self._deviation * values)
 
-    def _path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-        settings: dict[str, Any],
-    ) -> LifetimePath:
-        inputs, targets, held_out = check_path_data(X, y, X_val, y_val)
+    def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
+        inputs, targets, held_out = check_path_data(*data)
         mean, deviation = _location_and_scale(targets)
         n_training = len(targets)
         path = sgd_lifetime_path(
             inputs[:n_training],
             (targets - mean) / deviation,
-            inputs[n_training:] if X_val is not None else None,
-            (held_out - mean) / deviation if X_val is not None else None,
+            inputs[n_training:] if len(held_out) > 0 else None,
+            (held_out - mean) / deviation if len(held_out) > 0 else None,
             loss="epsilon_insensitive",
             epsilon=self.epsilon,
             **settings,

@@ -74,7 +74,7 @@ def _leaf(order, start, end, targets, n_training, noise, prior):  # type: ignore
             size += 1
             total += targets[point]
             squares += targets[point] * targets[point]
-    mean = total / (size + noise / prior)
+    mean = total / (size + noise / prior)  # Example 0.7
     determinant = size * math.log(2.0 * math.pi * noise) + math.log1p(size * prior / noise)
     return mean, -0.5 * (determinant + (squares - total * mean) / noise)
 

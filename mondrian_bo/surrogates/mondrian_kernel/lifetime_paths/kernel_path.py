@@ -140,6 +140,7 @@ def kernel_path(
 
 
 SolverClass = type[PrimalSolver] | type[DualSolver]
+"""The class of the equations that are updated."""
 
 
 class _Solutions(NamedTuple):

@@ -63,12 +63,12 @@ def sgd_lifetime_path(
 ) -> LifetimePath:
     """Return errors at all lifetimes up to a largest one, for a linear model on Mondrian features.
 
-    The model minimises ``mean(loss) + alpha / 2 * ||w||^2``: a support vector machine (hinge),
-    logistic regression (log_loss) or support vector regression (epsilon_insensitive). When a cell
-    splits, both parts start with its weight, which leaves predictions unchanged, and stochastic
-    gradient descent continues. All lifetimes cost about as much as one. Several classes are learnt
-    one against the rest. :class:`MondrianKernelClassifier` and :class:`MondrianKernelSVR` fit a
-    single lifetime.
+    The model minimises ``mean(loss) + alpha / 2 * ||w||^2``, the objective (3) of Balog2016 up to a
+    factor. It is a support vector machine (hinge), logistic regression (log_loss) or support vector
+    regression (epsilon_insensitive). When a cell splits, both parts start with its weight, which
+    leaves predictions unchanged, and stochastic gradient descent continues. All lifetimes cost
+    about as much as one. Several classes are learnt one against the rest.
+    :class:`MondrianKernelClassifier` and :class:`MondrianKernelSVR` fit a single lifetime.
 
     Parameters
     ----------

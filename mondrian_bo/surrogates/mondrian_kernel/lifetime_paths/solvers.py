@@ -67,7 +67,7 @@ def log_evidence(
 ) -> FloatArray | float:
     """Return the log evidence (Balog2016, 4.2.1, L(lambda)) from the terms of `RidgeFit`."""
     constant = n_points * math.log(2.0 * math.pi * prior_variance)
-    return -0.5 * (constant + log_determinant + quadratic / prior_variance)
+    return -0.5 * (constant + log_determinant + quadratic / prior_variance)  # L(lambda)
 
 
 class PathSolver(Protocol):
@@ -120,7 +120,7 @@ class PrimalSolver:
         self._used = np.unique(cells)
         self._place[self._used] = np.arange(len(self._used))
         gram, moments = normal_equations(self._place[cells], len(self._used), targets)
-        gram.flat[:: len(gram) + 1] += ridge
+        gram.flat[:: len(gram) + 1] += ridge  # A of Balog2016, 4.2.1
         self._system = CholeskySystem(gram, moments)
 
     @property
