@@ -15,6 +15,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import log_evidence
 
 Form = Literal["primal", "dual"]
 """An equation for each cell, or one for each point."""
@@ -203,8 +204,7 @@ class CellPosterior:
         n_points, n_equations = self.partitions.n_points, self._system.size
         determinant = self._system.log_determinant()
         determinant += (n_points - n_equations) * math.log(self.ridge)
-        constant = n_points * math.log(2.0 * math.pi * self.prior_variance)
-        return -0.5 * (constant + determinant + self.quadratic() / self.prior_variance)  # L(lambda)
+        return float(log_evidence(n_points, determinant, self.quadratic(), self.prior_variance))
 
     def _refresh(self) -> None:
         """Compute the prior mean and the right-hand side from the targets."""
@@ -237,9 +237,9 @@ class CellPosterior:
             cross = (self._features() @ rows.T).toarray()
             known = np.square(self._system.half_solve(cross)).sum(axis=0)
             return np.asarray(self.prior_variance * np.maximum(1.0 - known, 0.0))
-        spread = np.square(self._system.half_solve(rows.T.toarray())).sum(axis=0)
+        inside = np.square(self._system.half_solve(rows.T.toarray())).sum(axis=0)
         outside = 1.0 - np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.asarray(self.prior_variance * (np.maximum(outside, 0.0) + self.ridge * spread))
+        return np.asarray(self.prior_variance * (np.maximum(outside, 0.0) + self.ridge * inside))
 
 
 class KernelModel(CellPosterior):
