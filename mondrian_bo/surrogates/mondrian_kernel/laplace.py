@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +51,21 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         """Name, type and bounds of the lifetime."""
         n_values = np.size(self.lifetime)
         return Hyperparameter("lifetime", "numeric", self.lifetime_bounds, n_values)
+
+    @overload
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: Literal[False] = False
+    ) -> FloatArray: ...
+
+    @overload
+    def __call__(
+        self, X: ArrayLike, Y: None = None, *, eval_gradient: Literal[True]
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+    @overload
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None, eval_gradient: bool
+    ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
