@@ -28,14 +28,14 @@ class LossTrace(NamedTuple):
     Attributes
     ----------
     loss : float64 array
-        Loss of the forecast of each sample, made before its label was learnt.
+        Loss of the forecast of each sample, made before its target was learnt.
     cumulative : float64 array
         Its running sum.
     best_pruning : float64 array
-        Cumulative loss of the pruning that was best in hindsight, at each time.
+        Cumulative loss, at each time, of the pruning that is best in hindsight.
     regret : float64 array
-        ``cumulative - best_pruning``, what Lemma 1 of Mourtada2021 bounds (for the pruning T, by
-        |T| log(2) / step).
+        ``cumulative - best_pruning``; Mourtada2021, equation 9, bounds it by ``|T| log(2) / step``
+        for the pruning T.
     """
 
     loss: FloatArray
@@ -59,14 +59,14 @@ class AggregatedEstimator(BaseEstimator):
         "n_jobs": [Integral, None],
     }
     _STEP = Interval(Real, 0, None, closed="neither")
-    # As in scikit-learn's forests.
+    # scikit-learn's forests keep their data in single precision, too.
     _precision: type[np.floating[Any]] = np.float32
 
     model_: AggregationModel
     n_features_in_: int
 
     def weighted_depth(self, X: ArrayLike) -> FloatArray:
-        """Return how deep the prunings end that predict each input (Mourtada2021, section 5.1).
+        """Return the depth at which the prunings end that predict each input (Mourtada2021, 5.1).
 
         Parameters
         ----------
@@ -76,12 +76,12 @@ class AggregatedEstimator(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators)
-            Mean depth under the weights of aggregation; the depth of the leaf without aggregation.
+            Mean depth, weighted as the prunings are; the depth of the leaf without aggregation.
         """
         return self.model_.weighted_depths(self._points(X))
 
     def loss_trace(self) -> LossTrace:
-        """Return the losses of each tree on the way; needs ``record_losses=True``.
+        """Return the losses of each tree along the stream; needs ``record_losses=True``.
 
         Raises
         ------
@@ -100,18 +100,19 @@ class AggregatedEstimator(BaseEstimator):
         return check_samples(self, X, np.float32)[None]
 
     def _learn(
-        self, data: NDArray[np.float32], labels: AnyArray, sample_weight: ArrayLike | None
+        self, data: NDArray[np.float32], targets: AnyArray, sample_weight: ArrayLike | None
     ) -> Self:
-        """Learn checked samples; those of weight 0 as if they were not there."""
-        weights = check_sample_weight(sample_weight, len(labels))
+        """Learn checked samples, and skip those of weight 0."""
+        weights = check_sample_weight(sample_weight, len(targets))
         if weights is not None and np.any(weights == 0.0):
             counted = weights > 0.0
-            data, labels, weights = data[counted], labels[counted], weights[counted]
+            data, targets, weights = data[counted], targets[counted], weights[counted]
         self._check_within_bounds(data)
-        self.model_.learn(data[None], labels, weights, self.n_jobs)
+        self.model_.learn(data[None], targets, weights, self.n_jobs)
         return self
 
     def _check_within_bounds(self, data: NDArray[np.float32]) -> None:
+        """Raise a ValueError if samples lie outside of the box of unrestricted partitions."""
         box = self.model_.forest.box
         if len(box) == 0:
             return

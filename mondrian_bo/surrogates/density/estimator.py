@@ -25,6 +25,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 from mondrian_bo.trees.random import make_streams
 
 _FIRST_LIFETIME, _LAST_LIFETIME = 16.0, 1024.0
+"""Lifetimes of the first and of the longest path of ``lifetime="auto"``, for the unit cube."""
 
 
 class MondrianForestDensity(DensityMixin, BaseEstimator):
@@ -33,19 +34,19 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
     Each tree is a Mondrian partition of a box. A cell shares its probability mass between the two
     cells it splits into by a Beta variable whose prior mean is the share of the volume; given the
     data the masses are Beta-binomial (Balog2016thesis, appendix C). The density is the mean over
-    trees of the expected ones, constant in each leaf.
+    trees of the expected densities, which are constant in each leaf.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees M.
     lifetime : float or "auto", default="auto"
-        Lifetime of the Mondrian processes, in the time of the box scaled to the unit cube. "auto"
-        is the one with the largest leave-one-out likelihood.
+        Lifetime of the Mondrian processes, for the box scaled to the unit cube. "auto" takes the
+        lifetime with the largest leave-one-out likelihood.
     concentration : float, default=0.01
         The gamma of appendix C: the Beta parameters of a cell at depth d add up to
-        ``gamma (d + 1)^2``. Large ones keep the density uniform; trees are deep, so that values
-        far below 1 are right (docs/density.md).
+        ``gamma (d + 1)^2``. Large values keep the density uniform. Trees are deep, so that values
+        far below 1 fit best (docs/density.md).
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature: the box. None is the range of the data, widened.
     margin : float, default=0.1
@@ -67,9 +68,9 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
     Notes
     -----
     A tree depends on the seed and the box alone, and a shorter lifetime prunes it. Cells without
-    data are not split: their expected mass would be shared in proportion to volumes, which leaves
-    the density as it is. So cost grows with the number of samples, O(M n depth), and not with the
-    number of cells of the partition, which is exponential in the number of features.
+    data are not split: they would share their expected mass in proportion to volumes, which does
+    not change the density. So the cost is O(M n depth); the number of cells of the whole partition,
+    which is exponential in the number of features, does not matter.
 
     Outside of the box the density is 0, and its logarithm -inf.
 
@@ -162,8 +163,8 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
     def leave_one_out(self) -> FloatArray:
         """Return the log density of each training point given the others, in the same box.
 
-        It is exact: the trees do not depend on the points, and without a point the counts on its
-        path are smaller by 1.
+        The result is exact: trees do not depend on the points, and without a point the counts on
+        its path are smaller by 1.
         """
         check_is_fitted(self, "model_")
         return self.model_.log_density(self.model_.points, WITHOUT)
@@ -176,7 +177,7 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int, default=1
-            How many points.
+            Number of points.
         random_state : int, RandomState instance or None, default=None
             Seed of the draw.
 
@@ -193,7 +194,7 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
     ) -> DensityLifetimePath:
         """Return the likelihoods at every lifetime from 0 to `lifetime` (section 4.1, Figure 4.2).
 
-        The estimator itself is not changed. With ``lifetime="auto"`` the path reaches at least
+        The estimator does not change. With ``lifetime="auto"`` the path reaches at least
         twice as far as the best leave-one-out likelihood, or to 1024.
 
         Parameters
@@ -208,7 +209,7 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
         Returns
         -------
         DensityLifetimePath
-            Mean log densities, exact at every lifetime where anything changes.
+            Mean log densities, exact at every lifetime.
 
         Raises
         ------
@@ -261,10 +262,10 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
 
 
 def box_around(points: FloatArray, margin: float) -> FloatArray:
-    """Return the range of points, widened by a share of it on each side, shape (2, d)."""
+    """Return the range of points, widened by the share `margin` on each side, shape (2, d)."""
     low, high = points.min(axis=0), points.max(axis=0)
     extent = high - low
     room = np.where(extent > 0.0, margin * extent, 0.5)
-    # Of large numbers, half a unit may be less than their resolution.
+    # Beside large numbers, half a unit may be below the resolution of float64.
     room = np.maximum(room, np.where(extent > 0.0, 0.0, np.abs(low) * 1e-9))
     return np.stack([low - room, high + room])

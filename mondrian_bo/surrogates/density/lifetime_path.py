@@ -16,19 +16,19 @@ Criterion = Literal["validation", "leave_one_out"]
 class DensityLifetimePath:
     """Log-likelihoods at all lifetimes.
 
-    All is constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and after the last one
-    until `max_lifetime`.
+    Values are constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and from the last
+    lifetime until `max_lifetime`.
 
     Attributes
     ----------
     lifetimes : float64 array of shape (k,)
         0, and the times of all splits, in increasing order.
     max_lifetime : float
-        Until when splits are known.
+        The lifetime that the trees were grown to.
     training : float64 array of shape (k,)
         Mean log density of the training points.
     leave_one_out : float64 array of shape (k,)
-        The mean of each training point's log density given the other ones, in the same box.
+        Mean over training points of the log density given the other points, in the same box.
     validation : float64 array of shape (k,)
         Mean log density of the validation points; NaN without any, -inf if one is outside of the
         box.
@@ -56,7 +56,7 @@ class DensityLifetimePath:
         return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
 
     def best_lifetime(self, criterion: Criterion = "leave_one_out") -> float:
-        """Return the lifetime with the largest likelihood, the middle of the interval that has it.
+        """Return the middle of the interval of lifetimes with the largest likelihood.
 
         Raises
         ------

@@ -26,10 +26,10 @@ WITH, WITHOUT = 0, 1
 def fill_log_densities(forest, concentration, densities):  # type: ignore[no-untyped-def]
     """Compute the expected density of every node's cell, relative to the uniform one.
 
-    A node of depth d with n points shares its mass by a Beta variable: a child with the fraction f
+    A node of depth d with n points shares its mass by a Beta variable. A child with the fraction f
     of the volume and k of the points gets ``(g f + k) / (g + n)`` of it in expectation, with
-    ``g = concentration (d + 1)^2``. Its density is the parent's times that over f. Left out, a
-    point is missing from n and k all along its path.
+    ``g = concentration (d + 1)^2``. Its density is the parent's times that over f. A point that is
+    left out counts neither in n nor in k, all along its path.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def _sort_points(tree, leaves, first, order):  # type: ignore[no-untyped-def]
 def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  # type: ignore[no-untyped-def]
     """Write the mean log density of points, relative to the uniform one, after each split.
 
-    Each split changes the points of one cell alone (Balog2016thesis, section 4.1), so the whole
-    path costs as much as the points' ways down the trees.
+    Each split changes the density of the points of one cell alone (Balog2016thesis, section 4.1).
+    So the whole path takes as long as all points take to go down the trees.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def follow_splits(forest, densities, leaves, split_trees, split_nodes, path):  #
         tree = tree_at(forest, t)
         found = _sort_points(tree, leaves[:, t], first[t], order[t])
         size[t, : len(found)] = found
-    # Sums over trees with compensation (Neumaier): large densities of a cell may come and go again.
+    # Sums over trees with compensation (Neumaier): a large density may be added and taken away.
     sums = np.full(n_points, float(n_trees))
     lost = np.zeros(n_points)
     logs = np.full(n_points, np.log(n_trees))

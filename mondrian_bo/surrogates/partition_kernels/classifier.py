@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import BoolArray, FloatArray
@@ -20,21 +20,22 @@ from mondrian_bo.surrogates.estimators.one_versus_rest import (
     several_classes,
 )
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
-from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
+from mondrian_bo.surrogates.partition_kernels.base import PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
-from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
-from mondrian_bo.surrogates.partition_kernels.regressor import DENSE_LIMIT
 
 _ROUNDING = 1e-14
+"""Relative error of an objective: near the minimum, rounding decides which of two is smaller."""
+
 _SHORTEST = 1e-10
+"""Shortest share of a Newton step that the line search tries; what is shorter changes nothing."""
 
 
-class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
+class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
     """Support vector classification, matrix-free, with a random partition kernel.
 
-    Minimises ``1/2 |w|^2 + C sum(max(0, 1 - y f(x))^2)`` with an intercept that is not penalised,
-    by Newton's method: each step is a linear system over the points within the margin, which
-    conjugate gradients solve at O(m N) an iteration. Several classes are one against the rest.
+    Newton's method minimises ``1/2 |w|^2 + C sum(max(0, 1 - y f(x))^2)`` with an intercept that is
+    not penalised. Each step is a linear system over the points within the margin, which conjugate
+    gradients solve at O(m N) an iteration. Several classes are learnt one against the rest.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the losses.
     solver : {"auto", "cg", "dense"}, default="auto"
-        "cg" is matrix-free, "dense" forms and factorises matrices, and "auto" takes the latter up
-        to 2000 samples.
+        "cg" is matrix-free, "dense" forms and factorises matrices, and "auto" is "dense" up to 2000
+        samples.
     preconditioned : bool, default=True
         Whether conjugate gradients use the preconditioner of equations 9 and 10.
     tol : float, default=1e-10
@@ -54,7 +55,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     max_iter : int, default=1000
         Iterations at most for a right-hand side.
     max_newton : int, default=50
-        Newton steps at most; a :class:`~sklearn.exceptions.ConvergenceWarning` says when they do
+        Newton steps at most. A :class:`~sklearn.exceptions.ConvergenceWarning` says when they do
         not suffice.
 
     Attributes
@@ -95,25 +96,19 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "kernel": [HasMethods(["fit", "assign", "gram"]), None],
+        **PartitionSolver._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "cg", "dense"})],
-        "preconditioned": ["boolean"],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_newton": [Interval(Integral, 1, None, closed="left")],
     }
 
-    kernel_: Any
     dual_coef_: FloatArray
-    n_features_in_: int
 
     def __init__(
         self,
         kernel: BaseEstimator | None = None,
         *,
         C: float = 1.0,
-        solver: Literal["auto", "cg", "dense"] = "auto",
+        solver: Solver = "auto",
         preconditioned: bool = True,
         tol: float = 1e-10,
         max_iter: int = 1000,
@@ -148,12 +143,10 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            classes, numbers = several_classes(labels)
-            kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
-            self.kernel_ = kernel.fit(data, labels)
+            data, targets = validate_data(self, X, y, dtype=np.float64)
+            classes, numbers = several_classes(targets)
+            self._gram = self._fit_kernel(data, targets)
         self.classes_ = classes
-        self._gram = self.kernel_.gram(data)
         machines = [self._machine(signs) for signs in one_versus_rest(numbers, len(classes))]
         self.dual_coef_ = np.stack([machine.weights for machine in machines], axis=1)
         self.intercept_ = np.array([machine.intercept for machine in machines])
@@ -164,26 +157,17 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the decision values of all machines, shape (n_samples, n_machines)."""
         check_is_fitted(self, "dual_coef_")
-        data = validate_data(self, X, dtype=np.float64, reset=False)
-        labels = self.kernel_.assign(data)
-        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
+        cross = self._gram.cross(self._clusters(X))
         return np.asarray(cross.matmat(self.dual_coef_) + self.intercept_)
 
     def _machine(self, signs: FloatArray) -> _Machine:
-        dense = self.solver == "dense" or (self.solver == "auto" and len(signs) <= DENSE_LIMIT)
+        dense = self._is_dense(len(signs))
         n_steps = n_cg_iterations = 0
         state = _State(np.zeros(len(signs)), 0.0, np.zeros(len(signs)))
         for _ in range(self.max_newton):
             n_steps += 1
             active = signs * state.decision < 1.0
-            system = ShiftedSystem(
-                self._gram.restricted(active),
-                0.5 / self.C,
-                dense=dense,
-                preconditioned=self.preconditioned,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
+            system = self._system(self._gram.restricted(active), 0.5 / self.C, dense)
             target = self._newton_target(system, signs, active, state)
             n_cg_iterations += sum(system.n_iterations)
             state, length = self._line_search(state, target, signs)
@@ -201,7 +185,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     def _newton_target(
         self, system: ShiftedSystem, signs: FloatArray, active: BoolArray, state: _State
     ) -> _State:
-        """Return the minimiser if the points within the margin stayed those they are."""
+        """Return the minimiser of the losses of the points that are within the margin now."""
         weights = np.zeros(len(signs))
         intercept = state.intercept
         if active.any():
@@ -213,9 +197,8 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, BaseEstimator):
     def _line_search(
         self, state: _State, target: _State, signs: FloatArray
     ) -> tuple[_State, float]:
-        """Go towards the target as far as the objective falls; return where to and the share."""
+        """Go towards the target as far as the objective falls; return the state and the share."""
         before = self._objective(state, signs)
-        # At the minimum, rounding decides which of two objectives is smaller.
         tolerance = _ROUNDING * abs(before)
         length = 1.0
         while length > _SHORTEST:
@@ -239,7 +222,7 @@ class _State(NamedTuple):
     decision: FloatArray
 
     def towards(self, target: _State, share: float) -> _State:
-        """Return the state at a share of the way to another, which it is affine in."""
+        """Return the state at a share of the way to another."""
         return _State(
             (1.0 - share) * self.weights + share * target.weights,
             (1.0 - share) * self.intercept + share * target.intercept,
@@ -248,7 +231,7 @@ class _State(NamedTuple):
 
 
 class _Machine(NamedTuple):
-    """What one binary machine has learnt, and at what cost."""
+    """What one binary machine has learnt, and the iterations it took."""
 
     weights: FloatArray
     intercept: float

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
-from mondrian_bo.surrogates.partition_kernels.operator import Labels
+from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 
 
 class FastClusterKernel(PartitionKernel):
@@ -43,9 +43,9 @@ class FastClusterKernel(PartitionKernel):
 
     Notes
     -----
-    Distances are Euclidean: scale the features first. A draw that keeps no dimension is repeated,
-    for it would put all points together, as s = 0 does already. The labels y are not used, so that
-    the kernel may be fitted on more inputs than those with labels.
+    Distances are Euclidean: scale the features first. A draw that keeps no dimension is repeated:
+    it would put all points together, as s = 0 does already. The targets y are not used, so that the
+    kernel may be fitted on more inputs than those with targets.
 
     `fit` takes O(m (D + 2^h)), assigning N points O(m N D 2^h / h).
 
@@ -84,6 +84,7 @@ class FastClusterKernel(PartitionKernel):
     def _draw(self, X: FloatArray, y: None, rng: np.random.RandomState) -> list[int]:
         n_samples, n_features = X.shape
         highest = min(self.max_height, n_samples.bit_length() - 1)
+        # Algorithm 2: d, s and C
         self.dimensions_ = np.array(
             [_some_dimensions(rng, n_features) for _ in range(self.n_partitions)]
         )
@@ -93,16 +94,16 @@ class FastClusterKernel(PartitionKernel):
         ]
         return [len(centres) for centres in self.centres_]
 
-    def _assign(self, X: FloatArray) -> Labels:
-        labels = np.empty((len(self.centres_), len(X)), dtype=np.int32)
-        for row, kept, centres in zip(labels, self.dimensions_, self.centres_, strict=True):
+    def _assign(self, X: FloatArray) -> Clusters:
+        clusters = np.empty((len(self.centres_), len(X)), dtype=np.int32)
+        for row, kept, centres in zip(clusters, self.dimensions_, self.centres_, strict=True):
             nearest_centres(np.ascontiguousarray(X[:, kept]), np.ascontiguousarray(centres.T), row)
-        return labels
+        return clusters
 
 
 @njit(cache=True, nogil=True)
-def nearest_centres(points, centres, labels):  # type: ignore[no-untyped-def]
-    """Write the first of the nearest centres of each point into `labels`.
+def nearest_centres(points, centres, clusters):  # type: ignore[no-untyped-def]
+    """Write the first of the nearest centres of each point into `clusters`.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def nearest_centres(points, centres, labels):  # type: ignore[no-untyped-def]
         Points.
     centres : float64 array of shape (d, k)
         Centres, dimension by dimension, so that vector instructions take several at a time.
-    labels : int32 array of shape (n,)
+    clusters : int32 array of shape (n,)
         Results.
     """
     n_centres = centres.shape[1]
@@ -127,7 +128,7 @@ def nearest_centres(points, centres, labels):  # type: ignore[no-untyped-def]
         for c in range(1, n_centres):
             if distances[c] < distances[nearest]:
                 nearest = c
-        labels[i] = nearest
+        clusters[i] = nearest
 
 
 def _some_dimensions(rng: np.random.RandomState, n_features: int) -> BoolArray:

@@ -1,4 +1,4 @@
-"""What random partition kernels have in common: labels of points, features, Gram matrices."""
+"""What random partition kernels share: clusters of points, features, Gram matrices."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
-from mondrian_bo.surrogates.partition_kernels.operator import Labels, PartitionGram
+from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Clusters, PartitionGram
 
 
 class PartitionKernel(TransformerMixin, BaseEstimator):
     """Base of the random partition kernels (Davies2014, definitions 1 and 2).
 
     k(a, b) is the share of m random partitions that put a and b into the same cluster. `fit` draws
-    the partitions, `assign` tells the clusters of any points; the rest follows. :meth:`gram` and
-    :meth:`cross_gram` are matrix-free operators; calling the kernel returns dense arrays, so that a
-    fitted one may be the ``kernel`` of :class:`sklearn.svm.SVC`; :meth:`transform` gives sparse
-    features whose inner products are the kernel.
+    the partitions, and `assign` returns the clusters of any points. :meth:`gram` and
+    :meth:`cross_gram` return matrix-free operators. Calling the kernel returns dense arrays, so
+    that a fitted one may be the ``kernel`` of :class:`sklearn.svm.SVC`. :meth:`transform` returns
+    sparse features whose inner products are the kernel.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class PartitionKernel(TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             The data that partitions are made from.
         y : array-like of shape (n_samples,) or None, default=None
-            Labels, which supervised partitions need and others ignore.
+            Targets, which supervised partitions need and others ignore.
 
         Returns
         -------
@@ -58,12 +58,12 @@ class PartitionKernel(TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         with unchanged_by_failure(self):
-            data, labels = self._check_training_data(X, y)
+            data, targets = self._check_training_data(X, y)
             rng = check_random_state(getattr(self, "random_state", None))
-            self.n_clusters_ = np.asarray(self._draw(data, labels, rng), dtype=np.int64)
+            self.n_clusters_ = np.asarray(self._draw(data, targets, rng), dtype=np.int64)
         return self
 
-    def assign(self, X: Any) -> Labels:
+    def assign(self, X: Any) -> Clusters:
         """Return the cluster of each input in each partition.
 
         Parameters
@@ -122,5 +122,11 @@ class PartitionKernel(TransformerMixin, BaseEstimator):
         """Draw and keep the partitions; return their numbers of clusters."""
 
     @abstractmethod
-    def _assign(self, X: Any) -> Labels:
-        """Return the labels of checked inputs, shape (m, n)."""
+    def _assign(self, X: Any) -> Clusters:
+        """Return the clusters of checked inputs, shape (m, n)."""
+
+
+def numbers_among(known: AnyArray, values: AnyArray) -> Clusters:
+    """Return the indices of values in a sorted array, or ``ALONE`` for those it does not have."""
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[places] == values, places, ALONE).astype(np.int32)

@@ -9,24 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
+from mondrian_bo.surrogates.partition_kernels.base import PartitionEstimator
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 
 _NEGLIGIBLE = 1e-10
+"""Eigenvalues below this share of the largest are rounding errors: their components are 0."""
 
 
-class PartitionKernelPCA(TransformerMixin, BaseEstimator):
-    """Kernel principal components under a random partition kernel.
+class PartitionKernelPCA(TransformerMixin, PartitionEstimator):
+    """Kernel principal component analysis with a random partition kernel.
 
-    The leading eigenvectors of the centred Gram matrix, which is never formed: a Lanczos step takes
-    O(m N) (Davies2014, equation 8). With a supervised kernel this is supervised dimensionality
-    reduction (section 4.3.1).
+    The components are the leading eigenvectors of the centred Gram matrix. The matrix is never
+    formed: a Lanczos step takes O(m N) (Davies2014, equation 8). With a supervised kernel this is
+    supervised dimensionality reduction (section 4.3.1).
 
     Parameters
     ----------
@@ -37,10 +38,10 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
         :class:`FastClusterKernel`. A fitted one in a :class:`sklearn.frozen.FrozenEstimator` is
         used as it is.
     solver : {"lanczos", "dense"}, default="lanczos"
-        "lanczos" is scipy's `eigsh`; "dense" decomposes the dense matrix, O(N^3). The latter is
-        taken, too, where nearly all components are wanted.
+        "lanczos" is scipy's `eigsh`; "dense" decomposes the dense matrix, O(N^3), and is
+        used too where half of the components or more are wanted.
     tol : float, default=0.0
-        Relative accuracy of the eigenvalues by Lanczos; 0 is that of the machine.
+        Relative accuracy of the eigenvalues by Lanczos; 0 is machine precision.
     random_state : int, RandomState instance or None, default=None
         Seed of the first Lanczos vector. The kernel has its own.
 
@@ -65,17 +66,15 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **PartitionEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [HasMethods(["fit", "assign", "gram"]), None],
         "solver": [StrOptions({"lanczos", "dense"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
 
-    kernel_: Any
     eigenvalues_: FloatArray
     eigenvectors_: FloatArray
-    n_features_in_: int
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,) or None, default=None
-            Labels, for kernels that need them.
+            Targets, for kernels that need them.
 
         Returns
         -------
@@ -116,9 +115,7 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
         n = len(data)
         if self.n_components > n:
             raise ValueError(f"n_components={self.n_components} is more than n_samples={n}")
-        kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
-        self.kernel_ = kernel.fit(data, y)
-        self._gram = self.kernel_.gram(data)
+        self._gram = self._fit_kernel(data, y)
         if self.solver == "dense" or 2 * self.n_components >= n:
             values, vectors = _dense_components(self._gram, self.n_components)
         else:
@@ -136,10 +133,7 @@ class PartitionKernelPCA(TransformerMixin, BaseEstimator):
         O(m (N + n)) for each component.
         """
         check_is_fitted(self, "eigenvectors_")
-        data = validate_data(self, X, dtype=np.float64, reset=False)
-        labels = self.kernel_.assign(data)
-        cross = PartitionGram(labels, self._gram.rows, self._gram.n_clusters)
-        # A direction without variance has no scores: rounding errors are not to be blown up.
+        cross = self._gram.cross(self._clusters(X))
         significant = self.eigenvalues_ > _NEGLIGIBLE * self.eigenvalues_[0]
         scale = np.zeros_like(self.eigenvalues_)
         scale[significant] = self.eigenvalues_[significant] ** -0.5

@@ -16,6 +16,8 @@ from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
 
 _LEAST_SHIFT = 0.1
+"""Least shift of the preconditioner, in units of the kernel's diagonal: with smaller ones conjugate
+gradients took more iterations (docs/partition-kernels.md)."""
 
 
 class ShiftedSystem:
@@ -30,9 +32,8 @@ class ShiftedSystem:
     dense : bool
         Whether to factorise the dense matrix, O(m N^2 + N^3), instead of O(m N) an iteration.
     preconditioned : bool, default=True
-        Whether conjugate gradients use :class:`PartitionPreconditioner`. Its shift is the system's,
-        and 0.1 at least: with smaller ones more iterations were needed
-        (docs/partition-kernels.md).
+        Whether conjugate gradients use :class:`PartitionPreconditioner`. Its shift is that of the
+        system, and 0.1 at least: smaller ones take more iterations (docs/partition-kernels.md).
     tol : float, default=1e-10
         Residual, relative to the right-hand side, at which conjugate gradients stop.
     max_iter : int, default=1000

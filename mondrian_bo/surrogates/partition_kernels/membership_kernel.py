@@ -12,17 +12,16 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
-from mondrian_bo.surrogates.partition_kernels.operator import Labels
-from mondrian_bo.surrogates.partition_kernels.random_partition_kernel import labels_among
+from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel, numbers_among
+from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 
 
 class MembershipKernel(PartitionKernel):
     """Kernel of given partitions: the columns of a membership matrix.
 
     Each column of X is a partition of its rows, by value: users by whether they have seen a film,
-    words by whether a document has them (Davies2014, section 4.2), or the labels of any clusterings
-    side by side.
+    words by whether a document has them (Davies2014, section 4.2), or the clusters of several
+    clusterings, side by side.
 
     Parameters
     ----------
@@ -92,11 +91,11 @@ class MembershipKernel(PartitionKernel):
         self.values_ = [np.unique(_column(X, column)) for column in self.columns_]
         return [len(values) for values in self.values_]
 
-    def _assign(self, X: Any) -> Labels:
-        labels = np.empty((len(self.columns_), X.shape[0]), dtype=np.int32)
-        for row, column, values in zip(labels, self.columns_, self.values_, strict=True):
-            row[:] = labels_among(values, _column(X, column))
-        return labels
+    def _assign(self, X: Any) -> Clusters:
+        clusters = np.empty((len(self.columns_), X.shape[0]), dtype=np.int32)
+        for row, column, values in zip(clusters, self.columns_, self.values_, strict=True):
+            row[:] = numbers_among(values, _column(X, column))
+        return clusters
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -13,20 +13,21 @@ from scipy.sparse.linalg import LinearOperator
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 
-Labels = NDArray[np.int32]
+Clusters = NDArray[np.int32]
+"""Cluster of each point in each partition, shape (m, n), or `ALONE`."""
 
 ALONE = -1
-"""Label of a point that shares its cluster with no other."""
+"""In place of the cluster of a point that shares its cluster with no other."""
 
 
 @njit(cache=True, nogil=True)
-def add_cluster_sums(targets, sources, offsets, weights, vector, result):  # type: ignore[no-untyped-def]
-    """Add to each target the weighted sum over its cluster, for all partitions (equation 8).
+def add_cluster_sums(rows, columns, offsets, weights, vector, result):  # type: ignore[no-untyped-def]
+    """Add to each row the weighted sum over its cluster, for all partitions (equation 8).
 
     Parameters
     ----------
-    targets, sources : int32 arrays of shape (m, a) and (m, b)
-        Labels, one row per partition, so that the sums of one partition stay in the cache.
+    rows, columns : int32 arrays of shape (m, a) and (m, b)
+        Clusters, partition by partition, so that the sums of one partition stay in the cache.
     offsets : int64 array of shape (m + 1,)
         The clusters of partition p are ``offsets[p]`` to ``offsets[p + 1]`` of all.
     weights : float64 array of shape (offsets[m],)
@@ -37,24 +38,24 @@ def add_cluster_sums(targets, sources, offsets, weights, vector, result):  # typ
         What is added to.
     """
     largest = 0
-    for p in range(len(targets)):
+    for p in range(len(rows)):
         largest = max(largest, offsets[p + 1] - offsets[p])
     sums = np.empty(largest)
-    for p in range(len(targets)):
+    for p in range(len(rows)):
         first = offsets[p]
         n_clusters = offsets[p + 1] - first
         for c in range(n_clusters):
             sums[c] = 0.0
-        for j in range(sources.shape[1]):
-            label = sources[p, j]
-            if label >= 0:
-                sums[label] += vector[j]
+        for j in range(columns.shape[1]):
+            cluster = columns[p, j]
+            if cluster >= 0:
+                sums[cluster] += vector[j]
         for c in range(n_clusters):
             sums[c] *= weights[first + c]
-        for i in range(targets.shape[1]):
-            label = targets[p, i]
-            if label >= 0:
-                result[i] += sums[label]
+        for i in range(rows.shape[1]):
+            cluster = rows[p, i]
+            if cluster >= 0:
+                result[i] += sums[cluster]  # (8)
 
 
 @njit(cache=True, nogil=True)
@@ -64,16 +65,17 @@ def count_together(rows, columns, counts):  # type: ignore[no-untyped-def]
         for j in range(columns.shape[1]):
             counts[i, j] = 0
         for p in range(len(rows)):
-            label = rows[p, i]
-            if label >= 0:
+            cluster = rows[p, i]
+            if cluster >= 0:
                 for j in range(columns.shape[1]):
-                    counts[i, j] += columns[p, j] == label
+                    counts[i, j] += columns[p, j] == cluster
 
 
 class PartitionGram(LinearOperator):
     """Matrix K of a random partition kernel between two sets of points, matrix-free.
 
-    ``K[i, j]`` is the share of the partitions that put points i and j together (definition 2).
+    ``K[i, j]`` is the share of the partitions that put points i and j together (Davies2014,
+    definition 2, equation 6).
 
     Parameters
     ----------
@@ -82,16 +84,16 @@ class PartitionGram(LinearOperator):
     columns : int32 array of shape (m, b) or None
         Likewise for the columns; None for a Gram matrix, of points with themselves.
     n_clusters : int array of shape (m,)
-        Labels of partition p are below ``n_clusters[p]``.
+        Number of clusters of each partition; those of partition p are numbered from 0.
 
     Notes
     -----
-    A product with a vector takes O(m (a + b)) time, ``2 m N`` operations for a Gram matrix; memory
-    is that of the labels, 4 bytes each.
+    A product with a vector takes O(m (a + b)) time, ``2 m N`` operations for a Gram matrix. Memory
+    is that of the clusters, 4 bytes each.
     """
 
     def __init__(
-        self, rows: Labels, columns: Labels | None, n_clusters: NDArray[np.integer[Any]]
+        self, rows: Clusters, columns: Clusters | None, n_clusters: NDArray[np.integer[Any]]
     ) -> None:
         self.rows = np.ascontiguousarray(rows, dtype=np.int32)
         self.is_symmetric = columns is None
@@ -117,7 +119,7 @@ class PartitionGram(LinearOperator):
 
     @cached_property
     def n_groups(self) -> int:
-        """Number of clusters of all partitions, those of a point that is alone among them."""
+        """Number of clusters of all partitions, counting those of a point that is alone."""
         return int(self.offsets[-1] + self.alone.sum())
 
     def memberships(self) -> csr_array:
@@ -129,7 +131,7 @@ class PartitionGram(LinearOperator):
         alone = self.rows < 0
         groups[alone] = self.offsets[-1] + np.arange(np.count_nonzero(alone))
         n_points = self.rows.shape[1]
-        # Much of scikit-learn takes no longer indices than it must.
+        # Much of scikit-learn refuses 64-bit indices where 32 bits suffice.
         kind = get_index_dtype(maxval=max(groups.size, self.n_groups))
         columns = groups.T.ravel().astype(kind)
         starts = np.arange(n_points + 1, dtype=kind) * self.n_partitions
@@ -151,11 +153,15 @@ class PartitionGram(LinearOperator):
             raise ValueError("only a Gram matrix, of points with themselves, can be restricted")
         return PartitionGram(self.rows[:, points], None, self.n_clusters)
 
+    def cross(self, rows: Clusters) -> PartitionGram:
+        """Return the matrix between other points, of these clusters, and the points of the rows."""
+        return PartitionGram(rows, self.rows, self.n_clusters)
+
     def cluster_sizes(self) -> FloatArray:
         """Return the number of points of the rows in each cluster, shape (sum(n_clusters),)."""
         sizes = [
-            np.bincount(labels[labels >= 0], minlength=int(n))
-            for labels, n in zip(self.rows, self.n_clusters, strict=True)
+            np.bincount(clusters[clusters >= 0], minlength=int(n))
+            for clusters, n in zip(self.rows, self.n_clusters, strict=True)
         ]
         return np.concatenate(sizes).astype(np.float64)
 
@@ -165,10 +171,10 @@ class PartitionGram(LinearOperator):
     def _rmatvec(self, x: AnyArray) -> FloatArray:
         return self._product(self.columns, self.rows, x)
 
-    def _product(self, targets: Labels, sources: Labels, x: AnyArray) -> FloatArray:
+    def _product(self, rows: Clusters, columns: Clusters, x: AnyArray) -> FloatArray:
         vector = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
-        result = np.zeros(targets.shape[1])
-        add_cluster_sums(targets, sources, self.offsets, self._ones, vector, result)
+        result = np.zeros(rows.shape[1])
+        add_cluster_sums(rows, columns, self.offsets, self._ones, vector, result)
         if self.is_symmetric:
             result += self.alone * vector
-        return result / self.n_partitions
+        return result / self.n_partitions  # (6), with m partitions

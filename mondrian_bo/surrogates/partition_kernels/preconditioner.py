@@ -29,7 +29,7 @@ class PartitionPreconditioner(LinearOperator):
     Raises
     ------
     ValueError
-        If the matrix is not a Gram matrix or the shift not positive.
+        If `gram` is not a Gram matrix, or the shift is not positive.
 
     Notes
     -----
@@ -48,11 +48,11 @@ class PartitionPreconditioner(LinearOperator):
 
     def _matvec(self, x: AnyArray) -> FloatArray:
         vector = np.ascontiguousarray(x, dtype=np.float64).reshape(-1)
-        labels = self.gram.rows
+        clusters = self.gram.rows
         means = np.zeros(len(vector))
-        add_cluster_sums(labels, labels, self.gram.offsets, self._weights, vector, means)
+        add_cluster_sums(clusters, clusters, self.gram.offsets, self._weights, vector, means)
         means += self.gram.alone * vector / (1.0 + self.shift)
-        return np.asarray((vector - means / self.gram.n_partitions) / self.shift)
+        return np.asarray((vector - means / self.gram.n_partitions) / self.shift)  # (9), (10)
 
     def _rmatvec(self, x: AnyArray) -> FloatArray:
         return self._matvec(x)

@@ -15,12 +15,12 @@ from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
-from mondrian_bo.surrogates.partition_kernels.operator import Labels
+from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 from mondrian_bo.surrogates.partition_kernels.tree_levels import Hierarchy, hierarchies, leaves_of
 
 
 class RandomForestKernel(PartitionKernel):
-    """Random Forest kernel: trees of a forest, each cut at a random height.
+    """Random Forest kernel: trees of a forest, each pruned at a random height.
 
     A tree of the forest and a height d of it, uniform from 0 to the tree's own height, make a
     partition: two points are together if they have the same ancestor at level d (Davies2014,
@@ -33,8 +33,8 @@ class RandomForestKernel(PartitionKernel):
     forest : estimator or None, default=None
         The forest whose trees are used: one of scikit-learn's (random forests, extra trees, random
         trees embedding, gradient boosting) or of ours (Mondrian and AMF forests). A copy with
-        ``n_estimators=n_partitions`` is fitted. None is a random forest, a regressor for labels of
-        a floating point type and a classifier for others.
+        ``n_estimators=n_partitions`` is fitted. None is a random forest, a regressor for targets
+        of a floating point type and a classifier for others.
     height : {"level", "split_time"}, default="level"
         What is drawn uniformly: a level from 0 to the height of the tree, or, for forests of ours,
         one of the times at which the tree splits or time 0. The partition is then the Mondrian
@@ -59,8 +59,8 @@ class RandomForestKernel(PartitionKernel):
 
     Notes
     -----
-    The kernel is supervised: it has seen the labels it was fitted with. `fit` takes as long as the
-    forest does, assigning points as long as finding their leaves.
+    The kernel is supervised: it depends on the targets it was fitted with. `fit` takes as long as
+    that of the forest, and assigning points as long as finding their leaves.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class RandomForestKernel(PartitionKernel):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,) or None, default=None
-            Labels. None if the forest needs none.
+            Targets; None if the forest needs none.
 
         Returns
         -------
@@ -127,9 +127,9 @@ class RandomForestKernel(PartitionKernel):
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         if y is not None:
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            return data, labels
-        if self._needs_labels():
+            data, targets = validate_data(self, X, y, dtype=np.float64)
+            return data, targets
+        if self._needs_targets():
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "its forest is supervised"
@@ -169,19 +169,19 @@ class RandomForestKernel(PartitionKernel):
         times = np.concatenate([[0.0], tree.split_time[is_inner]])
         return np.asarray(is_inner & (tree.split_time <= times[rng.randint(len(times))]))
 
-    def _assign(self, X: FloatArray) -> Labels:
+    def _assign(self, X: FloatArray) -> Clusters:
         leaves = leaves_of(self.forest_, X)
-        labels = np.empty((len(self._clusters), len(X)), dtype=np.int32)
-        for row, clusters, leaf in zip(labels, self._clusters, leaves.T, strict=True):
+        found = np.empty((len(self._clusters), len(X)), dtype=np.int32)
+        for row, clusters, leaf in zip(found, self._clusters, leaves.T, strict=True):
             row[:] = clusters[leaf]
-        return labels
+        return found
 
-    def _needs_labels(self) -> bool:
+    def _needs_targets(self) -> bool:
         return self.forest is None or bool(get_tags(self.forest).target_tags.required)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._needs_labels()
+        tags.target_tags.required = self._needs_targets()
         return tags
 
 

@@ -1,4 +1,4 @@
-"""Kernels from anything that partitions data at random (Davies2014, sections 3 and 4.1)."""
+"""Kernels from any random partition of data (Davies2014, sections 3 and 4.1)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
-from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Labels
+from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel, numbers_among
+from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 
 Partition = Callable[[FloatArray], ArrayLike]
 Partitioner = Callable[[FloatArray, Any, np.random.RandomState], Partition | ArrayLike]
 
 _NOISE = -1
+"""What scikit-learn's clusterers return for points of no cluster."""
+
 _KMEANS_RESTART = KMeans(n_init=1)
 
 
@@ -58,7 +60,7 @@ class RandomPartitionKernel(PartitionKernel):
 
     Notes
     -----
-    Where a partition is known on the rows of X alone, other inputs belong to the cluster of the
+    Where a partition is known on the rows of X alone, another input belongs to the cluster of the
     nearest of these rows. An input in a cluster that holds no training point is alone.
 
     Examples
@@ -109,10 +111,10 @@ class RandomPartitionKernel(PartitionKernel):
         data = validate_data(self, X, dtype=np.float64)
         if y is None:
             return data, None
-        labels = column_or_1d(y)
-        if len(labels) != len(data):
-            raise ValueError(f"X has {len(data)} rows and y {len(labels)}")
-        return data, labels
+        targets = column_or_1d(y)
+        if len(targets) != len(data):
+            raise ValueError(f"X has {len(data)} rows and y {len(targets)}")
+        return data, targets
 
     def _draw(self, X: FloatArray, y: Any, rng: np.random.RandomState) -> list[int]:
         self._partitions = [self._draw_one(X, y, rng) for _ in range(self.n_partitions)]
@@ -122,8 +124,8 @@ class RandomPartitionKernel(PartitionKernel):
         rows = _some(rng, X.shape[0], self.max_samples)
         columns = _some(rng, X.shape[1], self.max_features)
         data = np.ascontiguousarray(X[np.ix_(rows, columns)])
-        labels = None if y is None else y[rows]
-        partition = self._partition(data, labels, rng)
+        targets = None if y is None else y[rows]
+        partition = self._partition(data, targets, rng)
         if not callable(partition):
             partition = _NearestRow(data, _as_clusters(partition, len(data)))
         return _KnownClusters(partition, columns, data)
@@ -143,13 +145,13 @@ class RandomPartitionKernel(PartitionKernel):
         estimator.set_params(**seeds)
         if hasattr(estimator, "predict"):
             return _Predicted(estimator.fit(X, y))
-        labels = np.array(estimator.fit_predict(X), dtype=np.int64)
-        noise = labels == _NOISE
+        clusters = np.array(estimator.fit_predict(X), dtype=np.int64)
+        noise = clusters == _NOISE
         # A number of its own for each: a cluster of one row, which nearby inputs belong to.
-        labels[noise] = labels.max(initial=-1) + 1 + np.arange(np.count_nonzero(noise))
-        return labels
+        clusters[noise] = clusters.max(initial=-1) + 1 + np.arange(np.count_nonzero(noise))
+        return clusters
 
-    def _assign(self, X: FloatArray) -> Labels:
+    def _assign(self, X: FloatArray) -> Clusters:
         return np.stack([partition.assign(X) for partition in self._partitions])
 
 
@@ -183,15 +185,9 @@ class _KnownClusters:
         self.columns = columns
         self.values = np.unique(_as_clusters(partition(data), len(data)))
 
-    def assign(self, X: FloatArray) -> Labels:
+    def assign(self, X: FloatArray) -> Clusters:
         found = _as_clusters(self.partition(np.ascontiguousarray(X[:, self.columns])), len(X))
-        return labels_among(self.values, found)
-
-
-def labels_among(known: AnyArray, values: AnyArray) -> Labels:
-    """Return the indices of values in a sorted array, or ``ALONE`` for those it does not have."""
-    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[places] == values, places, ALONE).astype(np.int32)
+        return numbers_among(self.values, found)
 
 
 def _some(rng: np.random.RandomState, n: int, share: float) -> NDArray[np.intp]:

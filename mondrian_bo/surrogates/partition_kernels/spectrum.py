@@ -1,13 +1,13 @@
 """Eigenvalues of Gram matrices: likelihoods for every noise from one decomposition.
 
-For a Gram matrix K and labels y, both ``y' (K + r I)^-1 y`` and ``log det(K + r I)`` are sums over
-the spectrum of K, so that one decomposition gives them for all r. The exact one is O(N^3), or
+For a Gram matrix K and targets y, both ``y' (K + r I)^-1 y`` and ``log det(K + r I)`` are sums over
+the spectrum of K: one decomposition gives them for all r. The exact one is O(N^3), or
 O(C^3) where the partitions have C < N clusters in all: K = Z Z' / m, with the memberships Z, has
 the eigenvalues of Z' Z / m, and zeros. Lanczos iterations give a quadrature instead at O(m N) each:
 started at y for the quadratic form, and at random signs for the log-determinant, whose trace they
-estimate (stochastic Lanczos quadrature). Both rules err upwards: where the iterations are too few
-to resolve a small r, the likelihood comes out too small rather than too large, and such an r is not
-chosen for their error.
+estimate (stochastic Lanczos quadrature). Both rules err upwards. Where the iterations are too few
+to resolve a small r, the likelihood is too small rather than too large, so that the error does not
+favour such an r.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 
 _BREAKDOWN = 1e-10
+"""Length of a residual, relative to the largest diagonal entry, at which Lanczos has exhausted the
+space that its start reaches."""
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of a Gram matrix, as weighted by labels and by the trace.
+    """Eigenvalues of a Gram matrix, as weighted by the targets and by the trace.
 
     Attributes
     ----------
-    label_values, label_weights : float64 arrays
-        ``y' f(K) y`` is ``sum(label_weights * f(label_values))``.
+    target_values, target_weights : float64 arrays
+        ``y' f(K) y`` is ``sum(target_weights * f(target_values))``.
     trace_values, trace_weights : float64 arrays
         ``trace f(K)`` is ``sum(trace_weights * f(trace_values))``.
     n_points : int
         Number N of points.
     """
 
-    label_values: FloatArray
-    label_weights: FloatArray
+    target_values: FloatArray
+    target_weights: FloatArray
     trace_values: FloatArray
     trace_weights: FloatArray
     n_points: int
 
     def quadratic_form(self, shift: float) -> float:
         """Return ``y' (K + shift I)^-1 y``."""
-        return float(np.sum(self.label_weights / (self.label_values + shift)))
+        return float(np.sum(self.target_weights / (self.target_values + shift)))
 
     def log_determinant(self, shift: float) -> float:
         """Return ``log det(K + shift I)``."""
@@ -99,7 +101,7 @@ def lanczos_spectrum(
     gram : LinearOperator of shape (N, N)
         The Gram matrix.
     y : float64 array of shape (N,)
-        Labels.
+        Targets.
     n_probes : int
         Number of random sign vectors for the trace, whose error falls with its square root.
     n_steps : int
@@ -108,13 +110,13 @@ def lanczos_spectrum(
         Draws them.
     """
     n = len(y)
-    label_values, label_weights = lanczos_quadrature(gram, y, n_steps, node_at_zero=True)
+    target_values, target_weights = lanczos_quadrature(gram, y, n_steps, node_at_zero=True)
     probes = [
         lanczos_quadrature(gram, rng.choice([-1.0, 1.0], n), n_steps) for _ in range(n_probes)
     ]
     return Spectrum(
-        label_values,
-        label_weights,
+        target_values,
+        target_weights,
         np.concatenate([values for values, _ in probes]),
         np.concatenate([weights for _, weights in probes]) / n_probes,
         n,

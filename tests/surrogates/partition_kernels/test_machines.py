@@ -169,7 +169,7 @@ def test_lanczos_stops_where_nothing_is_left():
     X = np.zeros((30, 1))
     gram = FastClusterKernel(5, max_height=0).fit(X).gram(X)
     found = lanczos_spectrum(gram, np.ones(30), 2, 20, np.random.RandomState(0))
-    assert np.allclose(found.label_values, [30.0])
+    assert np.allclose(found.target_values, [30.0])
     assert np.isclose(found.quadratic_form(1.0), 30.0 / 31.0)
     assert np.isfinite(
         lanczos_spectrum(gram, np.zeros(30), 1, 5, np.random.RandomState(0)).log_likelihood(1, 1)

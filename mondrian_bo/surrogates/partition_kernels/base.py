@@ -1,0 +1,80 @@
+"""What the estimators with a random partition kernel share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
+from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
+from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
+
+Solver = Literal["auto", "cg", "dense"]
+"""How linear systems are solved."""
+
+DENSE_LIMIT = 2000
+"""Number of points up to which ``solver="auto"`` works with dense matrices, and of clusters up to
+which a matrix-free likelihood is exact: seconds of O(N^3), and 32 MB a matrix."""
+
+
+class PartitionEstimator(BaseEstimator):
+    """An estimator that fits a kernel and works with its Gram matrix."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "kernel": [HasMethods(["fit", "assign", "gram"]), None],
+    }
+
+    kernel: BaseEstimator | None
+    kernel_: Any
+    n_features_in_: int
+
+    def _fit_kernel(self, X: FloatArray, y: AnyArray | ArrayLike | None) -> PartitionGram:
+        """Fit a copy of the kernel; return the Gram matrix of the training points."""
+        kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
+        self.kernel_ = kernel.fit(X, y)
+        gram: PartitionGram = self.kernel_.gram(X)
+        return gram
+
+    def _clusters(self, X: ArrayLike) -> Clusters:
+        """Return the clusters of new inputs, which are checked here."""
+        data = validate_data(self, X, dtype=np.float64, reset=False)
+        clusters: Clusters = self.kernel_.assign(data)
+        return clusters
+
+
+class PartitionSolver(PartitionEstimator):
+    """An estimator that solves linear systems with the Gram matrix of its kernel."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **PartitionEstimator._parameter_constraints,
+        "solver": [StrOptions({"auto", "cg", "dense"})],
+        "preconditioned": ["boolean"],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    solver: Solver
+    preconditioned: bool
+    tol: float
+    max_iter: int
+
+    def _is_dense(self, n_points: int) -> bool:
+        """Whether systems of so many training points are solved with dense matrices."""
+        return self.solver == "dense" or (self.solver == "auto" and n_points <= DENSE_LIMIT)
+
+    def _system(self, gram: PartitionGram, shift: float, dense: bool) -> ShiftedSystem:
+        return ShiftedSystem(
+            gram,
+            shift,
+            dense=dense,
+            preconditioned=self.preconditioned,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
