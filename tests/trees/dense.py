@@ -1,4 +1,7 @@
-"""The hierarchical Gaussian of Lakshminarayanan2016 as one dense normal, and Algorithm 5."""
+"""References: the hierarchical Gaussian as one dense normal distribution, and Algorithm 5.
+
+Both are those of Lakshminarayanan2016, in numpy, without messages.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ LEVELS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 class DenseTree:
     """Prior and posterior of all node means of one tree, by dense linear algebra.
 
-    Sums of independent increments: mu = mu_H + A e, where A says which nodes are ancestors (a node
-    is its own) and e_j has variance phi_j; labels are the means of their leaves plus noise.
+    Means are sums of independent increments: mu = mu_H + A e, where A[j, k] = 1 if k is an ancestor
+    of j or j itself, and e_j has variance phi_j (section 3). Targets are the means of their leaves
+    plus noise (1).
     """
 
     def __init__(self, forest, t=0, *, mean_prior, gamma_1):
@@ -45,8 +49,8 @@ class DenseTree:
         self.leaves = np.array([leaf_of(self.tree, x) for x in self.points])
         self.prior = above @ np.diag(phi) @ above.T
         cross = self.prior[:, self.leaves]
-        self.label_covariance = cross[self.leaves] + self.noise * np.eye(len(self.leaves))
-        gain = np.linalg.solve(self.label_covariance, cross.T).T
+        self.target_covariance = cross[self.leaves] + self.noise * np.eye(len(self.leaves))
+        gain = np.linalg.solve(self.target_covariance, cross.T).T
         self.mean = mean_prior + gain @ (self.targets - mean_prior)
         self.covariance = self.prior - gain @ cross.T
 
@@ -55,29 +59,29 @@ class DenseTree:
         return self.gamma_1 * (expit(self.gamma_2 * time) - 0.5)
 
     def log_likelihood(self):
-        """Return the log marginal likelihood of the labels."""
+        """Return the log marginal likelihood of the targets."""
         shift = np.full(len(self.targets), self.mean_prior)
-        return multivariate_normal(shift, self.label_covariance).logpdf(self.targets)
+        return multivariate_normal(shift, self.target_covariance).logpdf(self.targets)
 
     def members(self, node):
-        """Return the labels below a node."""
+        """Return the targets below a node."""
         below = [node]
         for other in below:
             below.extend(children_of(self.tree, other))
         return self.targets[np.isin(self.leaves, below)]
 
     def at_node(self, node, rule):
-        """Return mean and variance of a label that ends at a node."""
+        """Return mean and variance of a target at a node."""
         if rule == EMPIRICAL:
             return self.members(node).mean(), self.members(node).var()
         return self.mean[node], self.covariance[node, node] + self.noise
 
     def below(self, parent, rule):
-        """Return mean and variance of a label that branches off right below a node (or NONE)."""
+        """Return mean and variance of a target that branches off right below a node (or NONE)."""
         if rule == EMPIRICAL:
             return self.at_node(self.tree.counters[ROOT] if parent == NONE else parent, rule)
         if parent == NONE:
-            # Above the root there is no posterior but the prior, whatever the rule.
+            # Above the root there is only the prior, whatever the rule.
             return self.mean_prior, self.spent(self.lifetime) + self.noise
         mean, variance = self.at_node(parent, rule)
         if rule == REMAINING:
@@ -85,7 +89,7 @@ class DenseTree:
             variance = variance + self.spent(self.lifetime) - self.spent(time)
         return mean, variance
 
-    def path(self, x, weights):
+    def path(self, x, rates):
         """Return the rows (weight, node, stays) of Algorithm 5 at x, from the root down.
 
         With its weight x stays at the node (a leaf), or branches off right below it; the node is
@@ -97,7 +101,7 @@ class DenseTree:
             delta = tree.split_time[node] - parent_time
             above = np.maximum(x - tree.box[node, UPPER], 0.0)
             below = np.maximum(tree.box[node, LOWER] - x, 0.0)
-            eta = float(np.sum(weights * (above + below)))
+            eta = float(np.sum(rates * (above + below)))
             if eta > 0.0:
                 separated = 1.0 - math.exp(-delta * eta)
                 rows.append((unseparated * separated, parent, False))
@@ -108,18 +112,18 @@ class DenseTree:
             parent, parent_time = node, tree.split_time[node]
             node = int(tree.children[node, side])
 
-    def components(self, x, weights, rule):
+    def components(self, x, rates, rule):
         """Return the mixture at x as rows (weight, mean, variance), from the root down."""
         return np.array(
             [
                 (weight, *(self.at_node(node, rule) if stays else self.below(node, rule)))
-                for weight, node, stays in self.path(x, weights)
+                for weight, node, stays in self.path(x, rates)
             ]
         )
 
 
 class BridgedTree(DenseTree):
-    """A tree with a new node between a node and its parent, as one dense normal law."""
+    """A tree with a new node between a node and its parent, as one dense normal distribution."""
 
     def with_new_node(self, node, time):
         """Return mean and variance of a label whose path leaves the one to `node` at `time`.
@@ -138,7 +142,7 @@ class BridgedTree(DenseTree):
             common = 0.0 if shared == NONE else self.spent(self.tree.split_time[shared])
             covariance[other] = self.spent(time) if other in below else min(common, np.inf)
         cross = covariance[self.leaves]
-        gain = np.linalg.solve(self.label_covariance, cross)
+        gain = np.linalg.solve(self.target_covariance, cross)
         mean = self.mean_prior + gain @ (self.targets - self.mean_prior)
         # The new leaf goes on from the new node to the lifetime, and its label has noise.
         return mean, self.spent(self.lifetime) - gain @ cross + self.noise
@@ -158,7 +162,7 @@ class BridgedTree(DenseTree):
             found.extend(children_of(self.tree, other))
         return set(found)
 
-    def bridges(self, x, weights):
+    def bridges(self, x, rates):
         """Yield (weight, node, parent's time, span, rate) of branch-offs, and the leaf at the end.
 
         The leaf has no rate.
@@ -169,7 +173,7 @@ class BridgedTree(DenseTree):
             span = tree.split_time[node] - parent_time
             outside = np.maximum(x - tree.box[node, UPPER], 0.0)
             outside = outside + np.maximum(tree.box[node, LOWER] - x, 0.0)
-            rate = float(weights @ outside)
+            rate = float(rates @ outside)
             if rate > 0.0:
                 separated = 1.0 - math.exp(-span * rate)
                 yield unseparated * separated, node, parent_time, span, rate
@@ -181,12 +185,12 @@ class BridgedTree(DenseTree):
             side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
             node = int(tree.children[node, side])
 
-    def components(self, x, weights, rule):
+    def components(self, x, rates, rule):
         """Return the mixture at x, of three quantiles for each branch-off if there are bridges."""
         if rule != BRIDGE:
-            return super().components(x, weights, rule)
+            return super().components(x, rates, rule)
         rows = []
-        for weight, node, parent_time, span, rate in self.bridges(x, weights):
+        for weight, node, parent_time, span, rate in self.bridges(x, rates):
             if rate is None:
                 rows.append((weight, *self.at_node(node, REMAINING)))
                 continue
@@ -195,10 +199,10 @@ class BridgedTree(DenseTree):
                 rows.append((weight / 3.0, *self.with_new_node(node, time)))
         return np.array(rows)
 
-    def exact_moments(self, x, weights):
-        """Return the moments of the law that the three quantiles represent."""
+    def exact_moments(self, x, rates):
+        """Return the moments of the distribution that the three quantiles approximate."""
         first = second = 0.0
-        for weight, node, parent_time, span, rate in self.bridges(x, weights):
+        for weight, node, parent_time, span, rate in self.bridges(x, rates):
             if rate is None:
                 mean, variance = self.at_node(node, REMAINING)
                 first += weight * mean

@@ -1,4 +1,4 @@
-"""Slow and plain counterparts of the compiled code, shared by the tests of trees and surrogates."""
+"""Slow, plain references for the compiled trees, shared by the tests of trees and surrogates."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def grow(
     steps=(),
     n_trees=1,
     seed=0,
-    weights=None,
+    rates=None,
     min_samples_split=2,
     lifetime=np.inf,
     hyperparameters=Hyperparameters(gamma_2=0.3, noise=0.02),  # noqa: B008
 ):
     """Grow a forest: the first points in a batch, the others online.
 
-    `points` is (n, d), or (T, n, d) where each tree sees them differently. The points after `first`
-    (default: all are first; 0 starts with an empty forest) come one by one, unless `steps` lists
-    the indices where a call of `extend` ends.
+    `points` has shape (n, d), or (T, n, d) where each tree sees them differently. The first `first`
+    points are the batch (default: all; 0 starts with an empty forest). The others come one by one,
+    or in calls of `extend` that end at the indices in `steps`.
     """
     views = points[None] if points.ndim == 2 else points
     n, d = views.shape[1:]
     targets = np.zeros(n) if targets is None else targets
-    weights = np.ones(d) if weights is None else np.asarray(weights, dtype=float)
+    rates = np.ones(d) if rates is None else np.asarray(rates, dtype=float)
     forest = GaussianForest(
         n_trees,
         d,
@@ -58,12 +58,12 @@ def grow(
     first = n if first is None else first
     if first > 0:
         forest.build(
-            views[:, :first].copy(), targets[:first].copy(), weights, hyperparameters, n_jobs=1
+            views[:, :first].copy(), targets[:first].copy(), rates, hyperparameters, n_jobs=1
         )
     else:
         forest.set_hyperparameters(hyperparameters)
     for start, end in pairwise([first, *steps, n] if steps else range(first, n + 1)):
-        forest.extend(views[:, start:end], targets[start:end], weights[None])
+        forest.extend(views[:, start:end], targets[start:end], rates[None])
     return forest
 
 
@@ -78,10 +78,10 @@ def boxes_of(trees):
 
 
 def one_tree(forest, t=0):
-    """Return a tree without unused room."""
+    """Return a copy of one tree without spare capacity."""
     n_nodes = int(forest.arrays.counters[t, N_NODES])
     fields = {name: getattr(forest.arrays, name)[t, :n_nodes].copy() for name in NODE_FIELDS}
-    # All nodes with boxes, as a leaf of one point has none of its own.
+    # All nodes get boxes; in the forest a leaf of one point has none.
     fields["box"] = boxes_of(forest.arrays)[t, :n_nodes]
     fields["row"] = np.arange(n_nodes, dtype=np.int32)
     fields["points"] = points_of(forest, t).copy()
@@ -97,7 +97,7 @@ def points_of(forest, t=0):
 
 
 def snapshot(forest):
-    """Return a copy of all that a forest holds, without unused room, as a flat dictionary."""
+    """Return a copy of a forest's content without spare capacity, as a flat dictionary."""
     content = {
         "points": forest.points.copy(),
         "targets": forest.targets.copy(),
@@ -113,7 +113,7 @@ def snapshot(forest):
 
 
 def assert_same_bits(one, two):
-    """Two snapshots hold the same bits (so that NaN equals NaN and 0 differs from -0)."""
+    """Assert that two snapshots hold the same bits: NaN equals NaN, and 0 differs from -0."""
     assert one.keys() == two.keys()
     for name, field in one.items():
         other = two[name]
@@ -123,7 +123,7 @@ def assert_same_bits(one, two):
 
 
 def children_of(tree, node):
-    """Return the children of a node: none of a leaf, whose entries lead to its points."""
+    """Return the children of a node; a leaf has none."""
     left, right = (int(child) for child in tree.children[node])
     return [] if left == NONE else [left, right]
 
@@ -138,7 +138,7 @@ def leaf_of(tree, x):
 
 
 def chain(tree, leaf):
-    """Return the points that a leaf links."""
+    """Return the points in a leaf's linked list."""
     members = []
     point = tree.children[leaf, FIRST_POINT]
     while point != NONE:
@@ -148,13 +148,13 @@ def chain(tree, leaf):
     return members
 
 
-def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.inf):
+def check_tree(tree, points, *, rates=None, min_samples_split=2, lifetime=np.inf):
     """Assert that a tree is a Mondrian tree over `points`, by recursion from its root."""
-    weights = np.ones(points.shape[1]) if weights is None else np.asarray(weights)
+    rates = np.ones(points.shape[1]) if rates is None else np.asarray(rates)
     seen = []
 
     def visit(node, parent, parent_time, members):
-        # `members` were routed here from the root, whatever the tree says of its chains and sizes.
+        # `members` went here from the root by the splits; linked lists and sizes must agree.
         seen.append(node)
         own = points[members]
         assert tree.parent[node] == parent
@@ -162,13 +162,13 @@ def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.i
         assert tree.size[node] == len(members)
         assert np.array_equal(tree.box[node, LOWER], own.min(axis=0))
         assert np.array_equal(tree.box[node, UPPER], own.max(axis=0))
-        extents = weights * (own.max(axis=0) - own.min(axis=0))
+        extents = rates * (own.max(axis=0) - own.min(axis=0))
         left, right = (int(child) for child in tree.children[node])
         if left == NONE:
             assert tree.dimension[node] in (NONE, PAUSED)
             assert tree.split_time[node] == lifetime
             assert sorted(chain(tree, node)) == sorted(members.tolist())
-            # At a rate of 1e-300 a split may come later than the largest finite time.
+            # At a rate of 1e-300 a split can be later than the largest finite time.
             if len(members) >= min_samples_split and extents.sum() > 1e-300:
                 assert lifetime < np.inf
             return
@@ -187,13 +187,13 @@ def check_tree(tree, points, *, weights=None, min_samples_split=2, lifetime=np.i
     assert sorted(seen) == list(range(tree.counters[N_NODES]))
 
 
-def check_forest(forest, weights=None):
+def check_forest(forest, rates=None):
     """Assert that every tree of a forest is a Mondrian tree over its points."""
     for t in range(forest.n_trees):
         check_tree(
             one_tree(forest, t),
             points_of(forest, t),
-            weights=weights,
+            rates=rates,
             min_samples_split=forest.min_samples_split,
             lifetime=forest.lifetime,
         )
@@ -239,8 +239,8 @@ def shapes(forest):
     )
 
 
-def reference_shapes(points, n_trees, seed, *, weights, min_samples_split, lifetime):
-    """Return the statistics of trees sampled by Algorithms 1 and 2, word by word."""
+def reference_shapes(points, n_trees, seed, *, rates, min_samples_split, lifetime):
+    """Return the statistics of trees sampled by Algorithms 1 and 2, line by line."""
     rng = np.random.default_rng(seed)
     rows = []
     for _ in range(n_trees):
@@ -248,7 +248,7 @@ def reference_shapes(points, n_trees, seed, *, weights, min_samples_split, lifet
 
         def sample_block(members, parent_time, depth, row=row):
             own = points[members]
-            extents = weights * (own.max(axis=0) - own.min(axis=0))
+            extents = rates * (own.max(axis=0) - own.min(axis=0))
             time = math.inf
             if len(members) >= min_samples_split and extents.sum() > 0.0:
                 time = parent_time + rng.exponential(1.0 / extents.sum())

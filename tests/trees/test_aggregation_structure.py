@@ -293,7 +293,7 @@ def test_restricted_trees_have_the_law_of_other_mondrian_trees(at_once):
     forest = make_forest(2, n_trees=N_TREES, seed=30)
     aggregated = shapes(learn(forest, points, zeros, rates=RATES))
     first = len(points) if at_once else 0
-    other = grow(points.astype(float), zeros, first=first, n_trees=N_TREES, seed=31, weights=RATES)
+    other = grow(points.astype(float), zeros, first=first, n_trees=N_TREES, seed=31, rates=RATES)
     values = same_law(aggregated, shapes(other))
     assert set(aggregated.leaves) == {len(points) - 4}
     assert min(values.values()) > SIGNIFICANCE, values

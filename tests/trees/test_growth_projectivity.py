@@ -1,4 +1,4 @@
-"""A tree restricted to some of its points has the law of a tree over those points alone."""
+"""A tree restricted to some points has the distribution of a tree over those points alone."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from trees.oracles import grow
 from mondrian_bo.trees.tree import LEFT, RIGHT, ROOT, tree_at
 
 N_TREES = 5000
-WEIGHTS = np.array([2.0, 0.7])
+RATES = np.array([2.0, 0.7])
 # 36 tests, the smallest p-value is 0.02.
 SIGNIFICANCE = 1e-4
 
@@ -36,9 +36,9 @@ def restrictions(forest, subset):
 def test_restriction_to_a_subset(first, chosen):
     points = np.random.default_rng(8).random((20, 2))
     subset = points[chosen]
-    forest = grow(points, first=first, n_trees=N_TREES, seed=first + len(chosen), weights=WEIGHTS)
+    forest = grow(points, first=first, n_trees=N_TREES, seed=first + len(chosen), rates=RATES)
     time, dimension, place = restrictions(forest, subset)
-    extents = WEIGHTS * np.ptp(subset, axis=0)
+    extents = RATES * np.ptp(subset, axis=0)
     assert stats.kstest(time, "expon", args=(0.0, 1.0 / extents.sum())).pvalue > SIGNIFICANCE
     observed = np.bincount(dimension, minlength=2)
     assert stats.chisquare(observed, N_TREES * extents / extents.sum()).pvalue > SIGNIFICANCE
@@ -48,7 +48,7 @@ def test_restriction_to_a_subset(first, chosen):
 
 @pytest.mark.parametrize("first", [15, 5])
 def test_later_points_leave_the_restriction_alone(first):
-    # Inserting points never changes how those before them are split, not only in law.
+    # Inserting points never changes the splits of earlier points, in every single tree.
     points = np.random.default_rng(9).random((30, 3))
     forest = grow(points[:15], first=first, n_trees=20, seed=1)
     before = [restriction(tree_at(forest.arrays, t), points[:15]) for t in range(20)]

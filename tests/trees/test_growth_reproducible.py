@@ -10,7 +10,7 @@ from mondrian_bo.surrogates.shared.parallel import run_parallel, split_trees
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import REMAINING
 
-WEIGHTS = np.array([1.0, 0.5])
+RATES = np.array([1.0, 0.5])
 
 
 def make_data(n=120, n_views=1):
@@ -20,7 +20,7 @@ def make_data(n=120, n_views=1):
 
 def build(points, targets, n_jobs, n_trees=5, **options):
     forest = GaussianForest(n_trees, 2, np.random.SeedSequence(3), **options)
-    forest.build(points.copy(), targets.copy(), WEIGHTS, Hyperparameters(0.5, 0.1), n_jobs)
+    forest.build(points.copy(), targets.copy(), RATES, Hyperparameters(0.5, 0.1), n_jobs)
     return forest
 
 
@@ -37,16 +37,16 @@ def test_portions_of_a_stream(first, min_samples_split):
 
 def test_weights_of_each_point():
     points, targets = make_data()
-    weights = np.random.default_rng(2).uniform(0.5, 2.0, size=(120, 2))
+    rates = np.random.default_rng(2).uniform(0.5, 2.0, size=(120, 2))
     at_once = grow(points[:, :30], targets[:30], first=30, n_trees=4)
-    at_once.extend(points[:, 30:], targets[30:], weights[30:])
+    at_once.extend(points[:, 30:], targets[30:], rates[30:])
     one_by_one = grow(points[:, :30], targets[:30], first=30, n_trees=4)
     for i in range(30, 120):
-        one_by_one.extend(points[:, i : i + 1], targets[i : i + 1], weights[i : i + 1])
+        one_by_one.extend(points[:, i : i + 1], targets[i : i + 1], rates[i : i + 1])
     assert_same_bits(snapshot(at_once), snapshot(one_by_one))
-    # They are not the weights of the first of them.
+    # The result differs from using the first point's rates for all.
     constant = grow(points[:, :30], targets[:30], first=30, n_trees=4)
-    constant.extend(points[:, 30:], targets[30:], weights[30:31])
+    constant.extend(points[:, 30:], targets[30:], rates[30:31])
     with pytest.raises(AssertionError):
         assert_same_bits(snapshot(at_once), snapshot(constant))
 
@@ -78,28 +78,28 @@ def test_threads(n_jobs, n_views):
         one = build(points, targets, 1, min_samples_split=min_samples_split)
         several = build(points, targets, n_jobs, min_samples_split=min_samples_split)
         assert_same_bits(snapshot(one), snapshot(several))
-        expected = one.predict(queries, WEIGHTS, 0.1, 2.0, REMAINING, n_jobs=1)
-        found = several.predict(queries, WEIGHTS, 0.1, 2.0, REMAINING, n_jobs=n_jobs)
+        expected = one.predict(queries, RATES, 0.1, 2.0, REMAINING, n_jobs=1)
+        found = several.predict(queries, RATES, 0.1, 2.0, REMAINING, n_jobs=n_jobs)
         for left, right in zip(expected, found, strict=True):
             assert left.shape == (5, 50)
             assert np.array_equal(left, right)
 
 
 def test_workers_with_memory_of_their_own():
-    # As Dask and Ray: what they are given is a copy, and what they return too.
+    # As with Dask and Ray: workers get copies and return copies.
     points, targets = make_data()
     one = build(points, targets, 1)
     with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
         other = build(points, targets, None)
-        expected = one.predict(points, WEIGHTS, 0.1, 2.0, REMAINING)
-        found = other.predict(points, WEIGHTS, 0.1, 2.0, REMAINING, n_jobs=None)
+        expected = one.predict(points, RATES, 0.1, 2.0, REMAINING)
+        found = other.predict(points, RATES, 0.1, 2.0, REMAINING, n_jobs=None)
     assert_same_bits(snapshot(one), snapshot(other))
     for left, right in zip(expected, found, strict=True):
         assert np.array_equal(left, right)
-    # Such a forest can grow on.
+    # The forest can grow further.
     for forest in (one, other):
-        forest.extend(points[:, :5] + 0.01, targets[:5], WEIGHTS[None])
-    check_forest(other, WEIGHTS)
+        forest.extend(points[:, :5] + 0.01, targets[:5], RATES[None])
+    check_forest(other, RATES)
     assert_same_bits(snapshot(one), snapshot(other))
 
 

@@ -7,8 +7,8 @@ from trees.oracles import grow, reference_shapes, shapes
 
 N_TREES = 5000
 N_REFERENCE = 3000
-WEIGHTS = np.array([0.5, 3.0])
-# 198 tests, of which the smallest p-value is 0.004. Algorithm 4 as printed (a paused leaf is cut
+RATES = np.array([0.5, 3.0])
+# 198 tests, of which the smallest p-value is 0.004. Algorithm 4 as printed (a paused leaf is split
 # like any other) gives p = 0 at min_samples_split=5.
 SIGNIFICANCE = 1e-4
 
@@ -23,7 +23,7 @@ def make_points():
 
 
 def counts_agree(one, two):
-    """Return the p-value that two samples of integers have one law."""
+    """Return the p-value that two samples of integers have one distribution."""
     both = np.concatenate([one, two])
     if np.all(both == both[0]):
         return 1.0
@@ -37,12 +37,12 @@ def counts_agree(one, two):
 
 
 def times_agree(one, two):
-    """Return the p-value that two samples of real numbers have one law."""
+    """Return the p-value that two samples of real numbers have one distribution."""
     return stats.ks_2samp(one, two).pvalue
 
 
 def p_values(one, two):
-    """Compare all statistics; those of the root's cut also within each dimension."""
+    """Compare all statistics; those of the root's split also within each dimension."""
     found = {}
     for name in one._fields:
         compare = times_agree if one._asdict()[name].dtype.kind == "f" else counts_agree
@@ -55,7 +55,7 @@ def p_values(one, two):
     return found
 
 
-def assert_same_law(one, two):
+def assert_same_distribution(one, two):
     found = p_values(one, two)
     assert min(found.values()) > SIGNIFICANCE, found
 
@@ -70,7 +70,7 @@ def sample():
         if (first, case, seed) not in known:
             min_samples_split, lifetime = case
             settings = {
-                "weights": WEIGHTS,
+                "rates": RATES,
                 "min_samples_split": min_samples_split,
                 "lifetime": lifetime,
             }
@@ -87,13 +87,15 @@ def sample():
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("first", [0, 10])
 def test_online_is_batch(sample, case, first):
-    assert_same_law(sample(25, case, 1), sample(first, case, 2))
+    assert_same_distribution(sample(25, case, 1), sample(first, case, 2))
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("first", [25, 0])
 def test_both_are_the_plain_program(sample, case, first):
-    assert_same_law(sample(first, case, 1 if first == 25 else 2), sample("reference", case, 9))
+    assert_same_distribution(
+        sample(first, case, 1 if first == 25 else 2), sample("reference", case, 9)
+    )
 
 
 @pytest.mark.parametrize("min_samples_split", [2, 5])
@@ -106,20 +108,20 @@ def test_the_order_of_points_does_not_matter(sample, min_samples_split):
         first=0,
         n_trees=N_TREES,
         seed=4,
-        weights=WEIGHTS,
+        rates=RATES,
         min_samples_split=min_samples_split,
     )
     batch = sample(25, (min_samples_split, np.inf), 1)
     # The statistics of point 0 are of another point here.
     same = {"first_leaf_depth": batch.first_leaf_depth, "first_leaf_size": batch.first_leaf_size}
-    assert_same_law(batch, shapes(forest)._replace(**same))
+    assert_same_distribution(batch, shapes(forest)._replace(**same))
 
 
 def test_the_tests_have_power(sample):
-    # Slightly other laws are told apart: a weight 20 % off, and blocks of 6 points instead of 5.
+    # Small differences are detected: a rate 20 % off, and blocks of 6 points instead of 5.
     points = make_points()
     batch = sample(25, (2, np.inf), 1)
-    other = shapes(grow(points, n_trees=N_TREES, seed=5, weights=WEIGHTS * [1.0, 1.2]))
+    other = shapes(grow(points, n_trees=N_TREES, seed=5, rates=RATES * [1.0, 1.2]))
     assert p_values(batch, other)["root_time"] < SIGNIFICANCE
-    larger = shapes(grow(points, n_trees=N_TREES, seed=5, weights=WEIGHTS, min_samples_split=6))
+    larger = shapes(grow(points, n_trees=N_TREES, seed=5, rates=RATES, min_samples_split=6))
     assert p_values(sample(25, (5, np.inf), 1), larger)["leaves"] < SIGNIFICANCE

@@ -1,6 +1,6 @@
-"""Every split of a tree has the law of Algorithm 2 given the splits above it.
+"""Every split of a tree has the distribution of Algorithm 2 given the splits above it.
 
-By that law the transformed time and place of each split are independent uniform numbers and its
+By Algorithm 2 the transformed time and place of each split are independent uniform numbers and its
 dimension is drawn with known probabilities, in a batch and online alike. This is an exact test,
 of one sample rather than two, and pools all nodes of thousands of trees.
 """
@@ -13,9 +13,9 @@ from trees.oracles import boxes_of, grow
 from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NONE, UPPER
 
 N_TREES = 5000
-WEIGHTS = np.array([0.5, 3.0, 1.0])
+RATES = np.array([0.5, 3.0, 1.0])
 # The smallest p-value over all cases below is 0.009; there are 124, so that a sound program fails
-# with probability 0.01 when its stream of random numbers changes. Online trees that cut paused
+# with probability 0.01 when its stream of random numbers changes. Online trees that split paused
 # leaves (Algorithm 4 as printed) give p < 1e-100 at min_samples_split=5.
 SIGNIFICANCE = 1e-4
 
@@ -28,12 +28,12 @@ def make_points(n=30):
     return points
 
 
-def splits(forest, weights):
-    """Return what Algorithm 2 drew at each node with points enough to split, as flat arrays."""
+def splits(forest, rates):
+    """Return what Algorithm 2 drew at each node with enough points to split, as flat arrays."""
     trees, rows = forest.arrays, np.arange(forest.n_trees)[:, None]
     used = np.arange(trees.parent.shape[1]) < trees.counters[:, N_NODES, None]
     box = boxes_of(trees)
-    extents = weights * (box[:, :, UPPER] - box[:, :, LOWER])
+    extents = rates * (box[:, :, UPPER] - box[:, :, LOWER])
     rate = extents.sum(axis=2)
     may_split = used & (trees.size >= forest.min_samples_split) & (rate > 0.0)
     parent = trees.parent
@@ -50,8 +50,8 @@ def splits(forest, weights):
     }
 
 
-def check_law(forest, weights):
-    drawn = splits(forest, weights)
+def check_splits(forest, rates):
+    drawn = splits(forest, rates)
     # Whether a node splits before the lifetime.
     probability = -np.expm1(-drawn["rate"] * drawn["longest"])
     if forest.lifetime == np.inf:
@@ -69,14 +69,14 @@ def check_law(forest, weights):
     assert stats.kstest(elapsed, "uniform").pvalue > SIGNIFICANCE
     # In which dimension: in proportion to the weighted extents.
     shares = drawn["extents"] / drawn["rate"][:, None]
-    for d in range(len(weights)):
+    for d in range(len(rates)):
         excess = np.sum((drawn["dimension"] == d) - shares[:, d])
         spread = np.sqrt(np.sum(shares[:, d] * (1.0 - shares[:, d])))
         assert 2.0 * stats.norm.sf(abs(excess) / spread) > SIGNIFICANCE
     # Where: uniformly over the box, in each dimension.
     box = drawn["box"][np.arange(len(drawn["rate"])), :, drawn["dimension"]]
     place = (drawn["threshold"] - box[:, LOWER]) / (box[:, UPPER] - box[:, LOWER])
-    for d in range(len(weights)):
+    for d in range(len(rates)):
         chosen = drawn["dimension"] == d
         assert stats.kstest(place[chosen], "uniform").pvalue > SIGNIFICANCE
     # The numbers of a node are independent of each other.
@@ -92,25 +92,25 @@ def test_each_split_given_those_above(first, min_samples_split, lifetime):
         first=first,
         n_trees=N_TREES,
         seed=first + min_samples_split,
-        weights=WEIGHTS,
+        rates=RATES,
         min_samples_split=min_samples_split,
         lifetime=lifetime,
     )
-    check_law(forest, WEIGHTS)
+    check_splits(forest, RATES)
 
 
 def test_each_split_where_trees_see_different_points():
     points = np.random.default_rng(5).random((N_TREES, 15, 2))
-    weights = np.array([1.0, 2.0])
-    check_law(grow(points, first=15, n_trees=N_TREES, weights=weights), weights)
-    check_law(grow(points, first=4, n_trees=N_TREES, weights=weights), weights)
+    rates = np.array([1.0, 2.0])
+    check_splits(grow(points, first=15, n_trees=N_TREES, rates=rates), rates)
+    check_splits(grow(points, first=4, n_trees=N_TREES, rates=rates), rates)
 
 
 @pytest.mark.parametrize("first", [30, 0])
 def test_root_of_a_tree(first):
     points = make_points()
-    extents = WEIGHTS * np.ptp(points, axis=0)
-    forest = grow(points, first=first, n_trees=N_TREES, seed=77, weights=WEIGHTS)
+    extents = RATES * np.ptp(points, axis=0)
+    forest = grow(points, first=first, n_trees=N_TREES, seed=77, rates=RATES)
     root = forest.arrays.counters[:, 1]
     rows = np.arange(N_TREES)
     time = forest.arrays.split_time[rows, root]
@@ -120,5 +120,5 @@ def test_root_of_a_tree(first):
     assert stats.chisquare(observed, N_TREES * extents / extents.sum()).pvalue > SIGNIFICANCE
     for d in range(3):
         location = forest.arrays.threshold[rows, root][dimension == d]
-        law = stats.uniform(points[:, d].min(), np.ptp(points[:, d]))
-        assert stats.kstest(location, law.cdf).pvalue > SIGNIFICANCE
+        uniform = stats.uniform(points[:, d].min(), np.ptp(points[:, d]))
+        assert stats.kstest(location, uniform.cdf).pvalue > SIGNIFICANCE

@@ -60,18 +60,18 @@ def test_larger_trees(first, min_samples_split, lifetime):
     rng = np.random.default_rng(first)
     points = rng.random((3, 150, 3))
     points[:, 100:120] = points[:, :20]
-    weights = np.array([2.0, 0.0, 0.5])
+    rates = np.array([2.0, 0.0, 0.5])
     forest = grow(
         points,
         first=first,
         steps=[] if first == 60 else [70 + first // 2, 100 + first // 3],
         n_trees=3,
-        weights=weights,
+        rates=rates,
         min_samples_split=min_samples_split,
         lifetime=lifetime,
     )
-    check_forest(forest, weights)
-    # A weight of zero: no tree cuts there.
+    check_forest(forest, rates)
+    # A rate of zero: no tree splits that dimension.
     assert not np.any(forest.arrays.dimension[:, : forest.arrays.counters[:, N_NODES].min()] == 1)
 
 
@@ -90,7 +90,7 @@ def test_duplicates_never_split():
         forest = grow(points, first=first, n_trees=3)
         assert np.all(forest.arrays.counters[:, N_NODES] == 1)
         check_forest(forest)
-    # And they stay together when others come.
+    # They stay together when other points come.
     others = np.concatenate([points, np.random.default_rng(1).random((5, 2))])
     forest = grow(others, first=40, n_trees=3)
     assert np.all(forest.leaves(points[None]) == forest.leaves(points[None, :1]))
@@ -114,7 +114,7 @@ def test_short_lifetime_never_splits():
 
 
 def test_neighbouring_numbers_are_separated():
-    # The gap holds no number but its lower end, which is where the cut must be.
+    # The gap holds no number but its lower end, which must be the split location.
     points = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     for seed in range(20):
         for first in (0, 1, 2):

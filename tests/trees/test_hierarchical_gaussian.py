@@ -1,4 +1,4 @@
-"""The messages are exact: they agree with one dense Gaussian over all labels."""
+"""The messages are exact: they agree with one dense Gaussian over all targets."""
 
 import numpy as np
 import pytest
@@ -40,8 +40,8 @@ def log_likelihoods(forest, mean_prior, gamma_1):
 
 def check_against_dense(forest, mean_prior=0.7, gamma_1=2.5, tolerance=1e-8):
     """Compare likelihoods, the predictions at the data and the moments of the root."""
-    weights = np.ones(forest.points.shape[2])
-    means, variances = forest.predict(forest.points, weights, mean_prior, gamma_1, REMAINING)
+    rates = np.ones(forest.points.shape[2])
+    means, variances = forest.predict(forest.points, rates, mean_prior, gamma_1, REMAINING)
     likelihoods = log_likelihoods(forest, mean_prior, gamma_1)
     for t in range(forest.n_trees):
         dense = DenseTree(forest, t, mean_prior=mean_prior, gamma_1=gamma_1)
@@ -53,25 +53,25 @@ def check_against_dense(forest, mean_prior=0.7, gamma_1=2.5, tolerance=1e-8):
 
 
 def check_nodes(forest):
-    """Compare every node's message and moments with what its labels alone say of its mean."""
+    """Compare every node with the moments of its targets and their likelihood of its mean."""
     for t in range(forest.n_trees):
         dense = DenseTree(forest, t, mean_prior=0.0, gamma_1=1.0)
         tree = one_tree(forest, t)
         for node in range(len(tree.parent)):
-            labels = dense.members(node)
-            below = np.isin(dense.targets, labels)
+            targets = dense.members(node)
+            below = np.isin(dense.targets, targets)
             moments = forest.node_stats.moments[t, node]
-            assert moments[MEAN] == pytest.approx(labels.mean(), abs=1e-10)
-            assert moments[SQUARES] == pytest.approx(np.sum((labels - labels.mean()) ** 2))
+            assert moments[MEAN] == pytest.approx(targets.mean(), abs=1e-10)
+            assert moments[SQUARES] == pytest.approx(np.sum((targets - targets.mean()) ** 2))
             time = tree.split_time[node]
             remaining = forest.node_stats.remaining[t, node]
             assert remaining == pytest.approx(0.5 - dense.spent(time), abs=1e-14)
-            # Labels given mu_node: what they share above the node is fixed.
-            covariance = dense.label_covariance[np.ix_(below, below)] - dense.prior[node, node]
+            # Targets given mu_node: the variance that they share above the node is gone.
+            covariance = dense.target_covariance[np.ix_(below, below)] - dense.prior[node, node]
             inverse = np.linalg.inv(covariance)
             precision = inverse.sum()
-            location = inverse.sum(axis=0) @ labels / precision
-            deviation = labels - location
+            location = inverse.sum(axis=0) @ targets / precision
+            deviation = targets - location
             expected = [
                 precision,
                 location,
@@ -127,7 +127,7 @@ def test_one_point_and_two():
 
 
 @pytest.mark.parametrize(("min_samples_split", "lifetime"), SETTINGS)
-def test_new_labels(min_samples_split, lifetime):
+def test_new_targets(min_samples_split, lifetime):
     points, targets = make_data(28, 5)
     forest = grow(
         points,
@@ -142,7 +142,7 @@ def test_new_labels(min_samples_split, lifetime):
     new_copy, new[:] = new.copy(), 0.0
     assert np.array_equal(forest.targets, new_copy)
     check_against_dense(forest)
-    # The forest goes on learning from there.
+    # The forest then learns further points.
     forest.extend(points[None, :4] + 0.5, np.arange(4.0), np.ones((1, 2)))
     check_forest(forest)
     check_against_dense(forest)
@@ -156,19 +156,19 @@ def test_long_online_runs(min_samples_split):
 
 
 @pytest.mark.parametrize("offset", [1e6, -3e5])
-def test_labels_far_from_zero(offset):
+def test_targets_far_from_zero(offset):
     points, targets = make_data(300, 12, n_duplicates=20)
     targets = offset + 0.1 * targets
     forest = grow(points, targets, first=0, n_trees=2)
-    weights = np.ones(2)
-    means, variances = forest.predict(points[None], weights, offset, 0.01, REMAINING)
-    # Exactly the same labels, except for the offset: the subtraction has no rounding error.
+    rates = np.ones(2)
+    means, variances = forest.predict(points[None], rates, offset, 0.01, REMAINING)
+    # The same targets except for the offset: the subtraction has no rounding error.
     small = grow(points, targets - offset, first=0, n_trees=2)
     for t in range(2):
         dense = DenseTree(small, t, mean_prior=0.0, gamma_1=0.01)
         expected = dense.mean[dense.leaves]
         spread = np.diag(dense.covariance)[dense.leaves] + dense.noise
-        # Labels of this size come with an error of 1e-10 themselves.
+        # Targets of this size have a rounding error of 1e-10 themselves.
         assert np.allclose(means[t] - offset, expected, rtol=0.0, atol=3e-9)
         assert np.allclose(variances[t], spread, rtol=1e-8)
         likelihood = log_likelihoods(forest, offset, 0.01)[t]

@@ -1,4 +1,4 @@
-"""Nodes that are numbered anew: the same trees, in another order."""
+"""Renumbered nodes: the same trees, in another order."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Random functions of a tree's posterior have its law."""
+"""Random functions of a tree's posterior have its distribution."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 from mondrian_bo.trees.tree import N_NODES, NONE, ROOT, UPPER
 
 MEAN_PRIOR, GAMMA_1 = 0.3, 1.4
-WEIGHTS = np.array([1.0, 2.0])
+RATES = np.array([1.0, 2.0])
 N_DRAWS = 4000
 # Bound on the deviation of a sample moment in standard errors. The largest below is 3.4, among
 # 1500.
@@ -27,14 +27,14 @@ def make_forest(seed=0, *, lifetime=np.inf, min_samples_split=2, first=8):
         first=first,
         n_trees=2,
         seed=seed,
-        weights=WEIGHTS,
+        rates=RATES,
         lifetime=lifetime,
         min_samples_split=min_samples_split,
     )
 
 
 def draw(forest, tree, key, points, rule=REMAINING):
-    return forest.sample_function(tree, key, points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, rule)
+    return forest.sample_function(tree, key, points[None], RATES, MEAN_PRIOR, GAMMA_1, rule)
 
 
 def draws(forest, tree, points, rule=REMAINING, n_draws=N_DRAWS, seed=1):
@@ -43,7 +43,7 @@ def draws(forest, tree, points, rule=REMAINING, n_draws=N_DRAWS, seed=1):
 
 
 def without_noise(rows, dense, rule):
-    """Return the mixture's components for the function instead of its labels."""
+    """Return the mixture's components for the function instead of its targets."""
     rows = rows.copy()
     if rule != EMPIRICAL:
         rows[:, 2] = np.maximum(rows[:, 2] - dense.noise, 0.0)
@@ -54,13 +54,13 @@ def without_noise(rows, dense, rule):
 @pytest.mark.parametrize(
     ("min_samples_split", "lifetime"), [(2, np.inf), (4, np.inf), (2, 2.0), (4, 2.0)]
 )
-def test_law_at_one_point(rule, min_samples_split, lifetime):
+def test_distribution_at_one_point(rule, min_samples_split, lifetime):
     forest = make_forest(lifetime=lifetime, min_samples_split=min_samples_split)
     dense = DenseTree(forest, 1, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
     points = probes(forest.points[0], 5, np.random.default_rng(3))
     found = draws(forest, 1, points, rule)
     for i, x in enumerate(points):
-        rows = without_noise(dense.components(x, WEIGHTS, rule), dense, rule)
+        rows = without_noise(dense.components(x, RATES, rule), dense, rule)
         mean, variance = moments(rows)
         error = np.sqrt(variance / N_DRAWS)
         assert abs(found[:, i].mean() - mean) < MOST_ERRORS * error + 1e-9
@@ -80,7 +80,7 @@ def test_law_at_one_point(rule, min_samples_split, lifetime):
 
 
 @pytest.mark.parametrize("lifetime", [np.inf, 2.0])
-def test_joint_law_at_the_data(lifetime):
+def test_joint_distribution_at_the_data(lifetime):
     # A data point is inside all boxes on its path, so its leaf is certain and the draw is Gaussian.
     forest = make_forest(1, lifetime=lifetime, first=18)
     dense = DenseTree(forest, 0, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
@@ -94,14 +94,14 @@ def test_joint_law_at_the_data(lifetime):
         np.abs(found.mean(axis=0) - dense.mean[dense.leaves])
         < MOST_ERRORS * np.sqrt(spread / N_DRAWS)
     )
-    # Off the diagonal there is something to see.
+    # The comparison needs correlated values.
     assert np.abs(expected - np.diag(spread)).max() > 10.0 * error.max()
 
 
 @pytest.mark.parametrize("rule", [REMAINING, PAPER])
-def test_joint_law_of_a_branch_and_the_data(rule):
-    # What branches off below a node shares the value of that node with the data, no more: the
-    # variance still to come is its own. Where it branches off does not depend on values.
+def test_joint_distribution_of_a_branch_and_the_data(rule):
+    # A branch-off below a node shares the value of that node with the data and nothing else: the
+    # variance below the node is its own. The place of the branch-off does not depend on values.
     forest = make_forest(6, first=18)
     dense = DenseTree(forest, 0, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
     data = forest.points[0]
@@ -112,7 +112,7 @@ def test_joint_law_of_a_branch_and_the_data(rule):
     for i, x in enumerate(beside):
         expected = sum(
             weight * dense.covariance[node, dense.leaves]
-            for weight, node, _ in dense.path(x, WEIGHTS)
+            for weight, node, _ in dense.path(x, RATES)
             if node != NONE
         )
         spread = np.diag(covariance)
@@ -162,7 +162,7 @@ def test_distance_of_the_last_branch_off():
     # from a distance on that is exponential with rate tau_root (Algorithm 5).
     forest = make_forest(4)
     root = forest.arrays.counters[0, ROOT]
-    rate = WEIGHTS[0] * forest.arrays.split_time[0, root]
+    rate = RATES[0] * forest.arrays.split_time[0, root]
     corner = boxes_of(forest.arrays)[0, root, UPPER]
     distances = np.linspace(0.0, 20.0 / rate, 2001)
     ray = corner + distances[:, None] * [1.0, 0.0]

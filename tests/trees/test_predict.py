@@ -11,7 +11,7 @@ from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
-WEIGHTS = np.array([2.0, 0.6])
+RATES = np.array([2.0, 0.6])
 SETTINGS = [(2, np.inf), (5, np.inf), (2, 0.8), (5, 0.8)]
 
 
@@ -20,18 +20,18 @@ def make_forest(seed, *, n=28, **settings):
     points = rng.random((n, 2)) * [1.0, 3.0]
     points[-3:] = points[:3]
     targets = np.cos(4.0 * points[:, 0]) + rng.normal(scale=0.2, size=n)
-    return grow(points, targets, seed=seed, weights=WEIGHTS, **settings)
+    return grow(points, targets, seed=seed, rates=RATES, **settings)
 
 
-def predict(forest, points, rule, weights=WEIGHTS):
+def predict(forest, points, rule, rates=RATES):
     views = points[None] if points.ndim == 2 else points
-    return forest.predict(views, weights, MEAN_PRIOR, GAMMA_1, rule)
+    return forest.predict(views, rates, MEAN_PRIOR, GAMMA_1, rule)
 
 
 def components(forest, points, rule):
     """Return the components of each point, as a list of arrays (weight, mean, variance)."""
     views = points[None] if points.ndim == 2 else points
-    rows = forest.components(views, WEIGHTS, MEAN_PRIOR, GAMMA_1, rule)
+    rows = forest.components(views, RATES, MEAN_PRIOR, GAMMA_1, rule)
     assert np.all(np.diff(rows[:, 0]) >= 0.0)
     return [rows[rows[:, 0] == i, 1:] for i in range(views.shape[1])]
 
@@ -45,7 +45,7 @@ def check_against_algorithm_5(forest, rule, seed=0, tolerance=1e-8):
     ]
     found = components(forest, points, rule)
     for i, x in enumerate(points):
-        expected = [tree.components(x, WEIGHTS, rule) for tree in dense]
+        expected = [tree.components(x, RATES, rule) for tree in dense]
         for t in range(forest.n_trees):
             mean, variance = moments(expected[t])
             assert means[t, i] == pytest.approx(mean, rel=tolerance, abs=tolerance)
@@ -81,7 +81,7 @@ def test_algorithm_5_after_changes(rule):
     forest.set_targets(np.random.default_rng(0).normal(size=28))
     check_against_algorithm_5(forest, rule)
     extra = np.random.default_rng(1).random((1, 3, 2))
-    with forest.extended(extra, np.array([3.0, -2.0, 1.0]), WEIGHTS[None]):
+    with forest.extended(extra, np.array([3.0, -2.0, 1.0]), RATES[None]):
         check_against_algorithm_5(forest, rule)
     check_against_algorithm_5(forest, rule)
 
@@ -93,7 +93,7 @@ def test_algorithm_5_after_a_long_run(rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_one_point(rule):
-    forest = grow(np.array([[0.5, 0.5]]), np.array([2.0]), n_trees=2, weights=WEIGHTS)
+    forest = grow(np.array([[0.5, 0.5]]), np.array([2.0]), n_trees=2, rates=RATES)
     check_against_algorithm_5(forest, rule)
 
 
@@ -147,7 +147,7 @@ def test_many_points_at_once_are_the_points_one_by_one(rule):
 def test_more_points_than_go_down_the_tree_together(n_views):
     rng = np.random.default_rng(14)
     points = rng.random((n_views, 30, 2))
-    forest = grow(points, rng.normal(size=30), first=20, n_trees=2, weights=WEIGHTS)
+    forest = grow(points, rng.normal(size=30), first=20, n_trees=2, rates=RATES)
     queries = rng.random((n_views, 9001, 2)) * 1.2
     for rule in RULES:
         together = predict(forest, queries, rule)
@@ -161,7 +161,7 @@ def test_each_tree_with_its_own_view_of_the_points():
     rng = np.random.default_rng(10)
     points = rng.random((3, 20, 2))
     targets = rng.normal(size=20)
-    forest = grow(points, targets, first=8, n_trees=3, weights=WEIGHTS)
+    forest = grow(points, targets, first=8, n_trees=3, rates=RATES)
     queries = np.concatenate([points[:, :5], rng.random((3, 6, 2)) * 1.5], axis=1)
     means, variances = predict(forest, queries, REMAINING)
     found = components(forest, queries, REMAINING)
@@ -170,7 +170,7 @@ def test_each_tree_with_its_own_view_of_the_points():
         dense = DenseTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
         assert np.array_equal(leaves[:, t], dense.leaves)
         for i, x in enumerate(queries[t]):
-            mean, variance = moments(dense.components(x, WEIGHTS, REMAINING))
+            mean, variance = moments(dense.components(x, RATES, REMAINING))
             assert means[t, i] == pytest.approx(mean, rel=1e-8, abs=1e-8)
             assert variances[t, i] == pytest.approx(variance, rel=1e-8)
     for i, rows in enumerate(found):
@@ -191,7 +191,7 @@ def test_component_weights_add_up(rule):
 def test_posterior_means_do_not_depend_on_gamma_1():
     forest = make_forest(12, n_trees=3)
     points = probes(forest.points[0], 20, np.random.default_rng(4))
-    one = forest.components(points[None], WEIGHTS, MEAN_PRIOR, 1.0, REMAINING)
-    other = forest.components(points[None], WEIGHTS, MEAN_PRIOR, 9.0, REMAINING)
+    one = forest.components(points[None], RATES, MEAN_PRIOR, 1.0, REMAINING)
+    other = forest.components(points[None], RATES, MEAN_PRIOR, 9.0, REMAINING)
     assert np.array_equal(one[:, :3], other[:, :3])
     assert np.allclose(9.0 * one[:, 3], other[:, 3], rtol=1e-12)

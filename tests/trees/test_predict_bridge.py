@@ -1,4 +1,4 @@
-"""The bridge: a point that branches off has the posterior of the node that it would make."""
+"""The bridge: a point that branches off has the posterior of its new node."""
 
 import math
 
@@ -14,7 +14,7 @@ from mondrian_bo.trees.predict import BRIDGE
 from mondrian_bo.trees.tree import ROOT
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
-WEIGHTS = np.array([2.0, 0.6])
+RATES = np.array([2.0, 0.6])
 SETTINGS = [(2, np.inf), (5, np.inf), (2, 0.8), (5, 0.8)]
 
 
@@ -23,31 +23,36 @@ def make_forest(seed, *, n=24, **settings):
     points = rng.random((n, 2)) * [1.0, 3.0]
     points[-3:] = points[:3]
     targets = np.cos(4.0 * points[:, 0]) + rng.normal(scale=0.2, size=n)
-    return grow(points, targets, seed=seed, weights=WEIGHTS, **settings)
+    return grow(points, targets, seed=seed, rates=RATES, **settings)
 
 
 def dense(forest, t):
     return BridgedTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
 
 
-def test_the_dense_law_of_a_new_node_is_that_of_the_tree_with_the_node():
+def test_the_dense_reference_of_a_new_node():
     # A tree whose leaf pair makes the node: inserting a point makes it, and its label tells nothing
     # if the noise hides it; so compare a tree of three points with a hand-made covariance.
     forest = grow(np.array([[0.1, 0.2], [0.9, 0.4], [0.8, 0.9]]), np.array([1.0, -1.0, 0.5]))
-    law = BridgedTree(forest, 0, mean_prior=0.0, gamma_1=1.0)
-    root = int(law.tree.counters[ROOT])
-    time = law.tree.split_time[root]
-    for child in law.tree.children[root]:
+    reference = BridgedTree(forest, 0, mean_prior=0.0, gamma_1=1.0)
+    root = int(reference.tree.counters[ROOT])
+    time = reference.tree.split_time[root]
+    for child in reference.tree.children[root]:
         # At the parent's time the new node is the parent; at the root's own time it is the root.
-        mean, variance = law.with_new_node(int(child), time)
-        assert mean == pytest.approx(law.mean[root])
-        expected = law.covariance[root, root] + law.spent(np.inf) - law.spent(time) + law.noise
+        mean, variance = reference.with_new_node(int(child), time)
+        assert mean == pytest.approx(reference.mean[root])
+        expected = (
+            reference.covariance[root, root]
+            + reference.spent(np.inf)
+            - reference.spent(time)
+            + reference.noise
+        )
         assert variance == pytest.approx(expected)
-    mean, variance = law.with_new_node(root, time)
-    assert mean == pytest.approx(law.mean[root])
-    mean, variance = law.with_new_node(root, 0.0)
+    mean, variance = reference.with_new_node(root, time)
+    assert mean == pytest.approx(reference.mean[root])
+    mean, variance = reference.with_new_node(root, 0.0)
     assert mean == pytest.approx(0.0)
-    assert variance == pytest.approx(0.5 + law.noise)
+    assert variance == pytest.approx(0.5 + reference.noise)
 
 
 @pytest.mark.parametrize(("min_samples_split", "lifetime"), SETTINGS)
@@ -58,11 +63,11 @@ def test_moments_and_components(first, min_samples_split, lifetime):
             seed, first=first, n_trees=2, min_samples_split=min_samples_split, lifetime=lifetime
         )
         points = probes(forest.points[0], 6, np.random.default_rng(seed))
-        settings = (points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+        settings = (points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
         means, variances = forest.predict(*settings)
         found = forest.components(*settings)
         for i, x in enumerate(points):
-            expected = [dense(forest, t).components(x, WEIGHTS, BRIDGE) for t in range(2)]
+            expected = [dense(forest, t).components(x, RATES, BRIDGE) for t in range(2)]
             for t in range(2):
                 assert np.allclose([means[t, i], variances[t, i]], moments(expected[t]), atol=1e-8)
             own, rows = found[found[:, 0] == i, 1:], np.concatenate(expected)
@@ -74,29 +79,29 @@ def test_moments_and_components(first, min_samples_split, lifetime):
 def test_three_quantiles_are_close_to_the_integral():
     forest = make_forest(3, n=12, hyperparameters=Hyperparameters(gamma_2=1.0, noise=0.02))
     points = probes(forest.points[0], 4, np.random.default_rng(0))
-    means, variances = forest.predict(points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    means, variances = forest.predict(points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
     spread = forest.targets.std()
     for i, x in enumerate(points):
-        mean, variance = dense(forest, 0).exact_moments(x, WEIGHTS)
+        mean, variance = dense(forest, 0).exact_moments(x, RATES)
         assert abs(means[0, i] - mean) < 0.03 * spread
         assert variances[0, i] == pytest.approx(variance, rel=0.1)
 
 
 @pytest.mark.parametrize("lifetime", [np.inf, 0.8])
-def test_functions_have_the_law(lifetime):
+def test_functions_have_the_distribution(lifetime):
     forest = make_forest(4, n=12, lifetime=lifetime)
-    law = dense(forest, 0)
+    reference = dense(forest, 0)
     points = probes(forest.points[0], 3, np.random.default_rng(1))
     keys = np.random.default_rng(2).integers(2**63, size=3000)
     draws = np.stack(
         [
-            forest.sample_function(0, int(k), points[None], WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+            forest.sample_function(0, int(k), points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
             for k in keys
         ]
     )
     for i, x in enumerate(points):
-        mean, variance = law.exact_moments(x, WEIGHTS)
-        variance -= law.noise
+        mean, variance = reference.exact_moments(x, RATES)
+        variance -= reference.noise
         centred = draws[:, i] - draws[:, i].mean()
         assert abs(draws[:, i].mean() - mean) < 5.0 * math.sqrt(variance / len(keys)) + 1e-12
         error = math.sqrt(np.var(centred**2) / len(keys))
@@ -105,7 +110,7 @@ def test_functions_have_the_law(lifetime):
 
 def test_next_to_the_data_is_the_leaf_and_far_away_the_prior():
     forest = make_forest(5, n_trees=3)
-    settings = (WEIGHTS, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    settings = (RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
     noise = forest.hyperparameters.noise
     far = np.array([[1e4, 1e5], [-1e7, 1.0], [0.5, 1e300]])
     means, variances = forest.predict(far[None], *settings)

@@ -1,4 +1,4 @@
-"""What a `with forest.extended(...)` block learns is learnt inside and forgotten bit for bit."""
+"""A `with forest.extended(...)` block learns points inside and is undone bit for bit."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from trees.oracles import assert_same_bits, check_forest, grow, snapshot
 
 from mondrian_bo.trees.predict import REMAINING
 
-WEIGHTS = np.array([1.0, 3.0])
+RATES = np.array([1.0, 3.0])
 
 
 def make_forest(*, n=23, first=11, seed=0, n_trees=5, n_views=1, **options):
@@ -21,7 +21,7 @@ def make_forest(*, n=23, first=11, seed=0, n_trees=5, n_views=1, **options):
         first=first,
         n_trees=n_trees,
         seed=seed,
-        weights=WEIGHTS,
+        rates=RATES,
         **options,
     )
 
@@ -59,16 +59,16 @@ def test_block(kind, min_samples_split, lifetime, first, n_views):
     forest, twin = make_forest(**options), make_forest(**options)
     points, targets = make_fantasy(kind, forest, n_views)
     before = snapshot(forest)
-    with forest.extended(points, targets, WEIGHTS[None]):
-        # The fantasy draws the numbers that learning would draw: all bits agree, not the law alone.
-        twin.extend(points, targets, WEIGHTS[None])
+    with forest.extended(points, targets, RATES[None]):
+        # The fantasy draws the numbers that learning would draw, so all bits agree.
+        twin.extend(points, targets, RATES[None])
         assert_same_bits(snapshot(forest), snapshot(twin))
-        check_forest(forest, WEIGHTS)
+        check_forest(forest, RATES)
         assert forest.n_points == 23 + len(targets)
         query = np.random.default_rng(5).random((n_views, 20, 2))
         for own, other in zip(
-            forest.predict(query, WEIGHTS, 0.0, 1.0, REMAINING),
-            twin.predict(query, WEIGHTS, 0.0, 1.0, REMAINING),
+            forest.predict(query, RATES, 0.0, 1.0, REMAINING),
+            twin.predict(query, RATES, 0.0, 1.0, REMAINING),
             strict=True,
         ):
             assert np.array_equal(own, other)
@@ -77,14 +77,14 @@ def test_block(kind, min_samples_split, lifetime, first, n_views):
 
 @pytest.mark.parametrize("min_samples_split", [3, 5, 10])
 def test_paused_leaves_split_inside(min_samples_split):
-    # The case that a journal of one path would get wrong: the points of a leaf get other leaves.
+    # Copies of one path would not be enough: the points of a leaf move to other leaves.
     moved = 0
     for seed in range(20):
         forest = make_forest(seed=seed, min_samples_split=min_samples_split)
         before, leaves = snapshot(forest), forest.leaves(forest.points)
         known = forest.points.copy()
         point = np.random.default_rng(seed).random((1, 1, 2))
-        with forest.extended(point, np.zeros(1), WEIGHTS[None]):
+        with forest.extended(point, np.zeros(1), RATES[None]):
             moved += np.sum(np.any(forest.leaves(known) != leaves, axis=0))
         assert np.array_equal(forest.leaves(known), leaves)
         assert_same_bits(snapshot(forest), before)
@@ -93,13 +93,13 @@ def test_paused_leaves_split_inside(min_samples_split):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("min_samples_split", [2, 5])
-def test_unused_room_is_restored_too(kind, min_samples_split):
+def test_spare_capacity_is_restored_too(kind, min_samples_split):
     forest = make_forest(min_samples_split=min_samples_split)
     points, targets = make_fantasy(kind, forest)
     for _ in range(2):
-        # The first block makes the room that it needs, the second finds it.
+        # The first block enlarges the arrays, the second finds them large enough.
         before = [field.copy() for field in (*forest.arrays, *forest.node_stats)]
-        with forest.extended(points, targets, WEIGHTS[None]):
+        with forest.extended(points, targets, RATES[None]):
             pass
     for old, new in zip(before, (*forest.arrays, *forest.node_stats), strict=True):
         assert old.shape == new.shape
@@ -107,16 +107,16 @@ def test_unused_room_is_restored_too(kind, min_samples_split):
 
 
 def test_an_empty_forest_may_change_the_number_of_views():
-    # As a fantasy before the first trial: afterwards nothing of it is left.
+    # As a fantasy before the first trial, of which nothing is left afterwards.
     rng = np.random.default_rng(1)
     forest, twin = (grow(np.empty((1, 0, 2)), first=0, n_trees=3) for _ in range(2))
     for n_views in (1, 3, 1):
-        with forest.extended(rng.random((n_views, 12, 2)), np.arange(12.0), WEIGHTS[None]):
-            check_forest(forest, WEIGHTS)
+        with forest.extended(rng.random((n_views, 12, 2)), np.arange(12.0), RATES[None]):
+            check_forest(forest, RATES)
     points = rng.random((3, 30, 2))
     for model in (forest, twin):
-        model.extend(points, np.arange(30.0), WEIGHTS[None])
-    check_forest(forest, WEIGHTS)
+        model.extend(points, np.arange(30.0), RATES[None])
+    check_forest(forest, RATES)
     assert_same_bits(snapshot(forest), snapshot(twin))
 
 
@@ -147,12 +147,12 @@ def test_learning_goes_on_as_if_nothing_had_happened(kind, first):
     forest, twin = make_forest(first=first), make_forest(first=first)
     points, targets = make_fantasy(kind, forest)
     for _ in range(2):
-        with forest.extended(points, targets, WEIGHTS[None]):
+        with forest.extended(points, targets, RATES[None]):
             pass
     new = np.random.default_rng(8).random((1, 30, 2))
-    labels = np.arange(30.0)
-    forest.extend(new, labels, WEIGHTS[None])
-    twin.extend(new, labels, WEIGHTS[None])
+    targets = np.arange(30.0)
+    forest.extend(new, targets, RATES[None])
+    twin.extend(new, targets, RATES[None])
     assert_same_bits(snapshot(forest), snapshot(twin))
 
 
@@ -160,10 +160,10 @@ def test_blocks_within_blocks():
     forest, twin = make_forest(min_samples_split=4), make_forest(min_samples_split=4)
     points, targets = make_fantasy("seven", forest)
     before = snapshot(forest)
-    with forest.extended(points[:, :3], targets[:3], WEIGHTS[None]):
+    with forest.extended(points[:, :3], targets[:3], RATES[None]):
         outer = snapshot(forest)
-        with forest.extended(points[:, 3:], targets[3:], WEIGHTS[None]):
-            twin.extend(points, targets, WEIGHTS[None])
+        with forest.extended(points[:, 3:], targets[3:], RATES[None]):
+            twin.extend(points, targets, RATES[None])
             assert_same_bits(snapshot(forest), snapshot(twin))
         assert_same_bits(snapshot(forest), outer)
     assert_same_bits(snapshot(forest), before)
@@ -173,30 +173,30 @@ def test_empty_forest():
     forest = make_forest(n=0, first=0)
     before = snapshot(forest)
     points, targets = np.random.default_rng(0).random((1, 9, 2)), np.arange(9.0)
-    with forest.extended(points, targets, WEIGHTS[None]):
-        check_forest(forest, WEIGHTS)
+    with forest.extended(points, targets, RATES[None]):
+        check_forest(forest, RATES)
         assert forest.n_points == 9
     assert forest.n_points == 0
     assert_same_bits(snapshot(forest), before)
-    with forest.extended(points[:, :0], targets[:0], WEIGHTS[None]):
+    with forest.extended(points[:, :0], targets[:0], RATES[None]):
         assert_same_bits(snapshot(forest), before)
 
 
-def test_an_exception_passes_through_and_is_no_excuse():
+def test_an_exception_passes_through_and_is_undone():
     forest = make_forest(min_samples_split=5)
     points, targets = make_fantasy("seven", forest)
     before = snapshot(forest)
     with (
         pytest.raises(RuntimeError, match="inside"),
-        forest.extended(points, targets, WEIGHTS[None]),
+        forest.extended(points, targets, RATES[None]),
     ):
         assert forest.n_points == 30
         raise RuntimeError("inside")
     assert_same_bits(snapshot(forest), before)
-    # Also when the insertion itself fails half way: there are more labels than points.
+    # Also when the insertion itself fails half way: there are more targets than points.
     with (
         pytest.raises(IndexError),
-        forest.extended(points[:, :3], targets, WEIGHTS[None]),
+        forest.extended(points[:, :3], targets, RATES[None]),
     ):
         pytest.fail("must not be reached")
     assert_same_bits(snapshot(forest), before)

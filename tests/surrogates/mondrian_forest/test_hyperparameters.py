@@ -44,7 +44,7 @@ def test_labels_given_all_others(first, min_samples_split, lifetime):
         for t in range(3):
             law = DenseTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
             # Of a normal law: the precision matrix says what each has given the others.
-            precision = np.linalg.inv(law.label_covariance[np.ix_(kept, kept)])
+            precision = np.linalg.inv(law.target_covariance[np.ix_(kept, kept)])
             spread = 1.0 / np.diag(precision)
             centred = law.targets[kept] - MEAN_PRIOR
             means[t], variances, between = left_out(forest, slice(t, t + 1), kept)
