@@ -103,7 +103,7 @@ def _configs(space: SearchSpace) -> Iterator[Any]:
 
     for name, parameter in space.items():
         if parameter.condition is not None:
-            raise ValueError("Conditional problems are not supported in Ax.")
+            raise ValueError("Ax takes conditional parameters only in the form of trees.")
         if isinstance(parameter, Categorical):
             kind = type(parameter.choices[0]).__name__
             yield ChoiceParameterConfig(name, list(parameter.choices), kind, is_ordered=False)

@@ -114,7 +114,7 @@ def test_sources_that_contradict_each_other(directory, tmp_path):
 def test_bad_sources(tmp_path):
     with pytest.raises(ValueError, match="neither a directory nor an archive"):
         read_results([tmp_path / "nothing"])
-    with pytest.raises(ValueError, match="no finished run to keep"):
+    with pytest.raises(ValueError, match="no finished run to archive"):
         write_archive([tmp_path], tmp_path / "all.jsonl.gz")
     assert not (tmp_path / "all.jsonl.gz").exists()
     damaged = gzip.compress(b"text")[:10] + b"\x07" * 20

@@ -8,7 +8,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from mondrian_bo.benchmarks import table3
+from mondrian_bo.benchmarks.suites import table3
 
 
 @pytest.mark.parametrize("model", table3.MODELS)
