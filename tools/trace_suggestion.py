@@ -7,9 +7,9 @@ the given trial with the sampler's defaults. The suggestion for that trial is th
 hooks ``infer_relative_search_space`` and ``sample_relative``, which read the last finished trial,
 learn it and choose the next point. The hooks of a trial's start and end are Optuna's own.
 
-Counted are the different code objects of ``mondrian_bo`` that Python executes. Lambdas, nested
-functions, generator functions and comprehensions count, each once. Compiled (numba) functions do
-not: Python does not execute them.
+Counted are the different functions of ``mondrian_bo`` that are called from Python: methods, nested
+functions, lambdas and the entry points of compiled (numba) code, each once. Comprehensions and
+generator expressions do not count: whether they are functions depends on the version of Python.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ def by_file(codes: set[CodeType]) -> dict[str, list[str]]:
 
 def _is_ours(code: CodeType) -> bool:
     # Modules that are loaded on first use are not part of a later suggestion.
-    return Path(code.co_filename).resolve().is_relative_to(PACKAGE) and code.co_name != "<module>"
+    no_functions = ("<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+    return Path(code.co_filename).resolve().is_relative_to(PACKAGE) and (
+        code.co_name not in no_functions
+    )
 
 
 def main() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mondrian_bo.acquisitions.base import Acquisition, Prediction, mixture_moments
+from typing import Literal, TypeAlias
+
+from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
 from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprovement
 from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
@@ -11,17 +13,22 @@ from mondrian_bo.acquisitions.upper_confidence_bound import UpperConfidenceBound
 
 __all__ = [
     "Acquisition",
+    "AcquisitionName",
     "ExpectedImprovement",
     "LogExpectedImprovement",
     "Prediction",
     "ProbabilityOfImprovement",
     "ThompsonSampling",
     "UpperConfidenceBound",
+    "Usage",
     "get_acquisition",
     "mixture_moments",
 ]
 
-_BY_NAME: dict[str, type[Acquisition]] = {
+AcquisitionName: TypeAlias = Literal["ucb", "ei", "log_ei", "pi", "thompson"]
+"""Names of the acquisitions with their defaults."""
+
+_BY_NAME: dict[AcquisitionName, type[Acquisition]] = {
     "ucb": UpperConfidenceBound,
     "ei": ExpectedImprovement,
     "log_ei": LogExpectedImprovement,
@@ -30,7 +37,7 @@ _BY_NAME: dict[str, type[Acquisition]] = {
 }
 
 
-def get_acquisition(acquisition: str | Acquisition) -> Acquisition:
+def get_acquisition(acquisition: AcquisitionName | Acquisition) -> Acquisition:
     """Return an acquisition function by name, or check one.
 
     Parameters

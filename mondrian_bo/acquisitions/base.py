@@ -1,4 +1,4 @@
-"""What an acquisition function takes and gives."""
+"""The interface of acquisition functions, and the moments that they share."""
 
 from __future__ import annotations
 
@@ -25,9 +25,34 @@ class Prediction(NamedTuple):
     stds: FloatArray
 
 
+class Usage(NamedTuple):
+    """How a search uses an acquisition, which states it in a class attribute `usage`.
+
+    The defaults hold for an acquisition that states nothing.
+
+    Attributes
+    ----------
+    uses_calibrated_variances : bool, default=True
+        Whether the standard deviations it is given are calibrated by how wrong recent predictions
+        were.
+    samples_function : bool, default=False
+        Whether a function drawn from the posterior is the score of candidates.
+    multiplies_by_probability : bool, default=False
+        Under constraints, whether scores are multiplied by the probability that a candidate is
+        feasible. Otherwise its logarithm is added.
+    """
+
+    uses_calibrated_variances: bool = True
+    samples_function: bool = False
+    multiplies_by_probability: bool = False
+
+
 @runtime_checkable
 class Acquisition(Protocol):
-    """A score of candidates: the next trial is the candidate with the largest."""
+    """A score of candidates: the next trial is the candidate with the largest.
+
+    Any callable with this signature is one. A class attribute `usage` of type `Usage` is optional.
+    """
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates.
@@ -67,7 +92,7 @@ def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     Lakshminarayanan2016, equations (4) and (5).
     """
     means, stds = prediction
-    # Squares beyond the range of float64 are to become infinite in silence.
+    # Squares beyond the range of float64 become infinite, without a warning.
     with np.errstate(over="ignore"):
         mean = means.mean(axis=0)
         finite = np.isfinite(mean)

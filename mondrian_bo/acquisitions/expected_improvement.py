@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.acquisitions.base import Prediction, Usage, checked_margin, improvements
 from mondrian_bo.array_types import FloatArray
 
 
@@ -34,6 +35,8 @@ class ExpectedImprovement:
     Jones, Schonlau and Welch (1998), Efficient global optimization of expensive black-box
     functions, equation (15).
     """
+
+    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
 
     margin: float = 0.0
 

@@ -1,4 +1,4 @@
-"""Acquisition under constraints: how good a candidate is, and how likely it is feasible."""
+"""Acquisition under constraints: scores weighted by the probability of feasibility."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Acquisition
-from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
-from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
+from mondrian_bo.acquisitions.base import Acquisition, Usage
 from mondrian_bo.array_types import FloatArray
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -17,18 +15,18 @@ Score: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def constrained(acquisition: Acquisition, score: Score, log_probability: Score) -> Score:
-    """Weigh the scores of an acquisition by the probability that candidates are feasible.
+    """Weight the scores of an acquisition by the probability that candidates are feasible.
 
-    Expected and probability of improvement are multiplied by it. To their logarithms its logarithm
-    is added, and to confidence bounds and drawn functions too, which are in standard deviations of
-    the outcome: there it is a barrier.
+    Expected and probability of improvement are multiplied by it (equation 5). Its logarithm is
+    added to all other scores: to the logarithm of the expected improvement, where that is the same,
+    and to confidence bounds and drawn functions, where it is a barrier.
 
     Parameters
     ----------
     acquisition : Acquisition
-        What the scores are.
+        Its `usage` says how scores are combined with the probability.
     score : callable
-        The scores.
+        Its scores.
     log_probability : callable
         The logarithm of the probability, <= 0.
 
@@ -41,7 +39,8 @@ def constrained(acquisition: Acquisition, score: Score, log_probability: Score) 
     ----------
     Gardner et al. (2014), Bayesian optimization with inequality constraints, equation (5).
     """
-    if isinstance(acquisition, ExpectedImprovement | ProbabilityOfImprovement):
+    usage: Usage = getattr(acquisition, "usage", Usage())
+    if usage.multiplies_by_probability:
         return lambda rows: score(rows) * np.exp(log_probability(rows))
     return lambda rows: score(rows) + log_probability(rows)
 
@@ -59,7 +58,7 @@ def log_probability_below(mean: FloatArray, std: FloatArray, bound: float) -> Fl
     Returns
     -------
     ndarray of float64, shape (m,)
-        Finite: no prediction rules a candidate out for good.
+        The logarithms, finite: no prediction excludes a candidate altogether.
     """
     # Loaded here: a sampler is constructed without scipy.
     from scipy.special import log_ndtr

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.acquisitions.base import Prediction, Usage, checked_margin, improvements
 from mondrian_bo.array_types import FloatArray
 
 
@@ -33,6 +34,8 @@ class ProbabilityOfImprovement:
     Kushner (1964), A new method of locating the maximum point of an arbitrary multipeak curve in
     the presence of noise.
     """
+
+    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
 
     margin: float = 0.0
 

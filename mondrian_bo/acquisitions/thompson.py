@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction
+from mondrian_bo.acquisitions.base import Prediction, Usage
 from mondrian_bo.array_types import FloatArray
 
 
@@ -14,10 +15,12 @@ from mondrian_bo.array_types import FloatArray
 class ThompsonSampling:
     """Score candidates with one function drawn from the surrogate's posterior.
 
-    The optimizer hands it the drawn function as a prediction without uncertainty; given the
-    surrogate's own prediction it would be the mean.
+    The optimizer draws that function and takes its values as scores. Called with a prediction, the
+    acquisition returns its mean.
     """
 
+    usage: ClassVar[Usage] = Usage(samples_function=True)
+
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
-        """Return the values of the drawn function, shape (m,); the incumbent does not matter."""
+        """Return the means of the mixtures, shape (m,); the incumbent is not used."""
         return np.asarray(prediction.means.mean(axis=0))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, mixture_moments
+from mondrian_bo.acquisitions.base import Prediction, Usage, mixture_moments
 from mondrian_bo.array_types import FloatArray
 
 
@@ -30,6 +31,10 @@ class UpperConfidenceBound:
     Lakshminarayanan2016, section 5.3, footnote 7.
     """
 
+    # Late in a search most predictions are of close neighbours of the best trial. Calibration
+    # narrows their variances, and a bound with narrow variances would stop exploring.
+    usage: ClassVar[Usage] = Usage(uses_calibrated_variances=False)
+
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
@@ -37,9 +42,9 @@ class UpperConfidenceBound:
             raise ValueError(f"`kappa` must be finite and >= 0, got {self.kappa!r}.")
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
-        """Score candidates; see `Acquisition`. The incumbent plays no part."""
+        """Score candidates; see `Acquisition`. The incumbent is not used."""
         mean, std = mixture_moments(prediction)
         if self.kappa == 0:
             return mean
-        # An infinite mean comes with an infinite spread, which must not cancel it.
+        # An infinite mean comes with an infinite deviation, which must not cancel it.
         return mean + self.kappa * np.where(np.isfinite(mean), std, 0.0)

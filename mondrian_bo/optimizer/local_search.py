@@ -1,7 +1,12 @@
-"""Local search of an acquisition from several starts: gradients and neighbouring choices."""
+"""Local search of an acquisition from several starts: gradients and neighbouring choices.
+
+A score's gradient follows from that of the prediction by the chain rule; its derivatives by the
+moments of the components are finite differences (:func:`moved_moments`, :func:`gradient_of`).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -15,13 +20,22 @@ Gradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Maps rows of shape (k, d) to scores of shape (k,) and their derivatives of shape (k, d)."""
 
 _FIRST_MOVE = 0.02
+"""Length of the first step in any column, in the unit cube."""
+
 _LARGEST_MOVE = 0.2
+"""Cap of a step's length in any column, in the unit cube."""
+
 _SMALLEST_MOVE = 1e-7
+"""The ascent ends when no row moves farther than this, in the unit cube."""
 
 _ROUNDS = 2
+"""How often neighbouring choices are tried, each time followed by an ascent."""
 
 _ALL_VALUES = 16
-"""Of grids with at most this many values all are neighbours; of others the next on both sides."""
+"""On grids with at most this many values all are neighbours; on others two on either side."""
+
+_STEP = 1e-5
+"""Step of a finite difference in a component's mean or deviation, in its deviations."""
 
 
 def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: int) -> FloatArray:
@@ -49,16 +63,16 @@ def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: i
     if not free.any():
         return rows
     current, proposal = rows.copy(), rows.copy()
-    scores, slope = gradients(current)
-    gradient = np.where(free, slope, 0.0)
+    scores, new_gradient = gradients(current)
+    gradient = np.where(free, new_gradient, 0.0)
     best, best_scores = current.copy(), scores.copy()
     size = np.max(np.abs(gradient), axis=1)
     step = _FIRST_MOVE / np.maximum(size, np.finfo(np.float64).tiny)
     for _ in range(n_steps):
         _propose(current, gradient, step, free, proposal)
-        scores, slope = gradients(proposal)
+        scores, new_gradient = gradients(proposal)
         _keep_better(proposal, scores, best, best_scores)
-        if _move(proposal, slope, free, current, gradient, step) < _SMALLEST_MOVE:
+        if _move(proposal, new_gradient, free, current, gradient, step) < _SMALLEST_MOVE:
             break
     return best
 
@@ -83,19 +97,19 @@ def _keep_better(rows, scores, best, best_scores):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def _move(proposal, slope, free, current, gradient, step):  # type: ignore[no-untyped-def]
-    """Go to the proposal, whose derivatives are `slope`; return the largest move."""
+def _move(proposal, new_gradient, free, current, gradient, step):  # type: ignore[no-untyped-def]
+    """Go to the proposal, whose gradients are `new_gradient`; return the largest move."""
     largest = 0.0
     for i in range(current.shape[0]):
         overlap, square = 0.0, 0.0
         for j in range(current.shape[1]):
             if free[i, j]:
                 moved = proposal[i, j] - current[i, j]
-                overlap += moved * (gradient[i, j] - slope[i, j])
+                overlap += moved * (gradient[i, j] - new_gradient[i, j])
                 square += moved * moved
                 largest = max(largest, abs(moved))
                 current[i, j] = proposal[i, j]
-                gradient[i, j] = slope[i, j]
+                gradient[i, j] = new_gradient[i, j]
         # Where the score is not concave along the move, go on faster.
         step[i] = min(square / overlap if overlap > 1e-300 else 2.0 * step[i], 1e100)
     return largest
@@ -155,3 +169,69 @@ def _neighbours(space: SearchSpace, row: FloatArray) -> FloatArray:
         found.append(options[values != row[j]])
     first, *others = found
     return np.concatenate([first[None], space.snap(np.concatenate([row[None], *others]))])
+
+
+@njit(cache=True, nogil=True)
+def moved_moments(means, stds):  # type: ignore[no-untyped-def]
+    """Return all moments as they are and with each moved by a step, to be scored in one call.
+
+    Parameters
+    ----------
+    means, stds : float64 arrays of shape (C, m)
+        Predictions of C components at m rows.
+
+    Returns
+    -------
+    means, stds : float64 arrays of shape (C, (2 C + 1) m)
+        As they are at all rows; then, for each component, with its mean moved, and with its
+        deviation moved.
+    """
+    n_components, m = means.shape
+    n_copies = 2 * n_components + 1
+    moved_means = np.empty((n_components, n_copies * m))
+    moved_stds = np.empty((n_components, n_copies * m))
+    for c in range(n_components):
+        for i in range(m):
+            for k in range(n_copies):
+                moved_means[c, k * m + i] = means[c, i]
+                moved_stds[c, k * m + i] = stds[c, i]
+            step = _STEP * stds[c, i]
+            moved_means[c, (2 * c + 1) * m + i] += step
+            moved_stds[c, (2 * c + 2) * m + i] += step
+    return moved_means, moved_stds
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no-untyped-def]
+    """Return the derivatives of scores by the rows.
+
+    Parameters
+    ----------
+    scores : float64 array of shape ((2 C + 1) m,)
+        Of what :func:`moved_moments` returns.
+    stds : float64 array of shape (C, m)
+        Predicted standard deviations.
+    mean_gradients, std_gradients : float64 arrays of shape (C, m, d)
+        Derivatives of the predictions.
+
+    Returns
+    -------
+    float64 array of shape (m, d)
+        Derivatives; 0 where they are not finite: where the score is minus infinity there is no way
+        up.
+    """
+    n_components, m, d = mean_gradients.shape
+    gradient = np.zeros((m, d))
+    for c in range(n_components):
+        for i in range(m):
+            step, first = _STEP * stds[c, i], (2 * c + 1) * m + i
+            by_mean = (scores[first] - scores[i]) / step
+            by_std = (scores[first + m] - scores[i]) / step
+            for j in range(d):
+                gradient[i, j] += by_mean * mean_gradients[c, i, j]
+                gradient[i, j] += by_std * std_gradients[c, i, j]
+    for i in range(m):
+        for j in range(d):
+            if not math.isfinite(gradient[i, j]):
+                gradient[i, j] = 0.0
+    return gradient

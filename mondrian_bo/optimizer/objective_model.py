@@ -1,9 +1,9 @@
-"""What is believed of the objective: a transform of the values and a surrogate over the trials."""
+"""The model of the objective: a transform of the values and a surrogate over the trials."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,17 +15,17 @@ from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
 
 _REFIT_GROWTH = 1.1
-"""The transform is fitted anew when the number of trials has grown by this factor."""
+"""Factor of the number of trials at which the transform is refitted: O(1) per trial in all."""
 
 _CALIBRATION_MEMORY = 20.0
-"""Number of trials over which the calibration of the variances looks back."""
+"""Number of latest trials that the calibration of the variances averages over."""
 
 _LARGEST_SCORE = 3.0
-"""Standardised errors beyond this count as this: one surprise is not a bad model."""
+"""Cap of standardised errors, so that one surprise does not count as a bad model."""
 
 
 class ObjectiveModel:
-    """A surrogate of trials, which it learns when it is asked for something.
+    """A surrogate of trials, which learns new ones when it is next asked for something.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ class ObjectiveModel:
         self._n_fitted = 0
         self._transform = OutcomeTransform(np.zeros(1), power)
         self._squared_scores, self._score_weight = 1.0, 1.0
+        self._calibration = 1.0
 
     @property
     def n_gradients(self) -> int:
-        """Number of components of predictions with derivatives; 0 if there are none."""
+        """Number of components of predictions with gradients; 0 if there are none."""
         self._learn()
         return 0 if self._smooth is None else self._smooth.n_components
 
@@ -62,17 +63,19 @@ class ObjectiveModel:
         rows : float64 array of shape (m, d)
             Where to predict.
         calibrated : bool, default=True
-            Whether to scale the standard deviations by how wrong recent predictions were.
+            Whether standard deviations are multiplied by the root mean square of the latest
+            standardised errors.
         """
         self._learn()
-        return self._predict(rows, calibrated)
+        means, stds = self._surrogate.predict(rows)
+        return Prediction(means, (self._calibration if calibrated else 1.0) * stds)
 
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
-        """Predict as `predict` does, with derivatives; the surrogate must be smooth."""
+        """Predict as `predict` does, with gradients; the surrogate must be smooth."""
         self._learn()
         assert self._smooth is not None
         means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
-        scale = self._scale(calibrated)
+        scale = self._calibration if calibrated else 1.0
         return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
@@ -83,10 +86,10 @@ class ObjectiveModel:
     def value_to_beat(self) -> float:
         """Return the largest predicted mean among the best feasible trials; -inf without any.
 
-        Without noise this is the best transformed value; with noise, it does not believe a single
-        lucky trial.
+        Without noise this is the best transformed value. With noise a single lucky trial does not
+        set it.
         """
-        rows = self.trials.feasible_incumbents()
+        rows = self.trials.incumbents(feasible=True)
         if not len(rows):
             return -math.inf
         mean, _ = mixture_moments(self.predict(rows))
@@ -109,21 +112,13 @@ class ObjectiveModel:
 
     @contextmanager
     def pending(self, rows: FloatArray) -> Iterator[None]:
-        """Believe, for the time of a ``with`` block, that running trials give what is predicted."""
-        self._learn()
+        """Impute running trials with the model's prediction for the time of a ``with`` block."""
         if len(rows) == 0:
             yield
             return
-        believed, _ = mixture_moments(self._predict(rows, calibrated=False))
-        with self._surrogate.extended(rows, believed):
+        imputed, _ = mixture_moments(self.predict(rows, calibrated=False))
+        with self._surrogate.extended(rows, imputed):
             yield
-
-    def _predict(self, rows: FloatArray, calibrated: bool) -> Prediction:
-        means, stds = self._surrogate.predict(rows)
-        return Prediction(means, self._scale(calibrated) * stds)
-
-    def _scale(self, calibrated: bool) -> float:
-        return math.sqrt(self._squared_scores / self._score_weight) if calibrated else 1.0
 
     def _learn(self) -> None:
         n_trials = len(self.trials)
@@ -146,10 +141,33 @@ class ObjectiveModel:
             self._n_fitted = n_trials
 
     def _calibrate(self, rows: FloatArray, values: FloatArray) -> None:
-        """Compare what was predicted for new trials with what they gave."""
+        """Compare the predictions of new trials with their values."""
         mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
         scores = np.minimum(np.abs(values - mean) / np.maximum(std, 1e-9), _LARGEST_SCORE)
         for score in scores[std > 0.0]:
             forget = 1.0 - 1.0 / _CALIBRATION_MEMORY
             self._squared_scores = forget * self._squared_scores + float(score) ** 2
             self._score_weight = forget * self._score_weight + 1.0
+        self._calibration = math.sqrt(self._squared_scores / self._score_weight)
+
+
+def mixed_moments(
+    moments: Sequence[tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of equally weighted mixtures, both of shape (m,).
+
+    Parameters
+    ----------
+    moments : sequence of (mean, std), at least one
+        Means and standard deviations of the components, float64 arrays of shape (m,), finite. A
+        single component is returned as it is.
+    """
+    if len(moments) == 1:
+        return moments[0]
+    # Shares and relative deviations: neither sums nor squares overflow.
+    shares = np.array(moments) / len(moments)
+    mean = shares[:, 0].sum(axis=0)
+    deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
+    size = np.maximum(deviations.max(axis=0), np.finfo(np.float64).tiny)
+    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
+    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)

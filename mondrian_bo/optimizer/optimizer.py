@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, SupportsFloat, TypeAlias, overload
 
 import numpy as np
 
-from mondrian_bo.acquisitions import Acquisition
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
-from mondrian_bo.optimizer.portfolio import Portfolio, get_portfolio
+from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.restarts import RestartingSearch
-from mondrian_bo.optimizer.search import Search
-from mondrian_bo.optimizer.settings import check_settings
-from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.optimizer.search import SearchFactory
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.registry import get_surrogate
+from mondrian_bo.surrogates.registry import SurrogateName
 
-Params = dict[str, object]
+Params: TypeAlias = dict[str, Any]
+"""Values of the active parameters by name."""
+
+Direction: TypeAlias = Literal["minimize", "maximize"]
+"""What is wanted of the values."""
 
 
 class MondrianOptimizer:
@@ -41,17 +40,17 @@ class MondrianOptimizer:
         Mondrian forest (Mourtada2021); "kernel" ridge regression with the Mondrian kernel
         (Balog2016).
     acquisition : str, Acquisition or Portfolio, default="auto"
-        How to choose the next trial: "auto" (one of several rules, drawn for each trial, and with
-        Gaussian processes fresh starts where the search has collapsed), "ucb", "ei", "log_ei",
-        "pi", "thompson", an instance of one, or a
+        How to choose the next trial: "auto" (one of several acquisitions, drawn for each trial,
+        and with Gaussian processes restarts where the search has collapsed), "ucb", "ei",
+        "log_ei", "pi", "thompson", an instance of one, or a
         :class:`mondrian_bo.optimizer.portfolio.Portfolio`.
     n_startup_trials : int, default=10
-        So many first trials are quasi-random.
+        Number of quasi-random first trials.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.
     n_candidates : int, default=600
-        How many candidates to score for each suggestion.
+        Number of candidates to score for each suggestion.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
@@ -83,9 +82,9 @@ class MondrianOptimizer:
         self,
         space: SearchSpace,
         *,
-        direction: Literal["minimize", "maximize"] = "minimize",
-        surrogate: str = "gaussian_process",
-        acquisition: str | Acquisition | Portfolio = "auto",
+        direction: Direction = "minimize",
+        surrogate: SurrogateName = "gaussian_process",
+        acquisition: AcquisitionChoice = "auto",
         n_startup_trials: int = 10,
         n_estimators: int | None = None,
         n_candidates: int = 600,
@@ -96,32 +95,37 @@ class MondrianOptimizer:
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"`direction` must be 'minimize' or 'maximize', got {direction!r}.")
-        check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)
+        settings = check_settings(
+            surrogate, acquisition, n_startup_trials, n_estimators, n_candidates
+        )
         self.space = space
-        self.direction = direction
-        self._sign = 1.0 if direction == "maximize" else -1.0
+        self.direction: Direction = direction
         self._surrogate = surrogate
-        self._portfolio = get_portfolio(surrogate, acquisition)
-        self._n_startup_trials = n_startup_trials
-        self._n_estimators = n_estimators
-        self._n_candidates = n_candidates
+        self._sign = 1.0 if direction == "maximize" else -1.0
         self._allow_missing = allow_missing
-        self._model_seed, ask_seed = np.random.SeedSequence(seed).spawn(2)
+        model_seed, ask_seed = np.random.SeedSequence(seed).spawn(2)
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
-        self._epochs = RestartingSearch(
-            self._new_search,
+        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
+        self._search = RestartingSearch(
+            SearchFactory(space, settings, may_be_absent, model_seed),
             space.is_categorical,
             space.grid_sizes == 0,
-            n_startup_trials,
-            self._portfolio.restarts,
+            settings.n_startup_trials,
+            settings.portfolio.restarts,
         )
         self._n_asked = 0
-        self._pending: list[FloatArray] = []
+        self._pending = np.empty((0, space.n_dimensions))
+
+    def __repr__(self) -> str:
+        return (
+            f"MondrianOptimizer(direction={self.direction!r}, surrogate={self._surrogate!r}, "
+            f"n_trials={self.n_trials}, parameters={list(self.space.names)})"
+        )
 
     @property
     def n_trials(self) -> int:
         """Number of trials told, failed ones not counted."""
-        return len(self._epochs.trials) - len(self._epochs.learnt_failures)
+        return self._search.n_successes
 
     @property
     def pending(self) -> list[Params]:
@@ -139,11 +143,11 @@ class MondrianOptimizer:
         """
         if self.n_trials == 0:
             raise ValueError("There is no best trial: no trial has been told yet.")
-        row, value = self._epochs.trials.best()
+        row, value = self._search.trials.best()
         return self._decode(row), self._sign * value
 
     @overload
-    def ask(self) -> Params: ...
+    def ask(self, n: None = None) -> Params: ...
 
     @overload
     def ask(self, n: int) -> list[Params]: ...
@@ -170,25 +174,28 @@ class MondrianOptimizer:
             raise ValueError(f"`n` must be a positive integer or None, got {n!r}.")
         asked = []
         for _ in range(1 if n is None else n):
-            params = self.space.from_unit(self._suggest(self._pending, self._n_asked))
+            params = self.suggest(self._pending, self._n_asked)
             self._n_asked += 1
             # Decoding and encoding may differ by a rounding error: pending is what will be told.
-            self._pending.append(self.space.to_unit(params))
+            row = self.space.to_unit(params)
+            self._pending = np.concatenate([self._pending, row[None]])
             asked.append(params)
         return asked[0] if n is None else asked
 
     @overload
-    def tell(self, params: Mapping[str, object], value: float) -> None: ...
+    def tell(self, params: Mapping[str, object], value: SupportsFloat) -> None: ...
 
     @overload
     def tell(
-        self, params: Sequence[Mapping[str, object]], value: Sequence[float] | FloatArray
+        self,
+        params: Sequence[Mapping[str, object]],
+        value: Sequence[SupportsFloat] | FloatArray,
     ) -> None: ...
 
     def tell(
         self,
         params: Mapping[str, object] | Sequence[Mapping[str, object]],
-        value: float | Sequence[float] | FloatArray,
+        value: SupportsFloat | Sequence[SupportsFloat] | FloatArray,
     ) -> None:
         """Report a trial, asked for or not, or several.
 
@@ -206,16 +213,14 @@ class MondrianOptimizer:
         KeyError, TypeError, ValueError
             If parameters or values are not what the space describes; then nothing is learnt.
         """
-        many = [params] if isinstance(params, Mapping) else list(params)
-        values = [float(v) for v in np.atleast_1d(value)]
-        if len(many) != len(values):
-            raise ValueError(f"Got {len(many)} trials, but {len(values)} values.")
-        rows = [self._encode(one) for one in many]
-        for row, number in zip(rows, values, strict=True):
-            self._tell_row(row, number)
-            if self._allow_missing and not math.isnan(number):
-                # What a trial lacks it did not need: with it, it would be the same.
-                self._epochs.trials.exclude(row)
+        values = _checked_values(value)
+        rows = self._encode(params)
+        if len(rows) != len(values):
+            raise ValueError(f"Got {len(rows)} trials, but {len(values)} values.")
+        self.tell_rows(rows, values)
+        if self._allow_missing:
+            # The parameters that a trial lacks play no part: with any value it is the same trial.
+            self._search.trials.exclude(rows[~np.isnan(values)])
 
     def predict(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
@@ -239,14 +244,11 @@ class MondrianOptimizer:
         """
         if self.n_trials == 0:
             raise ValueError("There is nothing to predict from: no trial has been told yet.")
-        many = [params] if isinstance(params, Mapping) else list(params)
-        rows = np.array([self._encode(one) for one in many])
-        return self.predict_rows(rows.reshape(-1, self.space.n_dimensions))
+        return self.predict_rows(self._encode(params))
 
     def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict as `predict` does, at encoded points of shape (m, d)."""
-        model, _ = self._epochs.whole.arms[0]
-        mean, std = model.outcome_moments(rows)
+        mean, std = self._search.whole.outcome_moments(rows)
         return self._sign * mean, std
 
     def save(self, path: str | Path) -> None:
@@ -282,9 +284,11 @@ class MondrianOptimizer:
         feasible : bool array of shape (m,) or None, default=None
             Which of them satisfy the constraints that `suggest` gets; None is all.
         """
-        allowed = np.ones(len(rows), dtype=bool) if feasible is None else feasible
-        for row, value, good in zip(rows, values, allowed, strict=True):
-            self._tell_row(row, float(value), bool(good))
+        for row in rows if len(self._pending) else ():
+            # A trial may lack parameters that were asked for.
+            told = ((self._pending == row) | np.isnan(row)).all(axis=1)
+            self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
+        self._search.tell(rows, self._sign * values, feasible)
 
     def suggest(
         self,
@@ -313,79 +317,37 @@ class MondrianOptimizer:
         dict
             Active parameters by name.
         """
-        return self.space.from_unit(self._suggest(list(pending), index, within, log_probability))
-
-    def exclude_row(self, row: FloatArray) -> None:
-        """Suggest no trial with the values of an encoded point, whatever fills its gaps."""
-        self._epochs.trials.exclude(row)
-
-    def accepts(self, row: FloatArray) -> bool:
-        """Whether an encoded point has all the parameters it must have."""
-        if self._allow_missing:
-            return not bool(np.isnan(row).all())
-        return self.is_complete(row)
-
-    def is_complete(self, row: FloatArray) -> bool:
-        """Whether an encoded point has all the parameters that are active."""
-        try:
-            self.space.from_unit(row)
-        except ValueError:
-            return False
-        return True
-
-    def _tell_row(self, row: FloatArray, value: float, feasible: bool = True) -> None:
-        for i, waiting in enumerate(self._pending):
-            # A trial may lack what was asked for it.
-            if np.where(np.isnan(row), np.nan, waiting).tobytes() == row.tobytes():
-                del self._pending[i]
-                break
-        if math.isnan(value):
-            self._epochs.fail(row)
-        else:
-            self._epochs.tell(row, self._sign * value, feasible)
-
-    def _suggest(
-        self,
-        pending: list[FloatArray],
-        index: int,
-        within: SearchSpace | None = None,
-        log_probability: Score | None = None,
-    ) -> FloatArray:
         running = {row.tobytes() for row in pending}
-        return self._epochs.current.suggest(
+        row = self._search.current.suggest(
             self.space if within is None else within,
-            np.array(pending).reshape(-1, self.space.n_dimensions),
+            pending,
             index,
             np.random.default_rng([*self._ask_entropy, index]),
-            lambda row: row.tobytes() in running or self._epochs.trials.is_known(row),
+            lambda row: row.tobytes() in running or self._search.trials.is_known(row),
             log_probability,
         )
+        return self.space.from_unit(row)
 
-    def _new_search(self, trials: Trials) -> Search:
-        space = self.space
-        may_be_absent = self._allow_missing or any(
-            parameter.condition is not None for parameter in space.values()
-        )
-        search_seed = self._model_seed.spawn(1)[0]
-        *seeds, shift_seed = search_seed.spawn(len(self._portfolio.arms) + 1)
-        arms = []
-        for arm, seed in zip(self._portfolio.arms, seeds, strict=True):
-            options = dict(arm.options)
-            if self._n_estimators is not None:
-                options["n_estimators"] = self._n_estimators
-            surrogate = get_surrogate(self._surrogate)(
-                space.n_choices, may_be_absent, seed, **options
-            )
-            arms.append((ObjectiveModel(surrogate, trials, arm.power), arm.acquisitions))
-        shift = np.random.default_rng(shift_seed).random(space.n_dimensions)
-        return Search(trials, arms, self._n_startup_trials, self._n_candidates, shift)
+    def exclude_rows(self, rows: FloatArray) -> None:
+        """Suggest no trial with the values of encoded points (m, d), whatever fills their gaps."""
+        self._search.trials.exclude(rows)
 
-    def _encode(self, params: Mapping[str, object]) -> FloatArray:
-        row = self.space.to_unit(params)
-        if not self._allow_missing:
-            # Raises where an active parameter is missing.
-            self.space.from_unit(row)
-        return row
+    def accepts(self, rows: FloatArray) -> BoolArray:
+        """Whether encoded points (m, d) have all the parameters that they must have, shape (m,)."""
+        if self._allow_missing:
+            return np.asarray(~np.isnan(rows).all(axis=1))
+        return self.space.is_complete(rows)
+
+    def _encode(self, params: Mapping[str, object] | Sequence[Mapping[str, object]]) -> FloatArray:
+        """Return the rows of one or several points, shape (m, d)."""
+        many = [params] if isinstance(params, Mapping) else list(params)
+        rows = np.empty((len(many), self.space.n_dimensions))
+        for i, one in enumerate(many):
+            rows[i] = self.space.to_unit(one)
+            if not self._allow_missing:
+                # Raises where an active parameter is missing.
+                self.space.from_unit(rows[i])
+        return rows
 
     def _decode(self, row: FloatArray) -> Params:
         known = ~np.isnan(row)
@@ -394,3 +356,18 @@ class MondrianOptimizer:
         return {
             name: value for name, value in decoded.items() if known[self.space.names.index(name)]
         }
+
+
+def _checked_values(value: object) -> FloatArray:
+    """Return one or several values as an array of shape (m,)."""
+    numbers = []
+    for one in np.atleast_1d(np.asarray(value)):
+        try:
+            if isinstance(one, str | bytes):
+                raise TypeError
+            numbers.append(float(one))
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"`value` must be a number or a sequence of numbers, got {value!r}."
+            ) from None
+    return np.array(numbers, dtype=np.float64)

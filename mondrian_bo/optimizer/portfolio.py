@@ -1,17 +1,22 @@
-"""What a search chooses its trials with: settings of the model, each with its acquisitions."""
+"""The settings of a search: its surrogate, and the acquisitions that it chooses among."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from mondrian_bo.acquisitions import (
     Acquisition,
+    AcquisitionName,
     LogExpectedImprovement,
     UpperConfidenceBound,
     get_acquisition,
 )
+from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,9 @@ class Arm:
     acquisitions : sequence of Acquisition
         One of them is drawn for each trial.
     power : bool, default=True
-        Whether values are transformed to be as Gaussian as they can.
+        Whether a power transform makes the values as Gaussian as it can.
     options : mapping
-        Arguments of the surrogate.
+        Keyword arguments of the surrogate, in the place of its defaults.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -42,41 +47,117 @@ class Portfolio:
     arms : tuple of Arm
         The arms.
     restarts : bool, default=False
-        Whether to start afresh where the search has collapsed on its incumbent.
+        Whether the search restarts where it has collapsed on its incumbent.
     """
 
     arms: tuple[Arm, ...]
     restarts: bool = False
 
 
+AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition | Portfolio
+"""The ways to say how the next trial is chosen."""
+
 _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
-"""One rule alone keeps polishing one basin."""
+"""Acquisitions of the default portfolio. A single one keeps polishing a single basin."""
 
 _DEFAULT = Portfolio((Arm(_WIDE),))
+"""The portfolio of surrogates that have none of their own."""
 
 _PORTFOLIOS = {"gaussian_process": Portfolio((Arm(_WIDE),), restarts=True)}
+"""Portfolios by surrogate, for `acquisition="auto"`."""
 
 
-def get_portfolio(surrogate: str, acquisition: str | Acquisition | Portfolio) -> Portfolio:
-    """Return what a search with this surrogate draws from.
+class SearchSettings(NamedTuple):
+    """The settings that :class:`MondrianOptimizer` and its adapters share, checked.
+
+    Attributes
+    ----------
+    surrogate : str
+        Name of the surrogate.
+    portfolio : Portfolio
+        What the next trial is chosen with.
+    n_startup_trials : int
+        Number of quasi-random first trials, >= 0.
+    n_estimators : int or None
+        Number of trees, >= 1; None leaves it to the surrogate.
+    n_candidates : int
+        Number of candidates to score for each suggestion, >= 1.
+    """
+
+    surrogate: SurrogateName
+    portfolio: Portfolio
+    n_startup_trials: int
+    n_estimators: int | None
+    n_candidates: int
+
+
+def check_settings(
+    surrogate: SurrogateName,
+    acquisition: AcquisitionChoice,
+    n_startup_trials: int,
+    n_estimators: int | None,
+    n_candidates: int,
+) -> SearchSettings:
+    """Check the settings that :class:`MondrianOptimizer` and its adapters share.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not as :class:`MondrianOptimizer` describes.
+    """
+    if surrogate not in SURROGATES:
+        raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
+    return SearchSettings(
+        surrogate,
+        get_portfolio(surrogate, acquisition),
+        _integer("n_startup_trials", n_startup_trials, 0),
+        None if n_estimators is None else _integer("n_estimators", n_estimators, 1),
+        _integer("n_candidates", n_candidates, 1),
+    )
+
+
+def get_portfolio(surrogate: SurrogateName, acquisition: AcquisitionChoice) -> Portfolio:
+    """Return the portfolio of a search with this surrogate.
 
     Parameters
     ----------
     surrogate : str
         Name of the surrogate.
     acquisition : str, Acquisition or Portfolio
-        "auto" is the surrogate's own portfolio; any other acquisition takes the place of those of
-        its arms, without restarts; a portfolio is returned as it is.
+        "auto" is the surrogate's own portfolio. Another acquisition replaces those of its arms,
+        without restarts. A portfolio is returned as it is.
 
     Raises
     ------
     ValueError
-        If the acquisition is none.
+        If the acquisition is none, or an arm has an option that the surrogate does not know.
     """
     if isinstance(acquisition, Portfolio):
+        for arm in acquisition.arms:
+            _check_options(surrogate, arm.options)
         return acquisition
     portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
     if acquisition == "auto":
         return portfolio
     alone = (get_acquisition(acquisition),)
     return Portfolio(tuple(replace(arm, acquisitions=alone) for arm in portfolio.arms))
+
+
+def _check_options(surrogate: SurrogateName, options: Mapping[str, Any]) -> None:
+    if not options:
+        return
+    parameters = inspect.signature(get_surrogate(surrogate)).parameters.values()
+    accepted = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in accepted:
+            raise ValueError(
+                f"Option {name!r} of an arm is unknown to surrogate {surrogate!r}, "
+                f"which accepts {accepted}."
+            )
+
+
+def _integer(name: str, number: int, smallest: int) -> int:
+    is_integer = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_integer or number < smallest:
+        raise ValueError(f"`{name}` must be an integer >= {smallest}, got {number!r}.")
+    return int(number)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from mondrian_bo.acquisitions import (
-    Acquisition,
-    Prediction,
-    ThompsonSampling,
-    UpperConfidenceBound,
-)
+from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage
 from mondrian_bo.acquisitions.feasibility import Score, constrained
-from mondrian_bo.acquisitions.gradients import gradient_of, moved_moments
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import maximize, spread
-from mondrian_bo.optimizer.local_search import Gradients, improve
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.local_search import Gradients, gradient_of, improve, moved_moments
+from mondrian_bo.optimizer.objective_model import ObjectiveModel, mixed_moments
+from mondrian_bo.optimizer.portfolio import SearchSettings
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.registry import get_surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _STEPS = 20
-"""Gradient steps with one component."""
+"""Gradient steps of a local search over a prediction with one component."""
 
 _FEWEST_STEPS = 8
+"""Gradient steps at least: with more components a step costs more, and fewer are taken."""
 
 
 class Search:
@@ -38,9 +36,9 @@ class Search:
     arms : sequence of (ObjectiveModel, sequence of Acquisition)
         One model, and one of its acquisitions, is drawn for each trial.
     n_startup_trials : int
-        So many first trials are quasi-random.
+        Number of quasi-random first trials.
     n_candidates : int
-        How many candidates to score for each suggestion.
+        Number of candidates to score for each suggestion.
     shift : float64 array of shape (d,)
         Shift of the quasi-random sequence.
     """
@@ -54,7 +52,7 @@ class Search:
         shift: FloatArray,
     ) -> None:
         self.trials = trials
-        self.arms = arms
+        self._arms = arms
         self._n_startup_trials = n_startup_trials
         self._n_candidates = n_candidates
         self._shift = shift
@@ -81,51 +79,58 @@ class Search:
         rng : numpy.random.Generator
             Source of all other randomness.
         is_taken : callable
-            Whether a row need not be tried any more.
+            Whether a row of shape (d,) need not be tried any more.
         log_probability : callable or None, default=None
             Logarithm of the probability that rows satisfy constraints on other outcomes.
         """
-
-        def best_of(score: Score, local: Callable[[FloatArray], FloatArray] | None) -> FloatArray:
-            starts = self.trials.incumbents() if len(self.trials) else space.sample(1, rng)
-            return maximize(score, space, starts, is_taken, rng, self._n_candidates, local)
-
-        if len(self.trials) == 0 or len(self.trials) + len(pending) < self._n_startup_trials:
-            row = spread(space, index, 1, self._shift)[0]
-            # A space of few points repeats them.
-            return best_of(lambda some: rng.random(len(some)), None) if is_taken(row) else row
-        model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
+        n_trials, n_candidates = len(self.trials), self._n_candidates
+        if n_trials == 0 or n_trials + len(pending) < self._n_startup_trials:
+            row: FloatArray = spread(space, index, 1, self._shift)[0]
+            if not is_taken(row):
+                return row
+            # The sequence repeats the points of a space that has few of them.
+            starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
+            return maximize(
+                lambda rows: rng.random(len(rows)), space, starts, is_taken, rng, n_candidates
+            )
+        model, acquisitions = self._arms[int(rng.integers(len(self._arms)))]
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
-        # Models ask for one thread where they need it; to ask once is cheaper.
+        local: Callable[[FloatArray], FloatArray] | None = None
+        # Models limit BLAS to one thread where they need it; a limit around all of it is cheaper.
         with single_threaded_blas(), model.pending(pending):
-            score, gradients = _rule(model, acquisition, rng)
+            score, gradients = _score_of(model, acquisition, rng)
             if log_probability is not None:
                 # While no trial is feasible, the first thing is to find one.
-                feasible = len(self.trials.feasible_incumbents()) > 0
-                weighted = (
+                feasible = len(self.trials.incumbents(feasible=True)) > 0
+                score = (
                     constrained(acquisition, score, log_probability)
                     if feasible
                     else log_probability
                 )
-                return best_of(weighted, None)
-            if gradients is None:
-                return best_of(score, None)
-            # Components cost as much as steps.
-            n_steps = max(_STEPS // model.n_gradients, _FEWEST_STEPS)
-            return best_of(score, lambda rows: improve(score, gradients, space, rows, n_steps))
+            elif gradients is not None:
+                # Components cost as much as steps.
+                n_steps = max(_STEPS // model.n_gradients, _FEWEST_STEPS)
+                local = partial(improve, score, gradients, space, n_steps=n_steps)
+            incumbents = self.trials.incumbents()
+            return maximize(score, space, incumbents, is_taken, rng, n_candidates, local)
+
+    def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict mean and standard deviation in the units of the values, both of shape (m,).
+
+        The prediction is the equally weighted mixture of those of all arms.
+        """
+        return mixed_moments([model.outcome_moments(rows) for model, _ in self._arms])
 
 
-def _rule(
+def _score_of(
     model: ObjectiveModel, acquisition: Acquisition, rng: np.random.Generator
 ) -> tuple[Score, Gradients | None]:
-    """Return the score of candidates and, where the model has them, its derivatives."""
-    if isinstance(acquisition, ThompsonSampling):
+    """Return the score of candidates and, where the model has them, its gradients."""
+    usage: Usage = getattr(acquisition, "usage", Usage())
+    if usage.samples_function:
         return model.draw(rng), None
     incumbent = model.value_to_beat()
-    # Late in a search most predictions are of near neighbours of the best trial, and calibration
-    # narrows the variances to what they deserve. That sharpens the choice among improvements; an
-    # upper confidence bound would stop exploring.
-    calibrated = not isinstance(acquisition, UpperConfidenceBound)
+    calibrated = usage.uses_calibrated_variances
 
     def score(rows: FloatArray) -> FloatArray:
         return acquisition(model.predict(rows, calibrated), incumbent)
@@ -136,3 +141,57 @@ def _rule(
         return scores[: len(rows)], gradient_of(scores, stds, mean_gradients, std_gradients)
 
     return score, gradients if model.n_gradients > 0 else None
+
+
+class SearchFactory:
+    """Makes the searches of one optimizer: the same settings, and a seed of its own for each.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space of the trials.
+    settings : SearchSettings
+        Surrogate, portfolio and numbers.
+    may_be_absent : bool
+        Whether rows may hold NaN.
+    seed : numpy.random.SeedSequence
+        Source of the seeds.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        settings: SearchSettings,
+        may_be_absent: bool,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        self._n_choices = space.n_choices
+        self._settings = settings
+        self._may_be_absent = may_be_absent
+        self._seed = seed
+
+    def new(self, trials: Trials) -> Search:
+        """Return a search over trials, which are empty, with new models."""
+        settings = self._settings
+        arms = settings.portfolio.arms
+        *seeds, shift_seed = self._seed.spawn(1)[0].spawn(len(arms) + 1)
+        new_surrogate = get_surrogate(settings.surrogate)
+        n_estimators = settings.n_estimators
+        chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
+        models = [
+            ObjectiveModel(
+                new_surrogate(
+                    self._n_choices, self._may_be_absent, seed, **{**arm.options, **chosen}
+                ),
+                trials,
+                arm.power,
+            )
+            for arm, seed in zip(arms, seeds, strict=True)
+        ]
+        return Search(
+            trials,
+            [(model, arm.acquisitions) for model, arm in zip(models, arms, strict=True)],
+            settings.n_startup_trials,
+            settings.n_candidates,
+            np.random.default_rng(shift_seed).random(len(self._n_choices)),
+        )

@@ -1,4 +1,4 @@
-"""What has been tried: rows, values, the best of them, and what need not be tried again."""
+"""The trials of a search: rows, values, the best of them, and points not to be tried again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _N_INCUMBENTS = 10
+"""Number of best trials that the search for candidates starts from."""
 
 
 class Trials:
@@ -42,53 +43,64 @@ class Trials:
         """Their values, shape (n,); may be infinite, not NaN."""
         return self._values.rows
 
-    def tell(self, row: FloatArray, value: float, feasible: bool = True) -> None:
-        """Add a trial, O(1).
+    def tell(self, rows: FloatArray, values: FloatArray, feasible: bool = True) -> None:
+        """Add trials, O(1) each.
 
         Parameters
         ----------
-        row : float64 array of shape (d,)
-            The point; NaN at inactive parameters.
-        value : float
-            Its value, larger is better; may be infinite, not NaN.
+        rows : float64 array of shape (m, d)
+            The points; NaN at inactive parameters.
+        values : float64 array of shape (m,)
+            Their values, larger is better; may be infinite, not NaN.
         feasible : bool, default=True
-            Whether it satisfies what else is asked for: such trials rank before all others.
+            Whether they satisfy the constraints: feasible trials rank before all others.
         """
-        # Of equal values the earlier trial ranks higher.
-        entry = (feasible, value, -len(self))
-        self._rows.extend(row[None])
-        self._values.extend(np.array([value]))
-        if len(self._best) < _N_INCUMBENTS:
-            heapq.heappush(self._best, entry)
-        else:
-            heapq.heappushpop(self._best, entry)
-        self.avoid(row)
+        n_trials = len(self._rows)
+        self._rows.extend(rows)
+        self._values.extend(values)
+        for i, value in enumerate(values.tolist()):
+            # Of equal values the earlier trial ranks higher.
+            entry = (feasible, value, -(n_trials + i))
+            if len(self._best) < _N_INCUMBENTS:
+                heapq.heappush(self._best, entry)
+            else:
+                heapq.heappushpop(self._best, entry)
+            self._known.add(rows[i].tobytes())
 
     def is_known(self, row: FloatArray) -> bool:
-        """Whether this trial has been told, or refused with `avoid` or `exclude`."""
+        """Whether the trial of shape (d,) has been told, or ruled out by `avoid` or `exclude`."""
         return row.tobytes() in self._known or any(
             np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in self._excluded.values()
         )
 
-    def avoid(self, row: FloatArray) -> None:
-        """Count a row as known without a value, as for a trial that failed."""
-        self._known.add(row.tobytes())
+    def avoid(self, rows: FloatArray) -> None:
+        """Count rows of shape (m, d) as known without a value, as for trials that failed."""
+        self._known.update(row.tobytes() for row in rows)
 
-    def exclude(self, row: FloatArray) -> None:
-        """Count all rows as known that have the values of this one, whatever else they have."""
-        gaps = np.isnan(row)
-        self._excluded.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
+    def exclude(self, rows: FloatArray) -> None:
+        """Count all points as known that have the values of one of these rows.
 
-    def incumbents(self) -> FloatArray:
-        """Return the rows of the ten best trials, best first, shape (k, d)."""
-        return self.rows[[-index for _, _, index in sorted(self._best, reverse=True)]]
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Points with gaps (NaN), which stand for any value.
+        """
+        for row in rows:
+            gaps = np.isnan(row)
+            self._excluded.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
 
-    def feasible_incumbents(self) -> FloatArray:
-        """Return the rows of those of `incumbents` that are feasible."""
+    def incumbents(self, feasible: bool = False) -> FloatArray:
+        """Return the rows of the ten best trials, best first, shape (k, d).
+
+        Parameters
+        ----------
+        feasible : bool, default=False
+            Whether to leave out those of them that are not feasible.
+        """
         best = sorted(self._best, reverse=True)
-        return self.rows[[-index for feasible, _, index in best if feasible]]
+        return self._rows.rows[[-index for good, _, index in best if good or not feasible]]
 
     def best(self) -> tuple[FloatArray, float]:
-        """Return row and value of the best trial."""
+        """Return row, shape (d,), and value of the best trial."""
         _, value, index = max(self._best)
-        return self.rows[-index], value
+        return self._rows.rows[-index], value

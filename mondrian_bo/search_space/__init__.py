@@ -1,8 +1,8 @@
 """Parameters and their encoding: values of a search space <-> rows of the unit cube.
 
-``parameters`` (Float, Int, Categorical), ``conditions`` (when a parameter is active), ``grids``
-(where the values of a grid sit in the unit interval), ``space`` (the whole), ``restricted`` (a
-part of it: fixed values, linear constraints).
+``conditions`` says when a parameter is active, ``parameters`` holds Float, Int and Categorical with
+the arithmetic of their grids, ``links`` states conditions in terms of columns, ``space`` is the
+whole space, and ``restricted`` a part of it: fixed values and linear constraints.
 """
 
 from mondrian_bo.search_space.conditions import Condition

@@ -9,8 +9,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space.conditions import Condition
-from mondrian_bo.search_space.grids import MAX_VECTOR_CELLS
-from mondrian_bo.search_space.parameters import Parameter
+from mondrian_bo.search_space.parameters import MAX_VECTOR_CELLS, Parameter
 
 
 class Link(NamedTuple):

@@ -1,4 +1,4 @@
-"""The parameters a search space is made of, and the scalar arithmetic of their encoding.
+"""The parameters of a search space, and the arithmetic of their encoding on [0, 1].
 
 Bounds, logs, steps and the reduction of ``high`` follow ``optuna.distributions``, so that every
 value decoded here is one that Optuna's distribution of the same arguments contains.
@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Real
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space.conditions import Condition, distinct_values, equal_values
-from mondrian_bo.search_space.grids import (
-    cell,
-    cell_centre,
-    largest_grid_value,
-    log_cell_centres,
-    log_cells,
-    n_grid_values,
-)
 
-# Optuna tolerates 1e-8 of a step when it checks a value, by an expression that rounds differently
-# from ours; this is wide enough to take every value it takes.
+MAX_VECTOR_CELLS = 2**40
+"""Largest grid that vectorised float64 arithmetic handles: up to this many cells it finds the cell
+of a cell's own middle on both scales. No model tells finer grids from a continuum."""
+
 _STEP_TOLERANCE = 1e-6
+"""Distance from a grid, in steps, at which a value still counts as on it. Optuna tolerates 1e-8, by
+an expression that rounds differently; this takes every value that Optuna takes."""
 
 
 @dataclass(frozen=True)
@@ -361,3 +360,61 @@ def _integer(value: object, owner: str, argument: str) -> int:
     if not number.is_integer():
         raise TypeError(f"{owner}: `{argument}` must be an integer, got {value!r}.")
     return int(number)
+
+
+# Grids: k values share [0, 1], each in the middle of a cell of its own ---------------------------
+
+
+def cell_centre(index: int, size: int) -> float:
+    """Middle of a cell among ``size`` equal ones.
+
+    `cell` inverts it exactly for up to 2**53 cells; then a float64 cannot tell neighbours apart.
+    """
+    centre = (2 * index + 1) / (2 * size)
+    # Near 2**53 cells the middle may round up into the next one.
+    return centre if cell(centre, size) <= index else math.nextafter(centre, 0.0)
+
+
+def cell(unit: float, size: int) -> int:
+    """Index of the one among ``size`` equal cells that holds ``unit``, which is in [0, 1]."""
+    # Exact: in floating point `unit * size` is off by whole cells once there are 2**52 of them.
+    numerator, denominator = unit.as_integer_ratio()
+    return min(numerator * size // denominator, size - 1)
+
+
+def log_cell_centres(index: ArrayLike, size: ArrayLike, low: ArrayLike) -> FloatArray:
+    """Positions of the integers ``low + index`` among ``size`` of them on a logarithmic scale.
+
+    The scale runs from ``low - 1/2`` to ``low + size - 1/2``. It is computed from the index, not
+    from the logarithm of the value, which would lose the cells of a narrow range of large numbers.
+    `log_cells` inverts it exactly for up to 2**40 integers.
+    """
+    base = np.subtract(low, 0.5)
+    centres = np.log1p(np.add(index, 0.5) / base) / np.log1p(np.divide(size, base))
+    return np.asarray(centres, dtype=np.float64)
+
+
+def log_cells(unit: ArrayLike, size: ArrayLike, low: ArrayLike) -> FloatArray:
+    """Index, from 0 to ``size``, of the cell of `log_cell_centres` that holds ``unit``."""
+    base = np.subtract(low, 0.5)
+    offset = base * np.expm1(np.multiply(unit, np.log1p(np.divide(size, base))))
+    return np.asarray(np.floor(offset), dtype=np.float64)
+
+
+def largest_grid_value(low: float, high: float, step: float) -> float:
+    """Largest ``low + i * step`` up to ``high``, in decimal arithmetic as Optuna does.
+
+    In binary a range of 0.3 would not hold three steps of 0.1.
+    """
+    exact_low, exact_step = Fraction(repr(low)), Fraction(repr(step))
+    n_steps = (Fraction(repr(high)) - exact_low) // exact_step
+    # A bound that is itself a rounded grid value stays, however its rounding went.
+    overshoot = exact_low + (n_steps + 1) * exact_step - Fraction(high)
+    if overshoot <= Fraction(math.ulp(high)) / 2:
+        return high
+    return float(exact_low + n_steps * exact_step)
+
+
+def n_grid_values(low: float, high: float, step: float) -> int:
+    """Count the values from ``low`` to ``high``, which is one of them."""
+    return round((Fraction(repr(high)) - Fraction(repr(low))) / Fraction(repr(step))) + 1

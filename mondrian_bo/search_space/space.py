@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.search_space.grids import MAX_VECTOR_CELLS, log_cell_centres, log_cells
 from mondrian_bo.search_space.links import Link, link_conditions
-from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
+from mondrian_bo.search_space.parameters import (
+    MAX_VECTOR_CELLS,
+    Categorical,
+    Float,
+    Int,
+    Parameter,
+    log_cell_centres,
+    log_cells,
+)
 
 
 class SearchSpace(Mapping[str, Parameter]):
@@ -34,6 +43,10 @@ class SearchSpace(Mapping[str, Parameter]):
     ----------
     names : tuple of str
         The columns.
+    parameters : tuple of Float, Int or Categorical
+        Their parameters, in the same order.
+    n_dimensions : int
+        Number of parameters, d.
     n_choices : ndarray of int64, shape (d,)
         Number of choices of the categorical parameters, 0 for the others. Read-only.
     grid_sizes : ndarray of int64, shape (d,)
@@ -51,6 +64,8 @@ class SearchSpace(Mapping[str, Parameter]):
     """
 
     names: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    n_dimensions: int
     n_choices: IntArray
     grid_sizes: IntArray
     is_categorical: BoolArray
@@ -58,7 +73,8 @@ class SearchSpace(Mapping[str, Parameter]):
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = _checked(parameters)
         self.names = tuple(self._parameters)
-        members = tuple(self._parameters.values())
+        self.parameters = members = tuple(self._parameters.values())
+        self.n_dimensions = len(self.names)
         sizes = [parameter.n_values for parameter in members]
         self.is_categorical = np.array([isinstance(p, Categorical) for p in members])
         self.grid_sizes = np.array([min(size, 2**63 - 1) for size in sizes], dtype=np.int64)
@@ -102,12 +118,7 @@ class SearchSpace(Mapping[str, Parameter]):
     def __repr__(self) -> str:
         return f"SearchSpace({self._parameters!r})"
 
-    @property
-    def n_dimensions(self) -> int:
-        """Number of parameters, d."""
-        return len(self.names)
-
-    @property
+    @cached_property
     def cardinality(self) -> float:
         """Number of distinct points, where inactive parameters count for nothing.
 
@@ -116,7 +127,7 @@ class SearchSpace(Mapping[str, Parameter]):
         """
         if not self.grid_sizes.all():
             return math.inf
-        sizes = [parameter.n_values for parameter in self._parameters.values()]
+        sizes = [parameter.n_values for parameter in self.parameters]
         # For each parameter, by cell: the points of the children it activates. Links come parents
         # first.
         branches: list[dict[float, int]] = [{} for _ in sizes]
@@ -163,7 +174,7 @@ class SearchSpace(Mapping[str, Parameter]):
                 row[link.child] = np.nan
         return row
 
-    def from_unit(self, row: ArrayLike) -> dict[str, object]:
+    def from_unit(self, row: ArrayLike) -> dict[str, Any]:
         """Decode a row.
 
         Parameters
@@ -191,10 +202,26 @@ class SearchSpace(Mapping[str, Parameter]):
             name = self.names[int(np.argmax(filled))]
             raise ValueError(f"`row` is NaN at parameter {name!r}, which is active.")
         return {
-            name: self._parameters[name].from_unit(unit)
-            for name, unit in zip(self.names, snapped.tolist(), strict=True)
+            name: parameter.from_unit(unit)
+            for name, parameter, unit in zip(
+                self.names, self.parameters, snapped.tolist(), strict=True
+            )
             if not math.isnan(unit)
         }
+
+    def is_complete(self, rows: FloatArray) -> BoolArray:
+        """Whether rows have all parameters that are active; shape (m,).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Rows; NaN where a parameter is absent.
+        """
+        missing = np.isnan(rows)
+        if not missing.any():
+            return np.ones(len(rows), dtype=bool)
+        filled = np.where(missing, np.where(self.is_categorical, 0.0, 0.5), rows)
+        return np.asarray(~(missing & ~np.isnan(self.snap(filled))).any(axis=1))
 
     def snap(self, rows: ArrayLike) -> FloatArray:
         """Move rows to the nearest points that encode parameter values.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Literal, TypeAlias
 
 from mondrian_bo.surrogates.base import Surrogate
 
-SURROGATES = {
+SurrogateName: TypeAlias = Literal["gaussian_process", "forest", "amf", "kernel"]
+"""Names of the surrogates."""
+
+SURROGATES: dict[SurrogateName, str] = {
     "gaussian_process": "gaussian_process_forest.surrogate:GaussianProcessForestSurrogate",
     "forest": "mondrian_forest.surrogate:ForestSurrogate",
     "amf": "amf.surrogate:AMFSurrogate",
@@ -16,8 +20,11 @@ SURROGATES = {
 """Module and class of each: importing one is slow, and a search needs one."""
 
 
-def get_surrogate(name: str) -> Callable[..., Surrogate]:
+def get_surrogate(name: SurrogateName) -> Callable[..., Surrogate]:
     """Return the class of a surrogate.
+
+    It is called with the numbers of choices, whether rows may hold NaN, a seed, and keyword
+    options.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def told(n, seed=0):
     model = ObjectiveModel(surrogate, Trials(2))
     rows, values = rng.random((n, 2)), rng.normal(size=n)
     for row, value in zip(rows, values, strict=True):
-        model.trials.tell(row, value)
+        model.trials.tell(row[None], np.array([value]))
     return model, surrogate, rows, values
 
 
@@ -81,7 +81,7 @@ def test_learns_nothing_until_asked_and_each_row_once():
     told_so_far = 0
     for n_new in (3, 1, 1, 40, 1, 154, 1, 99):
         for i in range(told_so_far, told_so_far + n_new):
-            model.trials.tell(rows[i], values[i])
+            model.trials.tell(rows[i : i + 1], values[i : i + 1])
         n_calls = len(surrogate.learnt)
         assert sum(len(r) for r, _ in surrogate.learnt) == told_so_far
         model.predict(rng.random((2, 2)))
@@ -101,7 +101,7 @@ def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
     values = rng.lognormal(size=60)
     fitted = 0
     for n in range(1, 61):
-        model.trials.tell(rng.random(2), values[n - 1])
+        model.trials.tell(rng.random((1, 2)), values[n - 1 : n])
         model.predict(rng.random((1, 2)))
         if n >= 1.1 * fitted:
             fitted = n
@@ -114,14 +114,14 @@ def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
 def test_infinities_rank_as_they_are():
     model = ObjectiveModel(Recorder(), Trials(2))
     for i, value in enumerate((0.0, -math.inf, math.inf, 5.0)):
-        model.trials.tell(np.array([i / 4, 0.0]), value)
+        model.trials.tell(np.array([[i / 4, 0.0]]), np.array([value]))
     assert model.trials.incumbents()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
     assert model.trials.best()[1] == math.inf
     prediction = model.predict(uniform(5, 2))
     assert np.isfinite(prediction.means).all()
 
 
-def test_pending_believes_the_mean_prediction():
+def test_pending_trials_are_imputed_with_the_mean_prediction():
     model, surrogate, _, _ = told(10)
     probes, running = np.split(uniform(7, 2), [4])
     before = model.predict(probes)
@@ -173,7 +173,7 @@ def test_calibration_follows_the_errors():
         model = ObjectiveModel(surrogate, Trials(2))
         rows = np.random.default_rng(3).random((400, 2))
         for row in rows:
-            model.trials.tell(row, row.sum())
+            model.trials.tell(row[None], np.array([row.sum()]))
             # The transform that is in force when the row is judged.
             surrogate.transform = model._transform
             model.predict(probe)
@@ -191,7 +191,7 @@ def test_moments_in_the_units_of_the_values_are_those_of_draws():
     # Skewed, so that the mean is far from the inverse of the mean.
     values = rng.lognormal(sigma=1.2, size=40)
     for value in values:
-        model.trials.tell(rng.random(2), value)
+        model.trials.tell(rng.random((1, 2)), np.array([value]))
     probes = 1.2 + 0.2 * uniform(6, 2)
     mean, std = model.outcome_moments(probes)
     transform = OutcomeTransform(values)
@@ -209,7 +209,7 @@ def test_moments_at_learnt_rows_are_the_values():
         model = ObjectiveModel(Recorder(), Trials(2))
         rows, values = rng.random((20, 2)), scale * rng.lognormal(size=20)
         for row, value in zip(rows, values, strict=True):
-            model.trials.tell(row, value)
+            model.trials.tell(row[None], np.array([value]))
         mean, std = model.outcome_moments(rows)
         assert np.allclose(mean / scale, values / scale)
         assert np.allclose(std / scale, 0.0, atol=1e-9)

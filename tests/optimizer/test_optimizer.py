@@ -161,7 +161,7 @@ def test_pending_trials_matter_until_told():
             SQUARE, seed=0, surrogate="forest", acquisition="ei", n_startup_trials=5
         )
         run(optimizer, bowl, 20)
-        optimizer._pending = [SQUARE.to_unit({"x": 0.3, "y": -0.2})] * n_pending
+        optimizer._pending = np.tile(SQUARE.to_unit({"x": 0.3, "y": -0.2}), (n_pending, 1))
         return optimizer
 
     untouched, occupied = ready(0), ready(1)
@@ -321,12 +321,14 @@ def test_suggest_keeps_no_account():
 def test_accepts():
     optimizer = MondrianOptimizer(MIXED, seed=0)
     row = MIXED.to_unit({"x": 0.0, "rate": 0.1, "n": 2, "kind": "b", "depth": 4})
-    assert optimizer.accepts(row)
-    assert not optimizer.accepts(np.where(np.arange(5) == 4, np.nan, row))
-    assert not optimizer.accepts(np.where(np.arange(5) == 0, np.nan, row))
+    without_first, without_last = (np.where(np.arange(5) == j, np.nan, row) for j in (0, 4))
+    rows = np.array([row, without_last, without_first])
+    assert optimizer.accepts(rows).tolist() == [True, False, False]
+    assert optimizer.accepts(rows[:1]).tolist() == [True]
+    assert optimizer.accepts(rows[:0]).shape == (0,)
     tolerant = MondrianOptimizer(MIXED, seed=0, allow_missing=True)
-    assert tolerant.accepts(np.where(np.arange(5) < 4, np.nan, row))
-    assert not tolerant.accepts(np.full(5, np.nan))
+    rows = np.array([np.where(np.arange(5) < 4, np.nan, row), np.full(5, np.nan)])
+    assert tolerant.accepts(rows).tolist() == [True, False]
 
 
 def test_trials_that_lack_what_was_asked_for():
@@ -336,7 +338,7 @@ def test_trials_that_lack_what_was_asked_for():
         optimizer.tell({"n": optimizer.ask()["n"]}, 1.0)
         assert optimizer.pending == []
     # Whatever `x` had been, the trials would have been the same.
-    assert len(np.unique(optimizer._epochs.trials.rows[:, 0])) == 4
+    assert len(np.unique(optimizer._search.trials.rows[:, 0])) == 4
 
 
 def test_values_that_are_arrays():
@@ -345,3 +347,34 @@ def test_values_that_are_arrays():
     optimizer.tell([{"x": 0.25, "y": 0.5}], np.array([2.0]))
     assert optimizer.best[1] == 1.0
     assert optimizer.n_trials == 2
+
+
+def test_representation():
+    optimizer = MondrianOptimizer(SQUARE, seed=0, surrogate="forest", direction="maximize")
+    optimizer.tell({"x": 0.5, "y": 0.5}, 1.0)
+    assert repr(optimizer) == (
+        "MondrianOptimizer(direction='maximize', surrogate='forest', n_trials=1, "
+        "parameters=['x', 'y'])"
+    )
+
+
+@pytest.mark.parametrize("value", ["abc", "1.0", b"1", None, [1.0, "a"]])
+def test_values_that_are_no_numbers(value):
+    optimizer = MondrianOptimizer(SQUARE, seed=0)
+    with pytest.raises(TypeError, match="`value` must be a number or a sequence of numbers, got"):
+        optimizer.tell({"x": 0.5, "y": 0.5}, value)
+    assert optimizer.n_trials == 0
+
+
+def test_numpy_integers_are_integers():
+    settings = {"n_startup_trials": 3, "n_estimators": 2, "n_candidates": 100}
+    asked = []
+    for kind in (int, np.int64, np.uint8):
+        given = {name: kind(number) for name, number in settings.items()}
+        optimizer = MondrianOptimizer(SQUARE, seed=0, **given)
+        run(optimizer, bowl, 5)
+        asked.append(optimizer.ask())
+    assert asked[0] == asked[1] == asked[2]
+    for wrong in (True, np.True_, 2.0, "2"):
+        with pytest.raises(ValueError, match="`n_startup_trials` must be an integer >= 0"):
+            MondrianOptimizer(SQUARE, n_startup_trials=wrong)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
-from mondrian_bo.acquisitions import ExpectedImprovement, UpperConfidenceBound
+from mondrian_bo.acquisitions import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+)
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
 
 
@@ -20,7 +25,7 @@ def test_one_acquisition_takes_the_place_of_all(surrogate):
     assert not portfolio.restarts
 
 
-def test_the_default_starts_afresh_and_the_papers_forest_does_not():
+def test_the_default_restarts_and_the_papers_forest_does_not():
     assert get_portfolio("gaussian_process", "auto").restarts
     assert not get_portfolio("forest", "auto").restarts
 
@@ -45,3 +50,57 @@ def test_a_portfolio_of_ones_own():
         optimizer.tell(params, (params["x"] - 0.3) ** 2)
     assert set(used) == {"a", "b", "c"}
     assert optimizer.best[1] < 1e-3
+
+
+def asked(n_trials=16, **settings):
+    space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    optimizer = MondrianOptimizer(space, seed=0, **settings)
+    for _ in range(n_trials):
+        params = optimizer.ask()
+        optimizer.tell(params, (params["x"] - 0.3) ** 2 + params["y"])
+    return optimizer, optimizer.ask()
+
+
+def test_the_model_does_not_depend_on_the_form_of_the_acquisition():
+    _, alone = asked(acquisition=LogExpectedImprovement())
+    _, in_a_portfolio = asked(acquisition=Portfolio((Arm((LogExpectedImprovement(),)),)))
+    assert alone == in_a_portfolio
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "accepted"),
+    [
+        ("gaussian_process", "n_estimators', 'block_size', 'prior', 'scale_strength"),
+        ("forest", "n_estimators', 'posterior', 'branch_off"),
+        ("kernel", "n_estimators"),
+    ],
+)
+def test_options_that_the_surrogate_does_not_know(surrogate, accepted):
+    portfolio = Portfolio((Arm((UpperConfidenceBound(),), options={"depth": 3}),))
+    message = rf"Option 'depth' of an arm is unknown to surrogate '{surrogate}'.*\['{accepted}'\]"
+    with pytest.raises(ValueError, match=message):
+        MondrianOptimizer(
+            SearchSpace({"x": Float(0.0, 1.0)}), surrogate=surrogate, acquisition=portfolio
+        )
+
+
+def test_options_take_the_place_of_defaults():
+    options = {"n_estimators": 3}
+    portfolio = Portfolio((Arm((UpperConfidenceBound(),), options=options),))
+    _, by_option = asked(surrogate="forest", acquisition=portfolio)
+    _, by_argument = asked(surrogate="forest", acquisition="ucb", n_estimators=3)
+    assert by_option == by_argument
+
+
+def test_predictions_mix_those_of_all_arms():
+    acquisitions = (UpperConfidenceBound(),)
+    arms = (Arm(acquisitions), Arm(acquisitions, power=False))
+    optimizer, _ = asked(surrogate="forest", acquisition=Portfolio(arms))
+    rows = np.random.default_rng(0).random((5, 2))
+    mean, std = optimizer.predict_rows(rows)
+    models = [model for model, _ in optimizer._search.whole._arms]
+    parts = [model.outcome_moments(rows) for model in models]
+    means, stds = (np.array([part[k] for part in parts]) for k in (0, 1))
+    assert not np.allclose(means[0], means[1])
+    assert np.allclose(mean, -means.mean(axis=0))
+    assert np.allclose(std, np.sqrt((stds**2).mean(axis=0) + means.var(axis=0)))

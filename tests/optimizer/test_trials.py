@@ -11,8 +11,8 @@ def told(n, seed=0):
     rng = np.random.default_rng(seed)
     trials = Trials(2)
     rows, values = rng.random((n, 2)), rng.normal(size=n)
-    for row, value in zip(rows, values, strict=True):
-        trials.tell(row, value)
+    trials.tell(rows[: n // 2], values[: n // 2])
+    trials.tell(rows[n // 2 :], values[n // 2 :])
     return trials, rows, values
 
 
@@ -21,7 +21,7 @@ def test_best_trials_are_those_of_a_sort():
     values = np.round(values, 1)
     trials = Trials(2)
     for n, (row, value) in enumerate(zip(rows, values, strict=True), start=1):
-        trials.tell(row, value)
+        trials.tell(row[None], np.array([value]))
         # Of equal values, the earlier first.
         order = np.argsort(-values[:n], kind="stable")
         incumbents = trials.incumbents()
@@ -36,7 +36,7 @@ def test_known_rows():
     trials, rows, _ = told(5)
     assert all(trials.is_known(row) for row in rows)
     assert not trials.is_known(np.array([0.5, 0.5]))
-    trials.avoid(np.array([0.5, 0.5]))
+    trials.avoid(np.array([[0.5, 0.5]]))
     assert trials.is_known(np.array([0.5, 0.5]))
     assert not trials.is_known(np.array([0.5, 0.25]))
     assert not trials.is_known(np.array([0.5, np.nan]))
@@ -46,8 +46,8 @@ def test_known_rows():
 def test_known_rows_with_gaps():
     """An objective given the same values asks for the same parameters, and not for more."""
     trials = Trials(2)
-    trials.exclude(np.array([0.5, np.nan]))
-    trials.exclude(np.array([np.nan, 0.25]))
+    trials.exclude(np.array([[0.5, np.nan]]))
+    trials.exclude(np.array([[np.nan, 0.25]]))
     for row, known in [
         ((0.5, np.nan), True),
         ((0.5, 0.75), True),
@@ -60,8 +60,8 @@ def test_known_rows_with_gaps():
 
 def test_trials_that_lacked_parameters_rule_out_themselves_alone():
     trials = Trials(2)
-    trials.tell(np.array([0.5, np.nan]), 1.0)
-    trials.avoid(np.array([np.nan, 0.25]))
+    trials.tell(np.array([[0.5, np.nan]]), np.array([1.0]))
+    trials.avoid(np.array([[np.nan, 0.25]]))
     assert trials.is_known(np.array([0.5, np.nan]))
     assert trials.is_known(np.array([np.nan, 0.25]))
     assert not trials.is_known(np.array([0.5, 0.25]))
@@ -69,8 +69,8 @@ def test_trials_that_lacked_parameters_rule_out_themselves_alone():
 
 def test_rows_are_copied():
     trials = Trials(2)
-    row = np.array([0.25, 0.75])
-    trials.tell(row, 1.0)
+    row = np.array([[0.25, 0.75]])
+    trials.tell(row, np.array([1.0]))
     row[:] = 0.0
     assert trials.best()[0].tolist() == [0.25, 0.75]
     assert trials.is_known(np.array([0.25, 0.75]))
@@ -86,7 +86,7 @@ def test_rows_and_values_are_those_told():
 def test_feasible_trials_come_first():
     trials = Trials(1)
     for i, (value, feasible) in enumerate([(3.0, False), (1.0, True), (2.0, True)]):
-        trials.tell(np.array([i / 10]), value, feasible)
+        trials.tell(np.array([[i / 10]]), np.array([value]), feasible)
     assert trials.incumbents()[:, 0].tolist() == [0.2, 0.1, 0.0]
-    assert trials.feasible_incumbents()[:, 0].tolist() == [0.2, 0.1]
+    assert trials.incumbents(feasible=True)[:, 0].tolist() == [0.2, 0.1]
     assert trials.best()[1] == 2.0

@@ -140,7 +140,7 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
         free[chosen] = False
         value = float(pool.values[chosen])
         best = min(best, value)
-        trials.tell(pool.points[chosen].copy(), -value)
+        trials.tell(pool.points[[chosen]], np.array([-value]))
     return best
 
 

@@ -163,8 +163,8 @@ class Engine:
         """
         goal = self._checked_goal()
         optimizer = self._model(goal.objectives[0][0]).optimizer
-        rows = [row for row in pending if optimizer.accepts(row)]
-        pending_rows = np.array(rows).reshape(len(rows), optimizer.space.n_dimensions)
+        pending_rows = np.array(pending).reshape(len(pending), optimizer.space.n_dimensions)
+        pending_rows = pending_rows[optimizer.accepts(pending_rows)]
         models = self._constraint_models(goal)
         # A constraint without any outcome yet rules nothing out.
         models = [(bound, model) for bound, model in models if model.optimizer.n_trials]
@@ -254,11 +254,11 @@ class Engine:
         self._n_known[expression] = len(self._told)
         usable = []
         for told in new:
-            if not model.optimizer.accepts(told.row):
+            if not model.optimizer.accepts(told.row[None]).all():
                 continue
             if math.isnan(_value(expression, told.seen)[0]):
                 # The outcome is missing: this is no failure, but the arm is not suggested again.
-                model.optimizer.exclude_row(told.row)
+                model.optimizer.exclude_rows(told.row[None])
             else:
                 usable.append(told)
         if usable:
@@ -274,9 +274,9 @@ class Engine:
         if sign and self._n_avoided < len(self._avoided):
             failed = list(self._avoided.values())[self._n_avoided :]
             self._n_avoided = len(self._avoided)
-            rows = [row for row in failed if model.optimizer.accepts(row)]
-            if rows:
-                model.optimizer.tell_rows(np.array(rows), np.full(len(rows), np.nan))
+            rows = np.array(failed)
+            rows = rows[model.optimizer.accepts(rows)]
+            model.optimizer.tell_rows(rows, np.full(len(rows), np.nan))
 
     def _no_better_than_median(
         self,

@@ -139,7 +139,7 @@ class TranslatedSpace:
                 value = self._ax_parameters[name].backfill_value
             if value is not None:
                 inward[name] = column.inward(value)
-        row = encode(self.space, inward)
+        row: FloatArray = encode(self.space, [inward])[0]
         if self._is_conditional:
             row[np.isnan(self.space.snap(np.nan_to_num(row)[None])[0])] = np.nan
         return row

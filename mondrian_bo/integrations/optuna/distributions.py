@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from optuna.distributions import (
@@ -92,56 +93,60 @@ def _possible(
     return Condition(condition.parent, tuple(values)) if values else None
 
 
-def encode(space: SearchSpace, internal: Mapping[str, float]) -> FloatArray:
-    """Encode a trial as a row of the unit cube, or beyond it where ranges have changed.
+def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatArray:
+    """Encode trials as rows of the unit cube, or beyond it where ranges have changed.
 
     Parameters
     ----------
     space : SearchSpace
-        The space of today.
-    internal : mapping of str to float
-        The trial's values in Optuna's internal representation, which is the index for categorical
-        parameters; names that the space does not have are ignored.
+        The present space.
+    trials : sequence of m mappings of str to float
+        Their values in Optuna's internal representation, which is the index for categorical
+        parameters. Names that the space does not have are ignored.
 
     Returns
     -------
-    float64 array of shape (d,)
-        NaN where the trial has no value, or none that has a place in the space: a number that is
-        not positive where the space is logarithmic now.
+    float64 array of shape (m, d)
+        NaN where a trial has no value, or none that has a place in the space: a number that is not
+        positive where the space is logarithmic now.
     """
-    row = np.full(space.n_dimensions, np.nan)
-    for j, (name, parameter) in enumerate(space.items()):
-        if name in internal:
-            row[j] = _unit(parameter, internal[name])
-    return row
+    rows = np.full((len(trials), space.n_dimensions), np.nan)
+    for i, internal in enumerate(trials):
+        for j, name in enumerate(space.names):
+            if name in internal:
+                rows[i, j] = _unit(space.parameters[j], internal[name])
+    return rows
 
 
-def complete(space: SearchSpace, row: FloatArray, unasked: Mapping[str, float]) -> FloatArray:
-    """Fill gaps of an encoded trial with what was proposed for it and it did not ask for.
+def complete(
+    space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
+) -> FloatArray:
+    """Fill the gaps of encoded trials with values that were proposed and not asked for.
 
-    Its outcome is then known where the proposal was: an objective that leaves parameters out for
-    reasons that no condition explains would else be asked for the same again and again.
+    The outcome of a trial is then known where its proposal was. Otherwise an objective that leaves
+    parameters out for reasons that no condition explains would be asked for the same again and
+    again.
 
     Parameters
     ----------
     space : SearchSpace
-        The space of today.
-    row : float64 array of shape (d,)
-        The trial, as `encode` returns it.
-    unasked : mapping of str to float
+        The present space.
+    rows : float64 array of shape (m, d)
+        The trials, as `encode` returns them.
+    unasked : sequence of m mappings of str to float
         Values in Optuna's internal representation.
 
     Returns
     -------
-    float64 array of shape (d,)
-        `row` itself if there is nothing to fill. Parameters that conditions make inactive stay NaN.
+    float64 array of shape (m, d)
+        The filled rows. Parameters that conditions make inactive stay NaN.
     """
-    if not any(name in space for name in unasked):
-        return row
-    filled = np.where(np.isnan(row), encode(space, unasked), row)
-    inactive = np.isnan(space.snap(np.nan_to_num(filled)[None])[0])
-    filled[inactive & np.isnan(row)] = np.nan
-    return row if np.array_equal(filled, row, equal_nan=True) else filled
+    if not any(name in space for one in unasked for name in one):
+        return rows
+    filled = np.where(np.isnan(rows), encode(space, unasked), rows)
+    inactive = np.isnan(space.snap(np.nan_to_num(filled)))
+    filled[inactive & np.isnan(rows)] = np.nan
+    return filled
 
 
 def _unit(parameter: Parameter, value: float) -> float:
@@ -167,12 +172,12 @@ def _unit_outside(parameter: Float | Int, value: float) -> float:
 
 
 def to_external(
-    distributions: Mapping[str, BaseDistribution], params: Mapping[str, object]
-) -> dict[str, object]:
+    distributions: Mapping[str, BaseDistribution], params: Mapping[str, Any]
+) -> dict[str, Any]:
     """Replace the indices of categorical choices by the choices."""
     external = dict(params)
     for name, index in params.items():
         distribution = distributions[name]
-        if isinstance(distribution, CategoricalDistribution) and isinstance(index, int):
+        if isinstance(distribution, CategoricalDistribution):
             external[name] = distribution.choices[index]
     return external

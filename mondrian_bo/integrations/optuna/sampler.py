@@ -14,11 +14,15 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.acquisitions import Acquisition
 from mondrian_bo.integrations.optuna.distributions import complete, encode, to_external, to_space
-from mondrian_bo.integrations.optuna.study_reader import StudyReader, publish, running_values
-from mondrian_bo.optimizer.portfolio import Portfolio
-from mondrian_bo.optimizer.settings import check_settings
+from mondrian_bo.integrations.optuna.study_reader import (
+    StudyReader,
+    is_maximized,
+    publish,
+    running_values,
+)
+from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
+from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
@@ -37,7 +41,7 @@ class MondrianSampler(BaseSampler):
         Seed. With one thread, the same seed gives the same trials. None takes entropy from the
         system.
     n_startup_trials : int, default=10
-        So many first trials are quasi-random.
+        Number of quasi-random first trials.
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
     acquisition : str, Acquisition or Portfolio, default="auto"
@@ -47,7 +51,7 @@ class MondrianSampler(BaseSampler):
     n_estimators : int or None, default=None
         Number of trees or partitions; None is what suits the surrogate.
     n_candidates : int, default=600
-        How many candidates to score for each suggestion.
+        Number of candidates to score for each suggestion.
 
     Raises
     ------
@@ -57,11 +61,11 @@ class MondrianSampler(BaseSampler):
     Notes
     -----
     Pruned trials count as no better than the median of the complete ones, and as the median if they
-    have reported nothing. Failed trials are not learnt from, but their exact points are avoided;
-    where the two nearest trials failed as well, a failed one counts as the median. Running trials,
-    of other threads and workers too, are believed to give what the model predicts. Where a
-    parameter's range has changed, suggestions follow the latest range and the model keeps what was
-    learnt outside it; a range that keeps changing is covered as a whole.
+    have reported nothing. Failed trials are not learnt, but their exact points are avoided; where
+    the two nearest trials failed as well, a failed one counts as the median. Running trials, also
+    those of other threads and workers, are imputed with the model's prediction. Where a parameter's
+    range has changed, suggestions follow the latest range and the model keeps the trials outside
+    it; a range that keeps changing is covered as a whole.
 
     Multi-objective studies and constraints are refused with a ``ValueError``.
 
@@ -80,8 +84,8 @@ class MondrianSampler(BaseSampler):
         seed: int | None = None,
         *,
         n_startup_trials: int = 10,
-        surrogate: str = "gaussian_process",
-        acquisition: str | Acquisition | Portfolio = "auto",
+        surrogate: SurrogateName = "gaussian_process",
+        acquisition: AcquisitionChoice = "auto",
         n_estimators: int | None = None,
         n_candidates: int = 600,
     ) -> None:
@@ -98,7 +102,7 @@ class MondrianSampler(BaseSampler):
         self._memory: WeakKeyDictionary[object, dict[object, _StudyMemory]] = WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock and what is known of studies: it is read anew from their storage."""
+        """Leave out the lock and the memory of studies, which are read again from their storage."""
         state = self.__dict__.copy()
         del state["_lock"], state["_memory"]
         return state
@@ -138,14 +142,10 @@ class MondrianSampler(BaseSampler):
             optimizer = memory.optimizer_for(study, search_space, self._entropy, self._settings)
             if optimizer is None:
                 return {}
-            others = [
-                encode(optimizer.space, running_values(other))
-                for other in running
-                if other.number != trial.number
-            ]
-            pending = [row for row in others if optimizer.accepts(row)]
-            shape = (len(pending), optimizer.space.n_dimensions)
-            suggested = optimizer.suggest(np.array(pending).reshape(shape), trial.number)
+            others = [running_values(one) for one in running if one.number != trial.number]
+            pending = encode(optimizer.space, others)
+            pending = pending[optimizer.accepts(pending)]
+            suggested = optimizer.suggest(pending, trial.number)
         params = to_external(search_space, suggested)
         internal = {name: search_space[name].to_internal_repr(params[name]) for name in params}
         publish(study, trial, internal)
@@ -158,7 +158,7 @@ class MondrianSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw uniformly: a parameter that no finished trial has had, or outside its range."""
+        """Draw uniformly a parameter that no finished trial has had, or whose range is new."""
         _check_study(study)
         words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
@@ -167,10 +167,12 @@ class MondrianSampler(BaseSampler):
 
     def _memory_of(self, study: optuna.Study) -> _StudyMemory:
         # Keyed by the storage object: all in-memory studies have the same id. Hyperband shows the
-        # trials of one bracket at a time, which then are a study of their own.
+        # trials of one bracket at a time, so each bracket is a study of its own.
         studies = self._memory.setdefault(study._storage, {})
         key = (study._study_id, getattr(study, "_bracket_id", None))
-        return studies.setdefault(key, _StudyMemory())
+        if key not in studies:
+            studies[key] = _StudyMemory()
+        return studies[key]
 
 
 class _StudyMemory:
@@ -192,8 +194,8 @@ class _StudyMemory:
     ) -> MondrianOptimizer | None:
         """Return an optimizer over the space that knows all finished trials.
 
-        It is built anew only when the space, or what is known of its conditions, has changed, or
-        when another study has taken the place of this one.
+        It is rebuilt only when the space or its learnt conditions have changed, or when another
+        study has taken the place of this one.
         """
         learner = self.reader.conditions
         recipe = (dict(search_space), learner.conditions, learner.unexplained)
@@ -204,7 +206,7 @@ class _StudyMemory:
             self._n_told = 0
             self._optimizer = None
             if space is not None:
-                # Where a condition cannot be stated, absences have no explanation.
+                # Absences have no explanation where the space cannot state a condition.
                 lacks_conditions = any(
                     space[name].condition is None for name in learner.conditions if name in space
                 )
@@ -213,32 +215,29 @@ class _StudyMemory:
 
                 self._optimizer = MondrianOptimizer(
                     space,
-                    direction="maximize" if _maximizes(study) else "minimize",
+                    direction="maximize" if is_maximized(study) else "minimize",
                     seed=entropy,
                     allow_missing=learner.unexplained or lacks_conditions,
                     **settings,
                 )
-        if self._optimizer is not None:
+        if self._optimizer is not None and self._n_told < len(self.reader.finished):
             self._tell(self._optimizer)
         return self._optimizer
 
     def _tell(self, optimizer: MondrianOptimizer) -> None:
         new = self.reader.finished[self._n_told :]
         self._n_told += len(new)
-        for trial in new:
-            row = encode(optimizer.space, trial.values)
-            full = complete(optimizer.space, row, trial.unasked)
-            if optimizer.accepts(full):
-                optimizer.tell_rows(full[None], np.array([trial.outcome]))
-            # Whatever else is proposed with these values, the trial would be the same. Not if it
-            # failed, maybe by accident before it asked for more, nor if it lacks what was unknown.
-            is_the_same = not np.isnan(trial.outcome) and optimizer.is_complete(full)
-            if full is not row and is_the_same and optimizer.accepts(row):
-                optimizer.exclude_row(row)
-
-
-def _maximizes(study: optuna.Study) -> bool:
-    return study.direction == optuna.study.StudyDirection.MAXIMIZE
+        outcomes = np.array([trial.outcome for trial in new])
+        asked = encode(optimizer.space, [trial.values for trial in new])
+        rows = complete(optimizer.space, asked, [trial.unasked for trial in new])
+        known = optimizer.accepts(rows)
+        optimizer.tell_rows(rows[known], outcomes[known])
+        is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
+        if is_filled.any():
+            # With the values that it asked for, the trial would be the same whatever else is
+            # proposed. Not if it failed, maybe before it asked for more, nor if a value is unknown.
+            is_same = ~np.isnan(outcomes) & optimizer.space.is_complete(rows)
+            optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
 def _check_study(study: optuna.Study) -> None:

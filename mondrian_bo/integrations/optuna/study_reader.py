@@ -1,12 +1,19 @@
-"""Reading an Optuna study trial by trial: each finished trial is read once."""
+"""Reading an Optuna study: each finished trial is read once, and conditions are learnt from it.
+
+In Optuna a conditional space is never declared: an objective asks for a parameter or does not.
+The parameters that trials ask for tell the conditions, and with them one model covers the whole
+space.
+"""
 
 from __future__ import annotations
 
 import bisect
 import json
 import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import optuna
 from optuna.distributions import (
@@ -17,11 +24,13 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.conditions import ConditionLearner
+from mondrian_bo.search_space import Condition
 
 PUBLISHED_KEY = "mondrian:relative_params"
+"""Prefix of the trial attributes that hold a proposal."""
+
 _LONGEST_ATTRIBUTE = 2045
-"""Relational storages hold no longer strings in an attribute."""
+"""Length of the longest string that an attribute holds in a relational storage."""
 
 _MANY_CHANGES = 5
 """A range that has changed more often than this is dynamic, and widened rather than followed."""
@@ -29,18 +38,21 @@ _MANY_CHANGES = 5
 _MANY_CHOICES = 16
 """Integer parameters with more values than this are not taken for the parents of others."""
 
+Pattern: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
+"""The names that a trial has, and the choices of those that may be parents."""
+
 
 class FinishedTrial(NamedTuple):
-    """What is kept of a finished trial.
+    """A finished trial as the sampler uses it.
 
     Attributes
     ----------
     values : dict
-        What it asked for, in Optuna's internal representation.
+        The parameters that it asked for, in Optuna's internal representation.
     unasked : dict
-        What else was proposed for it, and it did not ask for.
+        The parameters that were proposed and that it did not ask for.
     outcome : float
-        Its value, or what stands for one; NaN if it failed.
+        Its value, or the one imputed if it was pruned; NaN if it failed.
     """
 
     values: dict[str, float]
@@ -48,14 +60,103 @@ class FinishedTrial(NamedTuple):
     outcome: float
 
 
+class ConditionLearner:
+    """Explains the absence of each parameter by the value of one other parameter, its parent.
+
+    A parent is categorical, or an integer with few values such as a number of layers. Parameter q
+    is the parent of p if, in all trials seen, p is present exactly where q is present with one of
+    certain values. Of several such q the one that is present least often is taken, so that nested
+    conditions become chains.
+
+    Attributes
+    ----------
+    conditions : dict
+        The conditions by parameter.
+    unexplained : bool
+        Whether some absences have no explanation.
+    """
+
+    def __init__(self) -> None:
+        self._n_patterns = 0
+        self._present: Counter[str] = Counter()
+        self._seen: set[Pattern] = set()
+        self._with: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._without: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._orphans: set[tuple[str, str]] = set()
+        self._choices: dict[str, int] = {}
+        self.conditions: dict[str, Condition] = {}
+        self.unexplained = False
+
+    def learn(self, names: tuple[str, ...], choices: Mapping[str, int]) -> None:
+        """Learn from one trial; O(1) if one like it has been seen.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The parameters it has.
+        choices : mapping of str to int
+            Of those that may be parents: the index of the choice, or the integer.
+        """
+        pattern = (names, tuple(choices.items()))
+        if pattern in self._seen:
+            return
+        self._seen.add(pattern)
+        new = [name for name in names if name not in self._present]
+        self._n_patterns += 1
+        self._present.update(names)
+        present = set(names)
+        for q in (*self._choices, *(name for name in choices if name not in self._choices)):
+            if q not in choices:
+                self._orphans.update((p, q) for p in names)
+                continue
+            for p in self._present:
+                side = self._with if p in present else self._without
+                side[p, q].add(choices[q])
+        self._catch_up(new, choices)
+        self._explain()
+
+    def _catch_up(self, new: list[str], choices: Mapping[str, int]) -> None:
+        """Count the absence of new names from earlier patterns."""
+        for names, earlier in self._seen if new else ():
+            known = dict(earlier)
+            for p in new:
+                if p in names:
+                    continue
+                for q, choice in known.items():
+                    self._without[p, q].add(choice)
+            for q in choices:
+                if q in new and q not in known:
+                    self._orphans.update((p, q) for p in names)
+        self._choices.update(choices)
+
+    def _explain(self) -> None:
+        self.conditions = {}
+        self.unexplained = False
+        for p, count in self._present.items():
+            if count == self._n_patterns:
+                continue
+            parents = [
+                q
+                for q in self._choices
+                if self._present[q] > count
+                and (p, q) not in self._orphans
+                and not self._with[p, q] & self._without[p, q]
+            ]
+            if parents:
+                parent = min(parents, key=lambda q: self._present[q])
+                self.conditions[p] = Condition(parent, tuple(sorted(self._with[p, parent])))
+            else:
+                self.unexplained = True
+
+
 class StudyReader:
-    """What the sampler knows of one study.
+    """The finished trials of one study, with its distributions and conditions.
 
     Attributes
     ----------
     finished : list of FinishedTrial
-        In the order they were noticed. Another list after the study was deleted and its place in
-        the storage taken by another.
+        In the order they were noticed. It is a new list once the study was deleted and another has
+        taken its place in the storage.
     distributions : dict
         The latest distribution of each parameter that has more than one value.
     conditions : ConditionLearner
@@ -73,7 +174,7 @@ class StudyReader:
         self._outcomes: list[float] = []
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
-        """Read what is new and return the trials that are running, O(new and running trials)."""
+        """Read new trials and return the running ones; O(new and running trials)."""
         trials = study.get_trials(deepcopy=False)
         if self._is_another(trials):
             StudyReader.__init__(self)
@@ -81,7 +182,7 @@ class StudyReader:
         self._n_seen = len(trials)
         for position in sorted(self._open):
             if trials[position].state.is_finished():
-                self._absorb(trials[position], maximize=_maximizes(study))
+                self._absorb(trials[position], maximize=is_maximized(study))
                 self._open.remove(position)
                 self._last_read = position, trials[position].datetime_complete
         return [
@@ -91,7 +192,7 @@ class StudyReader:
         ]
 
     def _is_another(self, trials: list[FrozenTrial]) -> bool:
-        """Whether this is not the study read so far: storages use the ids of deleted ones again."""
+        """Whether this is not the study read so far: storages reuse the ids of deleted studies."""
         if self._last_read is None or self._n_seen > len(trials):
             return self._n_seen > len(trials)
         position, completed = self._last_read
@@ -113,7 +214,7 @@ class StudyReader:
             # It may have ended before it asked for all its parameters.
             return
         for name, distribution in trial.distributions.items():
-            if not distribution.single():
+            if not distribution.single() and self.distributions.get(name) != distribution:
                 self._follow(name, distribution)
         names = tuple(name for name in trial.distributions if name in self.distributions)
         choices = {
@@ -130,21 +231,20 @@ class StudyReader:
             return math.nan
         if not self._outcomes:
             return math.nan if value is None else value
-        # The pruner judged the trial to be worse than most, whatever its value so early.
+        # The pruner judged the trial to be worse than most, whatever its early value.
         median = self._outcomes[len(self._outcomes) // 2]
         if value is None:
             return median
         return min(value, median) if maximize else max(value, median)
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
+        """Note another distribution of a parameter."""
         known = self.distributions.get(name)
-        if known is None:
-            self.distributions[name] = distribution
-        elif known != distribution:
+        if known is not None:
             self._changes[name] = self._changes.get(name, 0) + 1
             if self._changes[name] > _MANY_CHANGES:
                 distribution = _union(known, distribution)
-            self.distributions[name] = distribution
+        self.distributions[name] = distribution
 
 
 def _value(trial: FrozenTrial) -> float | None:
@@ -157,12 +257,13 @@ def _value(trial: FrozenTrial) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _maximizes(study: optuna.Study) -> bool:
+def is_maximized(study: optuna.Study) -> bool:
+    """Whether larger values are better."""
     return study.direction == optuna.study.StudyDirection.MAXIMIZE
 
 
 def _may_be_parent(distribution: BaseDistribution) -> bool:
-    """Whether a parameter chooses among few things, as a number of layers does."""
+    """Whether a parameter has few values, as a number of layers has."""
     if isinstance(distribution, IntDistribution):
         size = (distribution.high - distribution.low) // distribution.step + 1
         return size <= _MANY_CHOICES
@@ -192,7 +293,7 @@ def _union(known: Any, latest: Any) -> Any:
 
 
 def publish(study: optuna.Study, trial: FrozenTrial, internal: dict[str, float]) -> None:
-    """Store what a trial will ask for, so that other workers know before it does."""
+    """Store the proposal for a trial, so that other workers know it before the trial asks."""
     text = json.dumps(internal)
     for i in range(0, len(text), _LONGEST_ATTRIBUTE):
         study._storage.set_trial_system_attr(
@@ -203,7 +304,7 @@ def publish(study: optuna.Study, trial: FrozenTrial, internal: dict[str, float])
 
 
 def running_values(trial: FrozenTrial) -> dict[str, float]:
-    """Return what is known of a running trial: what was published, and what it has asked for."""
+    """Return the values of a running trial: those proposed, and those it has asked for."""
     parts: list[str] = []
     while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
         parts.append(part)

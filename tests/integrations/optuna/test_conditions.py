@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mondrian_bo.integrations.optuna.conditions import ConditionLearner
+from mondrian_bo.integrations.optuna.study_reader import ConditionLearner
 from mondrian_bo.search_space import Condition
 
 
