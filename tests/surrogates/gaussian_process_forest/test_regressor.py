@@ -376,7 +376,7 @@ def test_the_example_runs():
         "GP leaves, m=40",
         "uncorrected, m=40",
         "constant leaves",
-        "constant, cuts",
+        "constant, relevance",
         "constant, lengthscales",
         "constant, bridge",
         "constant, paper",
