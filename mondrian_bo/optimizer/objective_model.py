@@ -10,18 +10,13 @@ import numpy as np
 
 from mondrian_bo.acquisitions.base import Prediction, mixture_moments
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.calibration import VarianceCalibration
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
 
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which the transform is refitted: O(1) per trial in all."""
-
-_CALIBRATION_MEMORY = 20.0
-"""Number of latest trials that the calibration of the variances averages over."""
-
-_LARGEST_SCORE = 3.0
-"""Cap of standardised errors, so that one surprise does not count as a bad model."""
 
 
 class ObjectiveModel:
@@ -46,8 +41,7 @@ class ObjectiveModel:
         self._n_learnt = 0
         self._n_fitted = 0
         self._transform = OutcomeTransform(np.zeros(1), power)
-        self._squared_scores, self._score_weight = 1.0, 1.0
-        self._calibration = 1.0
+        self._calibration = VarianceCalibration()
 
     @property
     def n_gradients(self) -> int:
@@ -68,14 +62,14 @@ class ObjectiveModel:
         """
         self._learn()
         means, stds = self._surrogate.predict(rows)
-        return Prediction(means, (self._calibration if calibrated else 1.0) * stds)
+        return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
 
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
         self._learn()
         assert self._smooth is not None
         means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
-        scale = self._calibration if calibrated else 1.0
+        scale = self._calibration.scale if calibrated else 1.0
         return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
@@ -131,7 +125,8 @@ class ObjectiveModel:
             self._transform = OutcomeTransform(self.trials.values, self._power)
         values = self._transform(self.trials.values[self._n_learnt :])
         if not first:
-            self._calibrate(rows, values)
+            predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+            self._calibration.update(values, *predicted)
         self._surrogate.learn(rows, values)
         self._n_learnt = n_trials
         if refit and not first:
@@ -139,16 +134,6 @@ class ObjectiveModel:
             self._surrogate.set_values(self._transform(self.trials.values))
         if refit:
             self._n_fitted = n_trials
-
-    def _calibrate(self, rows: FloatArray, values: FloatArray) -> None:
-        """Compare the predictions of new trials with their values."""
-        mean, std = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-        scores = np.minimum(np.abs(values - mean) / np.maximum(std, 1e-9), _LARGEST_SCORE)
-        for score in scores[std > 0.0]:
-            forget = 1.0 - 1.0 / _CALIBRATION_MEMORY
-            self._squared_scores = forget * self._squared_scores + float(score) ** 2
-            self._score_weight = forget * self._score_weight + 1.0
-        self._calibration = math.sqrt(self._squared_scores / self._score_weight)
 
 
 def mixed_moments(

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.failed_trials import FailedTrials
 from mondrian_bo.optimizer.search import Search
 from mondrian_bo.optimizer.trials import Trials
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _NEAR = 0.02
 """Rows are near each other if no number of theirs differs by more than this, in the unit cube."""
@@ -24,9 +24,6 @@ not improve takes off 1 (see :class:`RestartingSearch`)."""
 
 _BACKOFF = 2.0
 """Factor of the pressure that the next restart takes, after a restart that gained nothing."""
-
-_N_FAILED = 2
-"""A failed trial is learnt if so many nearest trials failed as well: one may be an accident."""
 
 _PATIENCE = 12
 """A restarted search ends after so many trials without improvement of its own incumbent."""
@@ -69,8 +66,8 @@ class RestartingSearch:
         All trials.
     whole : Search
         The search over all trials.
-    learnt_failures : list of int
-        Positions of the trials that failed and were learnt all the same.
+    failed : FailedTrials
+        The trials that failed.
     """
 
     def __init__(
@@ -89,8 +86,7 @@ class RestartingSearch:
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts
-        self._failed = GrowingArray(self._n_dimensions)
-        self.learnt_failures: list[int] = []
+        self.failed = FailedTrials(self.trials)
         self._restarted: Search | None = None
         self._pressure = 0
         self._n_in_vain = 0
@@ -106,14 +102,12 @@ class RestartingSearch:
     @property
     def n_successes(self) -> int:
         """Number of trials told that did not fail."""
-        return len(self.trials) - len(self.learnt_failures)
+        return len(self.trials) - len(self.failed.learnt)
 
     def tell(self, rows: FloatArray, values: FloatArray, feasible: BoolArray | None = None) -> None:
         """Add trials, one after the other.
 
-        A failed trial is not learnt, but its exact point is avoided. Where the nearest trials
-        failed as well, the fault is likely to lie there, and a model that knew nothing of it would
-        suggest the like for ever: the trial is learnt as the median, and as infeasible.
+        :class:`FailedTrials` decides what becomes of failed ones.
 
         Parameters
         ----------
@@ -129,15 +123,9 @@ class RestartingSearch:
             if not math.isnan(value):
                 self._tell(row, value, feasible is None or bool(feasible[i]))
                 continue
-            if self._is_faulty(row):
-                n_trials = len(self.trials)
-                middle = (n_trials - 1) // 2
-                median = float(np.partition(self.trials.values, middle)[middle])
-                self.learnt_failures.append(n_trials)
-                self._tell(row, median, False)
-            else:
-                self.trials.avoid(row)
-            self._failed.extend(row)
+            imputed = self.failed.value_of(row)
+            if imputed is not None:
+                self._tell(row, imputed, False)
 
     def _tell(self, row: FloatArray, value: float, feasible: bool) -> None:
         """Add one trial, shape (1, d), and restart or come back from a restart."""
@@ -175,14 +163,6 @@ class RestartingSearch:
             self._pressure = 0
             self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
 
-    def _is_faulty(self, row: FloatArray) -> bool:
-        """Return whether the trials nearest to a failed one, shape (1, d), failed as well."""
-        to_failed = np.sort(_distances(row, self._failed.rows))
-        to_others = np.delete(_distances(row, self.trials.rows), self.learnt_failures)
-        if len(to_failed) < _N_FAILED or len(self.trials) == 0:
-            return False
-        return bool(to_failed[_N_FAILED - 1] <= to_others.min())
-
     def _least_gain(self) -> float:
         """Return what a trial must gain to count as better, and may lose to count as equal."""
         n_trials = len(self.trials)
@@ -201,11 +181,3 @@ class RestartingSearch:
         # Where one row alone has a parameter, the gap is NaN, which is not near.
         is_near = bool(np.all(gaps <= self._nearness))
         return is_near, bool(np.any(gaps[self._is_continuous] > 0.0))
-
-
-def _distances(row: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the L1 distances of a row, shape (1, d), from others, shape (n, d)."""
-    # Categories, and parameters that only one of two rows has, count 1 where they differ.
-    gaps = np.minimum(np.abs(others - row), 1.0)
-    gaps = np.where(np.isnan(gaps), np.isnan(others) != np.isnan(row), gaps)
-    return np.asarray(gaps.sum(axis=1))

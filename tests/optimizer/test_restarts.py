@@ -26,10 +26,6 @@ def tell(search, row, value):
     search.tell(np.array(row)[None], np.array([value]))
 
 
-def fail(search, row):
-    tell(search, row, np.nan)
-
-
 def spread_out(search, n=8, seed=0):
     rng = np.random.default_rng(seed)
     for _ in range(n):
@@ -181,39 +177,3 @@ def test_the_largest_values():
     for k in range(20):
         tell(search, np.array([0.05 * k, 0.5]), 1.7e308 * (-1) ** k)
     assert 0.0 < search._least_gain() < np.inf
-
-
-def test_failures_are_learnt_where_the_nearest_failed_too():
-    search = search_of()
-    for k in range(5):
-        tell(search, np.array([0.1 * k, 0.1]), float(k))
-    # Two that may be accidents, one far from them, and one among them.
-    for row, n_trials in [((0.8, 0.8), 5), ((0.8, 0.9), 5), ((0.1, 0.2), 5), ((0.9, 0.9), 6)]:
-        fail(search, np.array(row))
-        assert search.trials.is_known(np.array(row))
-        assert len(search.trials) == n_trials
-    assert search.learnt_failures == [5]
-    assert search.trials.values[5] == 2.0
-    assert [0.9, 0.9] not in search.trials.incumbents(feasible=True).tolist()
-    # What was learnt is no neighbour that speaks for the next.
-    fail(search, np.array([0.9, 0.91]))
-    assert search.learnt_failures == [5, 6]
-
-
-def test_failures_before_any_value():
-    search = search_of()
-    for k in range(5):
-        fail(search, np.array([0.1 * k, 0.1]))
-    assert len(search.trials) == 0
-
-
-def test_choices_are_neighbours_if_they_are_equal():
-    search = search_of(categorical=(True, False), continuous=(False, True))
-    tell(search, np.array([1.0, 0.5]), 1.0)
-    for x in (0.0, 1.0):
-        fail(search, np.array([2.0, x]))
-    fail(search, np.array([2.0, 0.5]))
-    assert search.learnt_failures == [1]
-    # The same number under another choice is as far as any other choice.
-    fail(search, np.array([5.0, 0.5]))
-    assert search.learnt_failures == [1]

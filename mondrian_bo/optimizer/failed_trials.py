@@ -1,0 +1,70 @@
+"""Failed trials: which of them the model learns, and as what."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+
+_N_FAILED = 2
+"""A failed trial is learnt if so many nearest trials failed as well: one may be an accident."""
+
+
+class FailedTrials:
+    """The trials that failed.
+
+    A failed trial is not learnt, but its exact point is avoided. Where the nearest trials failed
+    as well, the fault is likely to lie there, and a model that knew nothing of it would suggest
+    the like for ever: the trial is learnt as the median of all values, and as infeasible.
+
+    Parameters
+    ----------
+    trials : Trials
+        The trials that are learnt; failed ones are added by the caller.
+
+    Attributes
+    ----------
+    learnt : list of int
+        Positions in `trials` of the failed trials that are learnt.
+    """
+
+    def __init__(self, trials: Trials) -> None:
+        self._trials = trials
+        self._rows = GrowingArray(trials.rows.shape[1])
+        self.learnt: list[int] = []
+
+    def value_of(self, row: FloatArray) -> float | None:
+        """Return the value that a failed trial is learnt with; None if it is avoided only, O(n).
+
+        Parameters
+        ----------
+        row : float64 array of shape (1, d)
+            Its point; it is among the failed ones from now on.
+        """
+        n_trials = len(self._trials)
+        is_faulty = self._is_among_failures(row)
+        self._rows.extend(row)
+        if not is_faulty:
+            self._trials.avoid(row)
+            return None
+        self.learnt.append(n_trials)
+        middle = (n_trials - 1) // 2
+        return float(np.partition(self._trials.values, middle)[middle])
+
+    def _is_among_failures(self, row: FloatArray) -> bool:
+        """Return whether the nearest trials failed."""
+        if len(self._rows) < _N_FAILED or len(self._trials) == 0:
+            return False
+        to_failed = np.sort(_distances(row, self._rows.rows))
+        to_others = np.delete(_distances(row, self._trials.rows), self.learnt)
+        return bool(to_failed[_N_FAILED - 1] <= to_others.min())
+
+
+def _distances(row: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the L1 distances of a row, shape (1, d), from others, shape (n, d)."""
+    # Categories, and parameters that only one of two rows has, count 1 where they differ.
+    gaps = np.minimum(np.abs(others - row), 1.0)
+    gaps = np.where(np.isnan(gaps), np.isnan(others) != np.isnan(row), gaps)
+    return np.asarray(gaps.sum(axis=1))
