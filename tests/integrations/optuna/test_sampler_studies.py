@@ -15,7 +15,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from studies import bowl, conditional, make_study, mixed, optimize, parameters, states
 
-import mondrian_bo.integrations.optuna.sampler as adapter
+import mondrian_bo.optimizer.optimizer as optimizer_module
 from mondrian_bo import MondrianOptimizer, MondrianSampler
 
 KINDS = ("memory", "sqlite", "journal")
@@ -43,7 +43,7 @@ def built(monkeypatch):
             super().__init__(*arguments, **keywords)
             made.append(self)
 
-    monkeypatch.setattr(adapter, "MondrianOptimizer", Spied)
+    monkeypatch.setattr(optimizer_module, "MondrianOptimizer", Spied)
     return made
 
 
