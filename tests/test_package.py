@@ -273,3 +273,22 @@ def test_optional_packages_are_imported_late(path: Path) -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 at_import |= _imports(_dotted(path), ast.unparse(node), False)
     assert not [n for n in at_import if _within(n, ("matplotlib", "pandas", "cmaes", "torch"))]
+
+
+# Signatures ---------------------------------------------------------------------------------------
+
+MOST_POSITIONAL = 8
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_signatures_are_short(path: Path) -> None:
+    """Settings that travel together are one object; keyword-only parameters do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    numbers = {
+        node.name: len(node.args.posonlyargs)
+        + len(node.args.args)
+        - any(argument.arg in ("self", "cls") for argument in node.args.args[:1])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert not {name: number for name, number in numbers.items() if number > MOST_POSITIONAL}
