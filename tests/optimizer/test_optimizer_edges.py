@@ -371,7 +371,7 @@ def test_refused_batch(n):
         ({"x": 0.5}, [1.0, 2.0], ValueError, "Got 1 trials, but 2 values"),
         ([{"x": 0.5}, {"x": 0.1}], 2.0, ValueError, "Got 2 trials, but 1 values"),
         ([{"x": 0.5}, {"x": 7.0}], [1.0, 2.0], ValueError, "must be in"),
-        ([{"x": 0.5}, {"x": 0.6}], [1.0, "bad"], ValueError, "bad"),
+        ([{"x": 0.5}, {"x": 0.6}], [1.0, "bad"], TypeError, "must be a number .* got .*bad"),
     ],
 )
 def test_refused_trials_leave_nothing_behind(params, value, error, message):

@@ -244,7 +244,7 @@ def test_in_a_search_and_pickled():
     [
         (MondrianKernelClassifier("huber"), [0, 1, 0], "'loss' parameter"),
         (MondrianKernelClassifier(prior_variance=0.0), [0, 1, 0], "'prior_variance' parameter"),
-        (MondrianKernelClassifier(), [1, 1, 1], "y must have two classes at least"),
+        (MondrianKernelClassifier(), [1, 1, 1], "y must have at least two classes"),
         (MondrianKernelClassifier(), [0.1, 0.2, 0.3], "Unknown label type"),
         (MondrianKernelSVR(epsilon=-1.0), [0.1, 0.2, 0.3], "'epsilon' parameter"),
         (MondrianKernelSVR(), [0.1, np.nan, 0.3], "NaN"),

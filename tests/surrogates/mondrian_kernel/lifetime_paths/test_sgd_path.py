@@ -182,5 +182,5 @@ def test_wrong_arguments(options, message):
 
 def test_one_class_is_too_few():
     X, _ = make_data()
-    with pytest.raises(ValueError, match="y must have two classes at least; got 1"):
+    with pytest.raises(ValueError, match="y must have at least two classes; got 1"):
         sgd_lifetime_path(X, np.ones(len(X)), loss="hinge")
