@@ -1,8 +1,8 @@
 """The search for the candidate with the best score.
 
-Three kinds of candidates, in rounds that are each scored in one call: quasi-random points over the
-whole space, perturbations of the best trials at many scales (what gains most, see
-``docs/research``), and perturbations of the best candidates so far. A small finite space is
+There are three kinds of candidates: quasi-random points over the whole space, perturbations of the
+best trials at many scales, and perturbations of the best candidates so far. The second kind gains
+most (``docs/research``). Each round of candidates is scored in one call. A small finite space is
 searched exhaustively.
 """
 
@@ -19,16 +19,24 @@ from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 
 _EXHAUSTIVE = 4096
-"""Spaces with at most this many points are searched exhaustively."""
+"""Points up to which a finite space is searched exhaustively: a few calls of the score."""
 
 _SCALES = (1e-3, 0.4)
-"""Range of the standard deviation of a perturbation, log-uniform, in the unit cube."""
+"""Range of the standard deviation of a perturbation, in sides of the unit cube. It is drawn
+log-uniformly, so that fine and coarse steps are equally frequent; our choice."""
 
 _N_ELITE = 10
+"""Number of best candidates that a round perturbs: a round does not depend on one alone."""
+
 _ROUNDS = 2
+"""Number of rounds of perturbing the best candidates; one call of the score each, our choice."""
 
 _N_STARTS = 5
+"""Number of starts of the local search: its cost is proportional to it, our choice."""
+
 _APART = 0.05
+"""Largest difference of a coordinate, in sides of the unit cube, at which two starts count as one:
+local searches from them would often end in the same optimum."""
 
 
 def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> FloatArray:
@@ -50,7 +58,7 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     float64 array of shape (n_points, d)
         Snapped rows.
     """
-    # The sequence wants to be drawn by powers of two; the rest is cut off.
+    # Sobol points come in powers of two; the surplus is dropped.
     power = (start + n_points - 1).bit_length()
     points = sobol_points(space.n_dimensions, power)[start : start + n_points]
     return space.from_uniform((points + shift) % 1.0)
@@ -85,7 +93,7 @@ def perturb(
     d = space.n_dimensions
     points = rows[rng.integers(len(rows), size=n_points)]
     points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
-    # Parameters that a change of choice activates have no value to start from.
+    # A change of a choice can activate parameters that have no value to start from.
     points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
     share = np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=(n_points, 1))]
     changed = rng.random((n_points, d)) < share
@@ -101,7 +109,7 @@ def perturb(
 
 @njit(cache=True, nogil=True)
 def _change(points, changed, steps, cells, choices, categorical):  # type: ignore[no-untyped-def]
-    """Take the steps that are to be taken, at least a cell long and reflected at the bounds."""
+    """Change the marked coordinates, by at least a cell, and reflect them at the bounds."""
     for i in range(points.shape[0]):
         for j in range(points.shape[1]):
             if not changed[i, j]:
@@ -181,14 +189,17 @@ def _best_unknown(
 
 
 def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
-    """Return the first rows that are not close to an earlier one, at most so many."""
+    """Return the first `n_rows` rows that are not close to an earlier one."""
     chosen = np.empty(n_rows, dtype=np.int64)
     return np.asarray(rows[chosen[: _choose_distinct(rows, chosen)]])
 
 
 @njit(cache=True, nogil=True)
 def _choose_distinct(rows, chosen):  # type: ignore[no-untyped-def]
-    """Write which rows are not close to an earlier one, while there is room; return how many."""
+    """Write the indices of rows that are not close to an earlier one, until `chosen` is full.
+
+    Returns the number of indices written.
+    """
     n_chosen = 0
     for i in range(len(rows)):
         if n_chosen == len(chosen):
@@ -205,7 +216,7 @@ def _choose_distinct(rows, chosen):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _are_close(row, other):  # type: ignore[no-untyped-def]
     for j in range(len(row)):
-        # Where only one of two rows has a parameter, they are apart; where both lack it, not.
+        # A parameter that one row lacks sets them apart; one that both lack does not.
         if math.isnan(row[j]) or math.isnan(other[j]):
             if math.isnan(row[j]) != math.isnan(other[j]):
                 return False

@@ -1,4 +1,4 @@
-"""Values that come with standard errors: an optimizer is told what is believed of them."""
+"""Values with known standard errors: the optimizer learns their posterior means."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 _N_TAKEN = 8
-"""So many first values are taken as they are: too little is known to doubt them."""
+"""Number of first values that are learnt unchanged, our choice: a model of fewer trials predicts
+too badly to correct them."""
 
 
 class KnownNoise:
-    """Weighs observations with known errors against what an optimizer's model expects.
+    """Combines observations of known error with an optimizer's predictions.
 
-    Where N(m, s**2) is expected, a value y with standard error e is believed to be
-    m + k (y - m), with k = s**2 / (s**2 + e**2), and the variance k e**2 is left: the posterior
-    of Gaussian observations, with the model's prediction as the prior. The optimizer learns the
-    believed values. It knows nothing of the variance that is left, whose average is therefore
-    added to its predictions here. Without errors nothing changes.
+    The model's prediction N(m, s**2) is the prior of a value. An observation y with standard error
+    e gives the posterior mean m + k (y - m) and the posterior variance k e**2, where
+    k = s**2 / (s**2 + e**2). The optimizer learns the posterior means. It is not told the posterior
+    variances; `predict_rows` adds their average to its variances. Without errors nothing changes.
 
     Parameters
     ----------
     optimizer : MondrianOptimizer
-        Who learns; it must be told through this object alone.
+        Learns the values. All of its trials must be told through this object.
     """
 
     def __init__(self, optimizer: MondrianOptimizer) -> None:
@@ -39,7 +39,8 @@ class KnownNoise:
     ) -> None:
         """Report trials as :meth:`MondrianOptimizer.tell_rows` does.
 
-        Many at once are weighed in portions, each no larger than what is known before it.
+        Many trials are told in portions, each no larger than the number of trials before it, so
+        that a model corrects each portion.
 
         Parameters
         ----------
@@ -48,8 +49,8 @@ class KnownNoise:
         values : float64 array of shape (m,)
             Their values; NaN for trials that failed.
         errors : float64 array of shape (m,)
-            Their standard errors, in the same units; NaN where they are not known, which leaves
-            it to the model to tell noise from signal.
+            Their standard errors, in the same units; NaN where they are not known: the optimizer
+            then estimates the noise.
         feasible : bool array of shape (m,)
             Which of them satisfy the constraints.
         """
@@ -59,10 +60,10 @@ class KnownNoise:
             n_next = len(rows)
             if errors.any():
                 n_next = min(n_next, max(n_known, _N_TAKEN))
-            believed = values[:n_next]
+            denoised = values[:n_next]
             if errors[:n_next].any() or self._remaining > 0.0:
-                believed = self._believe(rows[:n_next], believed, errors[:n_next])
-            self.optimizer.tell_rows(rows[:n_next], believed, feasible[:n_next])
+                denoised = self._posterior_means(rows[:n_next], denoised, errors[:n_next])
+            self.optimizer.tell_rows(rows[:n_next], denoised, feasible[:n_next])
             rows, values, errors = rows[n_next:], values[n_next:], errors[n_next:]
             feasible = feasible[n_next:]
 
@@ -77,24 +78,29 @@ class KnownNoise:
         mean, std = self.optimizer.predict_rows(rows)
         return mean, np.sqrt(std * std + self._remaining)
 
-    def _believe(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> FloatArray:
+    def _posterior_means(
+        self, rows: FloatArray, values: FloatArray, errors: FloatArray
+    ) -> FloatArray:
+        """Return the values to learn, and update the average of the variances that remain."""
         n_known = self.optimizer.n_trials
         # Squares beyond the range of float64 are infinite, as errors may be.
         with np.errstate(over="ignore"):
             noise = errors * errors
         gains = np.ones(len(values))
-        believed = values
+        denoised = values
         if n_known >= _N_TAKEN:
             mean, std = self.predict_rows(rows)
             prior = std * std
             noisy = noise > 0.0
             gains[noisy] = prior[noisy] / (prior[noisy] + noise[noisy])
-            believed = np.where(noisy, mean + gains * (values - mean), values)
-            left = np.where(np.isinf(noise), prior, gains * np.where(np.isinf(noise), 0.0, noise))
+            denoised = np.where(noisy, mean + gains * (values - mean), values)
+            remaining = np.where(
+                np.isinf(noise), prior, gains * np.where(np.isinf(noise), 0.0, noise)
+            )
         else:
-            left = noise
-        left = left[np.isfinite(left) & np.isfinite(values)]
-        if len(left):
-            total = self._remaining * n_known + float(left.sum())
-            self._remaining = total / (n_known + len(left))
-        return believed
+            remaining = noise
+        remaining = remaining[np.isfinite(remaining) & np.isfinite(values)]
+        if len(remaining):
+            total = self._remaining * n_known + float(remaining.sum())
+            self._remaining = total / (n_known + len(remaining))
+        return denoised

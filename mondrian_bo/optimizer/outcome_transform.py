@@ -10,29 +10,30 @@ from scipy.optimize import minimize_scalar
 from mondrian_bo.array_types import FloatArray
 
 _WORST = 100.0
-"""Values worse than the median by more than this many interquartile ranges count as that bad."""
+"""Interquartile ranges below the median at which values are clipped: our choice, so that a
+diverged trial does not flatten the differences between the others."""
 
 _BEST = 1e24
-"""Values better than the median by more interquartile ranges than this count as that good: their
-powers are finite."""
+"""Interquartile ranges above the median at which values are clipped: their 6th powers (`_POWERS`)
+stay finite."""
 
 _POWERS = (-4.0, 6.0)
-"""Range of the Yeo-Johnson parameter; 1 is the identity."""
+"""Range of the Yeo-Johnson parameter, our choice, around 1, the identity."""
 
 _TINY = float(np.finfo(np.float64).tiny)
-"""Variances below this count as none: their logarithms lose precision."""
+"""Smallest normal float64. Variances below it count as 0: their logarithms lose precision."""
 
 _SHRINK = 0.25
-"""Values are multiplied by this power of two first, so that differences of any two are finite."""
+"""Factor of all values, a power of two: it is exact and makes all differences finite."""
 
 
 class OutcomeTransform:
     """A monotone map of objective values to a scale that a surrogate models well.
 
-    Infinities become the best or worst finite value (better or worse than those if they are all
-    equal), very bad outliers are cut off, and a Yeo-Johnson power transform with its
-    parameter fitted by maximum likelihood makes the values as Gaussian as it can; they end up with
-    mean 0 and standard deviation 1. A constant objective is 0.
+    Infinities become the best or worst finite value. If all finite values are equal, infinities
+    count as better or worse than them. Very bad outliers are clipped. A Yeo-Johnson power
+    transform, fitted by maximum likelihood, makes the values nearly Gaussian. They are then
+    standardised to mean 0 and standard deviation 1. A constant objective is 0.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class OutcomeTransform:
             finite = np.zeros(1)
         lower, self._centre, upper = (float(q) for q in np.percentile(finite, (25.0, 50.0, 75.0)))
         self._spread = upper - lower if upper > lower else float(np.ptp(finite))
-        # In interquartile ranges from the median, like all that is called scaled.
+        # Scaled values are interquartile ranges from the median, here and below.
         self._worst, self._best = 0.0, 0.0
         self._power = 1.0
         self._mean, self._std = 0.0, 1.0
@@ -57,7 +58,7 @@ class OutcomeTransform:
                 ends = (np.array([finite.min(), finite.max()]) - self._centre) / self._spread
             self._worst, self._best = max(float(ends[0]), -_WORST), min(float(ends[1]), _BEST)
         elif (values != values[0]).any():
-            # Infinities are worse or better than the one number there is.
+            # All finite values are equal; infinities are worse or better than them.
             self._spread = 1.0
             self._worst = -1.0 if values.min() == -np.inf else 0.0
             self._best = 1.0 if values.max() == np.inf else 0.0
@@ -69,17 +70,17 @@ class OutcomeTransform:
             self._mean, self._std = float(powered.mean()), float(powered.std())
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return transformed values; a new best one lies beyond all that was fitted."""
+        """Return transformed values; a value better than all fitted ones is not clipped to them."""
         if self._spread == 0.0 or self._std == 0.0:
             return np.zeros(len(values))
         powered = _yeo_johnson(self._scaled(values), self._power)
         return np.asarray((powered - self._mean) / self._std)
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
-        """Return the objective values of transformed ones; cut-off values come back as the cut.
+        """Return the objective values of transformed ones; clipped values come back as the bound.
 
-        What lies outside the range of the fitted values by more than its width comes back as if by
-        its width: the inverse of the power would go to infinity.
+        Results are clipped to the range of the fitted values, extended by its width on both sides,
+        because the inverse of the power goes to infinity.
         """
         if self._spread == 0.0 or self._std == 0.0:
             return np.full(np.shape(transformed), self._centre / _SHRINK)
@@ -104,7 +105,7 @@ def _most_likely_power(scaled: FloatArray) -> float:
 
     def loss(power: float) -> float:
         variance = float(np.var(_yeo_johnson(scaled, power)))
-        # Of powers that make all values equal the likelihood is infinite, as scipy has it.
+        # A power that makes all values equal has an infinite likelihood, as in scipy.
         log_variance = math.log(variance) if variance >= _TINY else -math.inf
         return 0.5 * len(scaled) * log_variance - (power - 1.0) * log_jacobian
 
@@ -131,7 +132,7 @@ def _yeo_johnson(values: FloatArray, power: float) -> FloatArray:
 
 
 def _inverse_yeojohnson(powered: FloatArray, power: float) -> FloatArray:
-    """Invert the transform; values beyond its range are its limits' preimages."""
+    """Invert the transform; values beyond the transform's range count as its limit."""
     positive = powered >= 0.0
     size = np.abs(powered)
     exponent = np.where(positive, power, 2.0 - power)

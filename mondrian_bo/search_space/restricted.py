@@ -14,14 +14,26 @@ from mondrian_bo.search_space.parameters import Categorical, Parameter
 from mondrian_bo.search_space.space import SearchSpace
 
 _TOLERANCE = 1e-12
-"""Sums may exceed a bound by this share of the largest absolute value that they can take."""
+"""Share of a sum's largest absolute value by which it may exceed its bound: above rounding errors
+of about 1e-16, and far below differences that matter to a user."""
 
 _N_DRAWN = 2048
+"""Number of Sobol points, a power of two, among which feasible anchors are looked for."""
+
 _N_ANCHORS = 256
+"""Largest number of anchors: each infeasible row is compared with all of them."""
+
 _N_CORNERS = 32
+"""Number of random directions whose extreme feasible point is found, an integer program each."""
+
 _BISECTIONS = 30
+"""Halvings of the way to the boundary: to 1e-9 of it."""
+
 _GOLDEN = 0.6180339887498949
+"""Inverse of the golden ratio: its multiples modulo 1 are evenly distributed at every length."""
+
 _STRIDE = 97
+"""Step through the anchors from row to row, a prime: neighbouring rows get unrelated anchors."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,11 @@ class LinearInequality:
 
 
 class RestrictedSpace(SearchSpace):
-    """The points of a space that have certain values and satisfy linear constraints.
+    """The points of a space with fixed values that satisfy linear constraints.
 
-    Rows have the same encoding as in the whole space. Where the whole space snaps a row to the
-    nearest point, this one also sets what is fixed and moves rows that violate a constraint to
-    the boundary, on a straight line towards the nearest of some points known to be feasible.
+    Rows have the same encoding as in the whole space. `snap` moves a row to the nearest point of
+    the whole space and sets the fixed values. It then moves a row that violates a constraint to
+    the boundary, on the straight line to the nearest anchor. Anchors are feasible points.
 
     Parameters
     ----------
@@ -56,7 +68,7 @@ class RestrictedSpace(SearchSpace):
     fixed : mapping of str to object, optional
         Values that parameters have where they are active.
     inequalities : iterable of LinearInequality, optional
-        What must hold.
+        The constraints.
 
     Raises
     ------
@@ -121,7 +133,7 @@ class RestrictedSpace(SearchSpace):
         return self._moved(snapped, np.zeros(len(snapped)))
 
     def from_uniform(self, points: ArrayLike) -> FloatArray:
-        """Map points of the unit cube to rows; what is infeasible lands on the way inside."""
+        """Map points of the unit cube to rows; infeasible ones are moved into the interior."""
         uniform = self._matrix(points, "points")
         if self._categorical.size:
             choices = np.floor(uniform * self.n_choices)
@@ -154,7 +166,7 @@ class RestrictedSpace(SearchSpace):
         return np.asarray(np.where(np.isnan(self._pinned), rows, self._pinned))
 
     def _moved(self, rows: FloatArray, shares: FloatArray) -> FloatArray:
-        """Move infeasible snapped rows to the boundary, and from there by shares inside."""
+        """Move infeasible snapped rows to the boundary, and by `shares` of the way to an anchor."""
         wrong = np.flatnonzero(~self.contains(rows))
         if not len(wrong):
             return rows
@@ -168,17 +180,17 @@ class RestrictedSpace(SearchSpace):
             inside = np.where(fine, middle, inside)
             outside = np.where(fine, outside, middle)
         boundary = start + inside[:, None] * (goal - start)
-        # On from the boundary to any of the anchors: the nearest ones are often at the boundary.
+        # The way inside leads to any anchor, because the nearest one is often at the boundary.
         inner = self._anchors[(wrong * _STRIDE) % len(self._anchors)]
         moved = self._snapped(boundary + shares[wrong, None] * (inner - boundary))
-        # Snapping to a grid may leave the feasible side again.
+        # Snapping to a grid may violate the constraint again.
         moved = np.where(self._feasible(moved)[:, None], moved, goal)
         result = rows.copy()
         result[np.ix_(wrong, self._columns)] = moved
         return super().snap(result)
 
     def _feasible(self, units: FloatArray) -> BoolArray:
-        """Whether the constrained columns satisfy all constraints; NaN satisfies what it is in."""
+        """Whether the constrained columns satisfy all constraints; one with a NaN holds."""
         with np.errstate(invalid="ignore"):
             cells = np.minimum(np.floor(units * self._cells_of), self._cells_of - 1.0)
         steps = np.where(self._cells_of > 0.0, cells, units)
@@ -217,7 +229,7 @@ class RestrictedSpace(SearchSpace):
         return np.asarray(more[self._feasible(more)])
 
     def _corners(self) -> FloatArray:
-        """Extreme feasible points in some directions, for regions too small to hit by chance."""
+        """Extreme feasible points in some directions, for regions too small for random points."""
         # Loaded here: few spaces are restricted, and the import is slow.
         from scipy.optimize import Bounds, LinearConstraint, milp
 

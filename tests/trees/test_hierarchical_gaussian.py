@@ -173,7 +173,7 @@ def test_targets_far_from_zero(offset):
         assert np.allclose(variances[t], spread, rtol=1e-8)
         likelihood = log_likelihoods(forest, offset, 0.01)[t]
         assert likelihood == pytest.approx(dense.log_likelihood(), rel=1e-6)
-    mean, variance = forest.label_moments()
+    mean, variance = forest.target_moments()
     assert mean == pytest.approx(targets.mean(), rel=1e-14)
     assert variance == pytest.approx(targets.var(), rel=1e-8)
 
@@ -197,11 +197,11 @@ def test_messages_kept_online_are_those_of_a_full_sweep(min_samples_split, lifet
             assert np.allclose(before[t, :used], after[t, :used], rtol=1e-10, atol=1e-10)
 
 
-def test_label_moments_and_the_root():
+def test_target_moments_and_the_root():
     points, targets = make_data(90, 14)
     for first in (0, 40, 90):
         forest = grow(points, targets, first=first, n_trees=3)
-        mean, variance = forest.label_moments()
+        mean, variance = forest.target_moments()
         assert mean == pytest.approx(targets.mean(), abs=1e-12)
         assert variance == pytest.approx(targets.var(), rel=1e-12)
         for t in range(3):

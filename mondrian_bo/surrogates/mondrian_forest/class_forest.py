@@ -1,4 +1,4 @@
-"""A growing forest whose nodes count classes, smoothed as interpolated Kneser-Ney does."""
+"""A growing forest whose nodes count classes, smoothed by interpolated Kneser-Ney."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from mondrian_bo.trees.tree import (
 )
 
 _LEAST_NODES = 8
+"""Smallest capacity of a tree, in nodes: the first points do not enlarge the arrays one by one."""
+
 _FEW_POINTS = 256
+"""Number of points up to which one worker learns or predicts: starting workers takes longer."""
 
 
 class ClassForest(GrowingForest[KneserNey]):
@@ -38,7 +41,7 @@ class ClassForest(GrowingForest[KneserNey]):
     n_trees, n_dimensions, seed, min_samples_split
         See :class:`GrowingForest`.
     n_classes : int
-        Number of classes K; labels are int32 numbers below it.
+        Number of classes K; targets are int32 numbers below it.
     discount : float
         Speed gamma of the discounts.
     lifetime : float, default=inf
@@ -82,7 +85,7 @@ class ClassForest(GrowingForest[KneserNey]):
         self,
         points: FloatArray,
         targets: NDArray[np.int32],
-        weights: FloatArray,
+        rates: FloatArray,
         n_jobs: int | None = 1,
     ) -> None:
         """Grow the trees from a batch, O(T d n log n); the forest must be empty.
@@ -92,13 +95,13 @@ class ClassForest(GrowingForest[KneserNey]):
         points : float64 array of shape (S, n, d)
             Points; kept.
         targets : int32 array of shape (n,)
-            Labels; kept.
-        weights : float64 array of shape (d,)
-            Rate weights of the dimensions.
+            Classes; kept.
+        rates : float64 array of shape (d,)
+            Split rates of the dimensions.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         """
-        settings = (targets, weights, self._growth_settings())
+        settings = (targets, rates, self._growth_settings())
         capacity = max(2 * len(targets), _LEAST_NODES)
         self._grow_batch(grow_chunk, points, targets, settings, capacity, n_jobs)
         self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
@@ -107,7 +110,7 @@ class ClassForest(GrowingForest[KneserNey]):
         self,
         points: AnyArray,
         targets: AnyArray,
-        weights: FloatArray,
+        rates: FloatArray,
         importance: FloatArray | None = None,
         n_jobs: int | None = 1,
     ) -> None:
@@ -115,7 +118,7 @@ class ClassForest(GrowingForest[KneserNey]):
 
         Parameters
         ----------
-        points, targets, weights
+        points, targets, rates
             See :meth:`GrowingForest.extend`; at least one point.
         importance : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
@@ -133,7 +136,7 @@ class ClassForest(GrowingForest[KneserNey]):
                 self._targets[:end],
                 self._importance,
                 start,
-                weights,
+                rates,
                 self._growth_settings(),
             ),
             n_jobs if end - start > _FEW_POINTS else 1,
@@ -144,20 +147,20 @@ class ClassForest(GrowingForest[KneserNey]):
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
 
     def unlearnt(self) -> ClassForest:
-        """Return a forest with the same settings and other random streams, that knows nothing."""
+        """Return an empty forest with the same settings and other random streams."""
         return self._renew(self._seed.spawn(1)[0])
 
     def code_lengths(self) -> FloatArray:
-        """Return the loss of each node's forecasts of its block's labels, shape (T, capacity).
+        """Return the loss of each node's forecasts of its block's targets, shape (T, capacity).
 
         The forecasts are those of Krichevsky and Trofimov (Mourtada2021, equation 5), whose
         cumulative logarithmic loss depends on the counts alone. O(n T log n).
         """
         indicator, offsets = node_indicator(self._arrays, self.leaves(self.points))
         importance = self.importance if len(self.importance) > 0 else np.ones(self.n_points)
-        labels = np.zeros((self.n_points, self.n_classes))
-        labels[np.arange(self.n_points), self.targets] = importance
-        counts = indicator.T @ labels
+        classes = np.zeros((self.n_points, self.n_classes))
+        classes[np.arange(self.n_points), self.targets] = importance
+        counts = indicator.T @ classes
         prior = 0.5
         lengths = gammaln(counts.sum(axis=1) + prior * self.n_classes) - gammaln(
             prior * self.n_classes
@@ -178,11 +181,11 @@ class ClassForest(GrowingForest[KneserNey]):
         points : float64 array of shape (S, m, d)
             Where to predict.
         rates : float64 array of shape (d,)
-            Rate weights of the dimensions.
+            Split rates of the dimensions.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts; the result does not depend on it.
         """
-        # Workers share the points out and not the trees, so that sums are always in one order.
+        # Each worker predicts some points with all trees, so the order of sums is always the same.
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
         settings = (rates, self.discount, self.n_classes)
         results = run_parallel(
@@ -198,7 +201,7 @@ class ClassForest(GrowingForest[KneserNey]):
 
 def grow_chunk(
     forest: Tree,
-    values: KneserNey,
+    node_stats: KneserNey,
     points: FloatArray,
     targets: NDArray[np.int32],
     rates: FloatArray,
@@ -206,13 +209,13 @@ def grow_chunk(
 ) -> tuple[Tree, KneserNey]:
     """Grow some of the trees: one worker's part of `ClassForest.build`."""
     sample_forest(forest, points, len(targets), rates, targets, settings)
-    refresh_counts(forest, values, targets, np.empty(0))
-    return forest, values
+    refresh_counts(forest, node_stats, targets, np.empty(0))
+    return forest, node_stats
 
 
 def extend_chunk(
     forest: Tree,
-    values: KneserNey,
+    node_stats: KneserNey,
     points: FloatArray,
     targets: NDArray[np.int32],
     importance: FloatArray,
@@ -221,13 +224,13 @@ def extend_chunk(
     settings: GrowthSettings,
 ) -> tuple[Tree, KneserNey]:
     """Learn with some of the trees: one worker's part of `ClassForest.extend`."""
-    extend_counts(forest, values, points, targets, importance, start, rates, settings)
-    return forest, values
+    extend_counts(forest, node_stats, points, targets, importance, start, rates, settings)
+    return forest, node_stats
 
 
 def predict_chunk(
     forest: Tree,
-    values: KneserNey,
+    node_stats: KneserNey,
     points: FloatArray,
     rates: FloatArray,
     discount: float,
@@ -235,5 +238,5 @@ def predict_chunk(
 ) -> FloatArray:
     """Predict some of the points: one worker's part of `ClassForest.predict_proba`."""
     result = np.empty((points.shape[1], n_classes))
-    predict_classes(forest, values, points, rates, discount, result)
+    predict_classes(forest, node_stats, points, rates, discount, result)
     return result

@@ -1,7 +1,7 @@
 """A growing forest of Mondrian trees with the hierarchical Gaussian on them.
 
-:class:`GaussianForest` runs the trees, in parallel where it helps, and knows nothing of estimators,
-validation or search spaces.
+:class:`GaussianForest` runs the compiled functions of the trees, in parallel where it helps. It
+does not depend on estimators, validation or search spaces.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         self,
         points: FloatArray,
         targets: FloatArray,
-        weights: FloatArray,
+        rates: FloatArray,
         hyperparameters: Hyperparameters,
         n_jobs: int | None = 1,
     ) -> None:
@@ -86,20 +86,20 @@ class GaussianForest(GrowingForest[Gaussian]):
         points : float64 array of shape (S, n, d)
             Points; kept.
         targets : float64 array of shape (n,)
-            Labels; kept.
-        weights : float64 array of shape (d,)
-            Rate weights of the dimensions.
+            Targets; kept.
+        rates : float64 array of shape (d,)
+            Split rates of the dimensions.
         hyperparameters : Hyperparameters
             Parameters of the messages.
         n_jobs : int or None, default=1
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        settings = (targets, weights, self._growth_settings(), hyperparameters)
+        settings = (targets, rates, self._growth_settings(), hyperparameters)
         self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
 
-    def extend(self, points: FloatArray, targets: FloatArray, weights: FloatArray) -> None:
+    def extend(self, points: FloatArray, targets: FloatArray, rates: FloatArray) -> None:
         """Insert points one after the other (Algorithms 3 and 4), messages included.
 
         Parameters are those of :meth:`GrowingForest.extend`.
@@ -108,7 +108,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         end = self._store(points, targets)
         while start < end:
             self._make_room_for_nodes()
-            first = start - self.n_points if len(weights) > 1 else 0
+            first = start - self.n_points if len(rates) > 1 else 0
             free = self._arrays.parent.shape[1] - nodes_used(self._arrays)
             stop = min(end, start + free // self._room)
             extend_messages(
@@ -117,7 +117,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                 self._points,
                 self._targets[:stop],
                 start,
-                weights[first:],
+                rates[first:],
                 self._growth_settings(),
                 self.hyperparameters,
             )
@@ -130,27 +130,27 @@ class GaussianForest(GrowingForest[Gaussian]):
         self._refresh()
 
     def set_targets(self, targets: FloatArray) -> None:
-        """Replace all labels and refresh all messages, O(T n); the trees do not depend on them."""
+        """Replace all targets and refresh all messages, O(T n); the trees do not depend on them."""
         self._targets[: self.n_points] = targets
         self._refresh()
 
-    def label_moments(self) -> tuple[float, float]:
-        """Return mean and (population) variance of the labels."""
+    def target_moments(self) -> tuple[float, float]:
+        """Return mean and (population) variance of the targets."""
         moments = self._node_stats.moments[0, self._arrays.counters[0, ROOT]]
         return float(moments[MEAN]), float(moments[SQUARES]) / self.n_points
 
     def remaining_at_lifetime(self) -> float:
-        """Return the prior variance still to come at the leaves, in units of gamma_1."""
+        """Return the prior variance beyond the lifetime, in units of gamma_1."""
         return self._remaining_at_lifetime(self.hyperparameters.gamma_2)
 
     def prior_variance(self, hyperparameters: Hyperparameters) -> float:
-        """Return that of a label, in units of gamma_1, under some hyper-parameters."""
+        """Return the prior variance of a target, in units of gamma_1."""
         return 0.5 - self._remaining_at_lifetime(hyperparameters.gamma_2) + hyperparameters.noise
 
     def predict(
         self,
         points: FloatArray,
-        weights: FloatArray,
+        rates: FloatArray,
         mean_prior: float,
         gamma_1: float,
         rule: int,
@@ -168,7 +168,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                     rows_of(self._arrays, part),
                     rows_of(self._node_stats, part),
                     points_of(points, part),
-                    weights,
+                    rates,
                     settings,
                 )
                 for part in split_trees(self.n_trees, n_jobs)
@@ -179,7 +179,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
 
     def components(
-        self, points: FloatArray, weights: FloatArray, mean_prior: float, gamma_1: float, rule: int
+        self, points: FloatArray, rates: FloatArray, mean_prior: float, gamma_1: float, rule: int
     ) -> FloatArray:
         """Return all components of the forest's predictive mixture (equations 3 and 5).
 
@@ -191,7 +191,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         found = []
         settings = self._prediction_settings(mean_prior, gamma_1, rule)
         for tree in range(self.n_trees):
-            arguments = (self._arrays, self._node_stats, tree, points, weights, settings)
+            arguments = (self._arrays, self._node_stats, tree, points, rates, settings)
             sink = np.empty((8 * points.shape[1], 4))
             needed = tree_components(*arguments, sink)
             if needed > len(sink):
@@ -206,7 +206,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         tree: int,
         key: int,
         points: FloatArray,
-        weights: FloatArray,
+        rates: FloatArray,
         mean_prior: float,
         gamma_1: float,
         rule: int,
@@ -219,7 +219,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             tree,
             np.uint64(key),
             points,
-            weights,
+            rates,
             self._prediction_settings(mean_prior, gamma_1, rule),
             result,
         )
@@ -244,7 +244,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         )
 
     def _remaining_at_lifetime(self, gamma_2: float) -> float:
-        # Compiling or loading this one for a scalar would take longer than all else.
+        # Compiling or loading the function for one scalar would take longer than a prediction.
         function: Any = remaining_variance
         return float(function.py_func(gamma_2, self.lifetime))
 

@@ -145,7 +145,7 @@ class HierarchicalGaussianModel:
     @property
     def mean_prior(self) -> float:
         """The prior mean mu_H: the mean of the targets (Lakshminarayanan2016, Appendix B)."""
-        return self.forest.label_moments()[0]
+        return self.forest.target_moments()[0]
 
     @property
     def gamma_1(self) -> float:
@@ -154,7 +154,7 @@ class HierarchicalGaussianModel:
         It matches the variance of the targets (Lakshminarayanan2016, Appendix B), or keeps its
         learnt ratio to that variance.
         """
-        variance = self.forest.label_moments()[1]
+        variance = self.forest.target_moments()[1]
         if self._learnt_ratio is not None:
             return self._learnt_ratio * variance
         return variance / self.forest.prior_variance(self.forest.hyperparameters)
@@ -214,7 +214,7 @@ class HierarchicalGaussianModel:
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
         rows = self.forest.components(points, *self._settings())
-        mean, variance = self.forest.label_moments()
+        mean, variance = self.forest.target_moments()
         smallest = SMALLEST_RELATIVE_STD * label_scale(mean, math.sqrt(variance))
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
@@ -263,7 +263,7 @@ class HierarchicalGaussianModel:
         heuristic = self._heuristic(self.n_points)
         if not self._learns or self.n_points < _LEARNING_START or heuristic.gamma_2 == 0.0:
             return False
-        mean, variance = self.forest.label_moments()
+        mean, variance = self.forest.target_moments()
         if is_constant(mean, math.sqrt(variance)):
             return False
         first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters

@@ -1,4 +1,4 @@
-"""What all surrogates of trees share: rows of a search space as points, one set for each tree."""
+"""The base of surrogates that are trees: it turns rows of a search space into points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 
 
 class TreeModel(Protocol):
-    """A model of points of shape (S, m, d), once (S = 1) or as each tree sees them."""
+    """A model that learns points of shape (S, m, d); S is 1, or the number of trees."""
 
     def learn(self, points: AnyArray, targets: FloatArray) -> None:
         """Learn more points."""
@@ -33,7 +33,7 @@ class TreeModel(Protocol):
         ...
 
     def extended(self, points: AnyArray, targets: FloatArray) -> AbstractContextManager[None]:
-        """Know further points for the time of a ``with`` block."""
+        """Learn further points for the duration of a ``with`` block."""
         ...
 
 
@@ -45,9 +45,9 @@ class TreeSurrogate:
     model : TreeModel
         An empty model.
     encoding : TreeEncoding or None
-        How trees see categories and absences; None if there are neither.
+        Code of categories and inactive parameters; None if there are neither.
     precision : data type, default=numpy.float64
-        What the model takes as points.
+        Floating point type of the model's points.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class TreeSurrogate:
         return lambda rows: sample(self._points(rows))
 
     def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
-        """Know further rows for the time of a ``with`` block."""
+        """Learn further rows for the duration of a ``with`` block."""
         return self._model.extended(self._points(rows), values)
 
     def _points(self, rows: FloatArray) -> AnyArray:
         points = rows[None] if self._encoding is None else self._encoding(rows)
-        # A copy: rows may lie in any order, and change later.
+        # A copy: rows may have any memory layout, and the caller may change them later.
         return np.array(points, dtype=self._precision, order="C")
