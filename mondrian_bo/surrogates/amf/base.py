@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_sample_weight,
     check_samples,
+    seed_sequence,
 )
 
 
@@ -68,15 +68,8 @@ class AggregatedEstimator(BaseEstimator):
     def weighted_depth(self, X: ArrayLike) -> FloatArray:
         """Return the depth at which the prunings end that predict each input (Mourtada2021, 5.1).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_estimators)
-            Mean depth, weighted as the prunings are; the depth of the leaf without aggregation.
+        The result has shape (n_samples, n_estimators): the mean depth, weighted as the prunings
+        are, or the depth of the leaf without aggregation.
         """
         return self.model_.weighted_depths(self._points(X))
 
@@ -145,11 +138,10 @@ class AggregatedEstimator(BaseEstimator):
 
     def _shared_settings(self, n_features: int) -> dict[str, Any]:
         """Return arguments of :class:`AggregationModel`."""
-        entropy = check_random_state(self.random_state).randint(2**31, size=4)
         return {
             "n_trees": self.n_estimators,
             "n_dimensions": n_features,
-            "seed": np.random.SeedSequence([int(word) for word in entropy]),
+            "seed": seed_sequence(self.random_state),
             "use_aggregation": bool(self.use_aggregation),
             "bounds": self._box(n_features),
             "unrestricted": self.bounds is not None,

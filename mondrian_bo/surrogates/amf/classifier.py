@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.amf.model import AggregationModel
-from mondrian_bo.surrogates.estimators.online_classifier import (
-    OnlineClassifier,
-    class_numbers,
-    initial_classes,
-)
-from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
 _DIRICHLET_OF_TWO, _DIRICHLET = 0.1, 0.01
@@ -131,51 +125,17 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch, in the order of its rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Class labels: numbers or strings.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        return self._start(X, y, None, None)
-
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         points = self._points(X)
         pooling = SUM_OF_LOGS if self.pooling == "geometric" else SUM
         return self.model_.predict_proba(points, pooling, self.n_jobs)
 
-    def _start(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = validate_data(self, X, y, dtype=np.float32)
-            self.classes_ = initial_classes(targets, classes)
-            n_classes = len(self.classes_)
-            usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
-            self.model_ = AggregationModel(
-                **self._shared_settings(data.shape[1]),
-                n_classes=n_classes,
-                dirichlet=usual if self.dirichlet is None else float(self.dirichlet),
-                step=float(self.step),
-                split_pure=bool(self.split_pure),
-            )
-            numbers = class_numbers(targets, self.classes_)
-            return self._learn(np.ascontiguousarray(data), numbers, sample_weight)
+    def _reset(self, n_features: int, n_classes: int) -> None:
+        usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
+        self.model_ = AggregationModel(
+            **self._shared_settings(n_features),
+            n_classes=n_classes,
+            dirichlet=usual if self.dirichlet is None else float(self.dirichlet),
+            step=float(self.step),
+            split_pure=bool(self.split_pure),
+        )

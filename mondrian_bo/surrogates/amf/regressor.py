@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._tags import Tags
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.amf.model import AggregationModel, Step
+from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
-from mondrian_bo.surrogates.estimators.validation import (
-    check_labelled_samples,
-    check_training_data,
-    is_empty_batch,
-    unchanged_by_failure,
-)
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.trees.aggregation_nodes import REAL
 
 
-class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstimator):
+class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegressor):
     """Aggregated Mondrian forest for regression, online, with a predictive distribution.
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
@@ -137,57 +131,6 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch, in the order of its rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        return self._start(X, y, None)
-
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn more samples, one after the other (Algorithm 4). Invalid input changes nothing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs. Without rows nothing changes, once something has been learnt.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative factors of the samples' losses and counts; samples of weight 0 are skipped.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or the weights are not as described.
-        """
-        if not hasattr(self, "model_"):
-            return self._start(X, y, sample_weight)
-        if is_empty_batch(self, X, y):
-            return self
-        data, targets = check_labelled_samples(self, X, y, np.float32)
-        return self._learn(data, targets, sample_weight)
-
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
@@ -203,13 +146,9 @@ class AMFRegressor(PredictiveDistributionMixin, RegressorMixin, AggregatedEstima
         points = self._points(X)
         return self.model_.mixture(points)
 
-    def _start(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = check_training_data(self, X, y, np.float32)
-            self.model_ = AggregationModel(
-                **self._shared_settings(data.shape[1]),
-                n_classes=REAL,
-                step=self.step if isinstance(self.step, str) else float(self.step),
-            )
-            return self._learn(np.ascontiguousarray(data), targets, sample_weight)
+    def _reset(self, n_features: int) -> None:
+        self.model_ = AggregationModel(
+            **self._shared_settings(n_features),
+            n_classes=REAL,
+            step=self.step if isinstance(self.step, str) else float(self.step),
+        )

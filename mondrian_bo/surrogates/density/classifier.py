@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_around
-from mondrian_bo.surrogates.estimators.validation import (
-    check_bounds,
-    check_samples,
-    unchanged_by_failure,
-)
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.validation import check_bounds, check_samples
 
 
-class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
+class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
     """Classifier by Bayes' rule, with a :class:`MondrianForestDensity` of each class.
 
     Parameters
@@ -66,7 +63,6 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: AnyArray
     densities_: list[MondrianForestDensity]
-    n_features_in_: int
 
     def __init__(
         self,
@@ -87,48 +83,6 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
         self.priors = priors
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the densities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs, within `bounds` if these are given.
-        y : array-like of shape (n_samples,)
-            Classes.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = validate_data(self, X, y, dtype=np.float64)
-            check_classification_targets(targets)
-            classes, numbers = np.unique(targets, return_inverse=True)
-            counts = np.bincount(numbers)
-            priors = check_priors(self.priors, counts)
-            ends = check_bounds(self.bounds, data.shape[1])
-            box = box_around(data, float(self.margin)) if ends is None else np.stack(ends)
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            densities = [
-                MondrianForestDensity(
-                    self.n_estimators,
-                    lifetime=self.lifetime,
-                    concentration=self.concentration,
-                    bounds=box.T,
-                    random_state=seed,
-                ).fit(data[numbers == k])
-                for k in range(len(classes))
-            ]
-        self.classes_, self.priors_, self.densities_ = classes, priors, densities
-        return self
-
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the log probabilities of the classes, shape (n_samples, n_classes)."""
         check_is_fitted(self, "densities_")
@@ -147,6 +101,25 @@ class MondrianDensityClassifier(ClassifierMixin, BaseEstimator):
         """Return the most probable class of each input, shape (n_samples,)."""
         log_proba = self.predict_log_proba(X)
         return np.asarray(self.classes_[log_proba.argmax(axis=1)])
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        data, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        self.classes_, numbers = np.unique(targets, return_inverse=True)
+        self.priors_ = check_priors(self.priors, np.bincount(numbers))
+        ends = check_bounds(self.bounds, data.shape[1])
+        box = box_around(data, float(self.margin)) if ends is None else np.stack(ends)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        self.densities_ = [
+            MondrianForestDensity(
+                self.n_estimators,
+                lifetime=self.lifetime,
+                concentration=self.concentration,
+                bounds=box.T,
+                random_state=seed,
+            ).fit(data[numbers == k])
+            for k in range(len(self.classes_))
+        ]
 
 
 def check_priors(priors: ArrayLike | None, counts: IntArray) -> FloatArray:

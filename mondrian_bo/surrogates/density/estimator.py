@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,10 +16,12 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import WITHOUT
 from mondrian_bo.surrogates.density.model import DensityModel
+from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
     check_samples,
     own_copy,
+    seed_sequence,
     unchanged_by_failure,
 )
 from mondrian_bo.trees.random import make_streams
@@ -28,7 +30,7 @@ _FIRST_LIFETIME, _LAST_LIFETIME = 16.0, 1024.0
 """Lifetimes of the first and of the longest path of ``lifetime="auto"``, for the unit cube."""
 
 
-class MondrianForestDensity(DensityMixin, BaseEstimator):
+class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
     """Density of a box, by Mondrian trees with Polya-tree masses on their cells.
 
     Each tree is a Mondrian partition of a box. A cell shares its probability mass between the two
@@ -101,7 +103,6 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
     }
 
     model_: DensityModel
-    n_features_in_: int
 
     def __init__(
         self,
@@ -119,38 +120,6 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
         self.bounds = bounds
         self.margin = margin
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn a density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite samples, within `bounds` if these are given.
-        y : object, default=None
-            Not used.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or X is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            points, box = self._data_and_box(X)
-        streams = self._streams()
-        if self.lifetime == "auto":
-            path = self._auto_path(streams, points, box)
-            self.lifetime_ = path.best_lifetime()
-        else:
-            self.lifetime_ = float(self.lifetime)
-        self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
-        self.bounds_ = box.T.copy()
-        return self
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of inputs, shape (n_samples,); -inf outside of the box."""
@@ -226,6 +195,17 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
         model = DensityModel(streams, points, box, float(self.lifetime), self.concentration)
         return model.path(validation)
 
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
+        points, box = self._data_and_box(X)
+        streams = self._streams()
+        if self.lifetime == "auto":
+            path = self._auto_path(streams, points, box)
+            self.lifetime_ = path.best_lifetime()
+        else:
+            self.lifetime_ = float(self.lifetime)
+        self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
+        self.bounds_ = box.T.copy()
+
     def _auto_path(
         self,
         streams: NDArray[np.uint64],
@@ -252,9 +232,7 @@ class MondrianForestDensity(DensityMixin, BaseEstimator):
         return points, box
 
     def _streams(self) -> NDArray[np.uint64]:
-        words = check_random_state(self.random_state).randint(2**31, size=4)
-        seed = np.random.SeedSequence([int(word) for word in words])
-        return make_streams(seed, self.n_estimators)
+        return make_streams(seed_sequence(self.random_state), self.n_estimators)
 
     def _checked(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "model_")

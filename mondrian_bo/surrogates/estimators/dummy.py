@@ -7,29 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._tags import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.online_classifier import (
-    OnlineClassifier,
-    class_numbers,
-    initial_classes,
-)
+from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
+from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
-from mondrian_bo.surrogates.estimators.validation import (
-    check_labelled_samples,
-    check_sample_weight,
-    check_samples,
-    check_training_data,
-    is_empty_batch,
-    unchanged_by_failure,
-)
+from mondrian_bo.surrogates.estimators.validation import check_sample_weight, check_samples
 
 
-class OnlineDummyRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator):
+class OnlineDummyRegressor(PredictiveMomentsMixin, OnlineRegressor):
     """Predict the mean and the standard deviation of all targets seen so far.
 
     Attributes
@@ -42,53 +31,15 @@ class OnlineDummyRegressor(PredictiveMomentsMixin, RegressorMixin, BaseEstimator
         Number of features. They are validated and not used.
     """
 
-    n_features_in_: int
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
-        return self._start(X, y, None)
-
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn more targets, O(n). Invalid input leaves the estimator unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X, y or the weights are not as described.
-        """
-        if not hasattr(self, "mean_"):
-            return self._start(X, y, sample_weight)
-        if is_empty_batch(self, X, y):
-            return self
-        return self._learn(check_labelled_samples(self, X, y)[1], sample_weight)
-
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "mean_")
         n_samples = len(check_samples(self, X))
         return np.full(n_samples, self.mean_), np.full(n_samples, self.variance_)
 
-    def _start(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        with unchanged_by_failure(self):
-            _, targets = check_training_data(self, X, y)
-            self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
-            return self._learn(targets, sample_weight)
+    def _reset(self, n_features: int) -> None:
+        self.weight_, self.mean_, self.variance_ = 0.0, 0.0, 0.0
 
-    def _learn(self, targets: FloatArray, sample_weight: ArrayLike | None) -> Self:
+    def _learn(self, data: AnyArray, targets: FloatArray, sample_weight: ArrayLike | None) -> Self:
         given = check_sample_weight(sample_weight, len(targets))
         weights = np.ones(len(targets)) if given is None else given
         added = float(weights.sum())
@@ -135,28 +86,13 @@ class OnlineDummyClassifier(OnlineClassifier):
     def __init__(self, *, dirichlet: float = 0.5) -> None:
         self.dirichlet = dirichlet
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch; see :meth:`partial_fit`."""
-        return self._start(X, y, None, None)
-
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "counts_")
         smoothed = self.counts_ + self.dirichlet  # Mourtada2021, eq. 5
         return np.tile(smoothed / smoothed.sum(), (len(check_samples(self, X)), 1))
 
-    def _start(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            self.classes_ = initial_classes(labels, classes)
-            self.counts_ = np.zeros(len(self.classes_))
-            return self._learn(data, class_numbers(labels, self.classes_), sample_weight)
+    def _reset(self, n_features: int, n_classes: int) -> None:
+        self.counts_ = np.zeros(n_classes)
 
     def _learn(
         self, data: AnyArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None

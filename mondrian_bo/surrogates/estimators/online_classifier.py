@@ -7,21 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_samples, is_empty_batch
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.validation import (
+    check_samples,
+    is_empty_batch,
+    unchanged_by_failure,
+)
 
 _BLOCK = 4096
 """Labels looked up at a time, so that memory does not grow with the batch."""
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):
+class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     """A classifier that learns sample after sample, with classes fixed by its first batch."""
 
     classes_: AnyArray
-    n_features_in_: int
 
     _precision: type[np.floating[Any]] = np.float64
 
@@ -38,19 +43,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs. A fitted estimator ignores a batch without rows.
-        y : array-like of shape (n_samples,)
-            Class labels: numbers or strings.
+        X, y : array-likes
+            Samples, as in `fit`. A fitted estimator ignores a batch without rows.
         classes : array-like of shape (n_classes,) or None, default=None
             All class labels of the stream. The first call needs them, and None there means the
             labels of `y`. Later calls may repeat them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights; None is all ones. Samples of weight 0 are ignored.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -59,7 +58,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             classes, or if `classes` are not those of the first call.
         """
         if not hasattr(self, "classes_"):
-            return self._start(X, y, classes, sample_weight)
+            self._validate_params()
+            with unchanged_by_failure(self):
+                return self._learn(*self._start(X, y, classes), sample_weight)
         check_same_classes(classes, self.classes_)
         if is_empty_batch(self, X, y):
             return self
@@ -68,17 +69,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self._learn(data, numbers, sample_weight)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
+        """Return the probabilities of `classes_`, shape (n_samples, n_classes).
 
         Raises
         ------
@@ -107,21 +98,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         """Validate X and return the probabilities of the classes at each row."""
 
-    @abstractmethod
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        self._learn_batch(*self._start(X, y, None))
+
     def _start(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        """Validate parameters and input, and learn the first samples."""
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None
+    ) -> tuple[AnyArray, NDArray[np.int32]]:
+        """Validate the first samples and forget earlier ones; return inputs, class indices."""
+        data, labels = validate_data(self, X, y, dtype=self._precision)
+        self.classes_ = initial_classes(labels, classes)
+        self._reset(data.shape[1], len(self.classes_))
+        return np.ascontiguousarray(data), class_numbers(labels, self.classes_)
+
+    @abstractmethod
+    def _reset(self, n_features: int, n_classes: int) -> None:
+        """Forget all samples; raise ValueError if a parameter does not suit the features."""
+
+    def _learn_batch(self, data: AnyArray, numbers: NDArray[np.int32]) -> Self:
+        """Learn the validated samples of `fit`: by default one after the other."""
+        return self._learn(data, numbers, None)
 
     @abstractmethod
     def _learn(
         self, data: AnyArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
     ) -> Self:
-        """Learn validated samples, given as inputs and indices of classes."""
+        """Validate the weights, and learn validated samples: inputs and indices of classes."""
 
 
 def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> AnyArray:

@@ -164,7 +164,7 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
-    except (TypeError, ValueError):
+    except BaseException:
         for name in set(vars(estimator)) - set(before):
             delattr(estimator, name)
         for name, attribute in before.items():

@@ -9,12 +9,13 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -24,7 +25,6 @@ from mondrian_bo.surrogates.estimators.validation import (
     is_empty_batch,
     own_copy,
     seed_sequence,
-    unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.model import log_mean_exp
@@ -55,7 +55,9 @@ class ForestModel(Protocol):
         """Return the log marginal likelihood of the targets under each tree, shape (T,)."""
 
 
-class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixin, BaseEstimator):
+class ForestRegressor(
+    PredictiveDistributionMixin, TreePathsMixin, RegressorMixin, SupervisedEstimator
+):
     """Learning and prediction of a :class:`ForestModel`, which a subclass creates."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -69,59 +71,23 @@ class ForestRegressor(PredictiveDistributionMixin, TreePathsMixin, RegressorMixi
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     model_: ForestModel
-    n_features_in_: int
 
     @abstractmethod
     def _new_model(self, n_features: int, seed: np.random.SeedSequence) -> ForestModel:
         """Return a model that has learnt nothing; raise ValueError if a parameter is wrong."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch (Lakshminarayanan2016, Algorithms 1 and 2).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs on any scale.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = check_training_data(self, X, y)
-            model = self._new_model(data.shape[1], seed_sequence(self.random_state))
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Learn a batch (Lakshminarayanan2016, Algorithms 1 and 2)."""
+        data, targets = check_training_data(self, X, y)
+        model = self._new_model(data.shape[1], seed_sequence(self.random_state))
         model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
-        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
-        The first call learns a batch as `fit` does. Invalid input leaves the estimator unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs. A fitted estimator ignores a batch without rows.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
+        The first call learns a batch as `fit` does. A later batch without rows is ignored. Invalid
+        input leaves the estimator unchanged. Arguments and errors are those of `fit`.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)

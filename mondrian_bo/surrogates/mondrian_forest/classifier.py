@@ -9,14 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.surrogates.estimators.online_classifier import (
-    OnlineClassifier,
-    class_numbers,
-    initial_classes,
-)
+from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
@@ -25,7 +21,6 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
     own_copy,
     seed_sequence,
-    unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
@@ -134,7 +129,6 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     classes_: AnyArray
     forest_: ClassForest
     scales_: Scales
-    n_features_in_: int
 
     def __init__(
         self,
@@ -159,41 +153,16 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learnt and learn a batch.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs on any scale.
-        y : array-like of shape (n_samples,)
-            Class labels: numbers, strings or booleans.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described. The estimator then stays unchanged.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            classes = initial_classes(labels, None)
-            numbers = class_numbers(labels, classes)
-            forest, scales = self._new_forest(data.shape[1], len(classes))
-        points = own_copy(data)[None]
+    def _learn_batch(self, data: FloatArray, numbers: NDArray[np.int32]) -> Self:
+        points, scales = own_copy(data)[None], self.scales_
         scales.follow(points)
-        forest.build(points, numbers, scales.rates, self.n_jobs)
+        self.forest_.build(points, numbers, scales.rates, self.n_jobs)
         if self.feature_relevance and len(numbers) >= RELEVANCE_START:
             scales.feature_weights = scales.feature_weights * learnt_rates(
-                forest.arrays, forest.code_lengths()
+                self.forest_.arrays, self.forest_.code_lengths()
             )
-            forest = forest.unlearnt()
-            forest.build(points, numbers, scales.rates, self.n_jobs)
-        self.classes_, self.forest_, self.scales_ = classes, forest, scales
+            self.forest_ = self.forest_.unlearnt()
+            self.forest_.build(points, numbers, scales.rates, self.n_jobs)
         return self
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
@@ -209,45 +178,15 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         check_is_fitted(self, "forest_")
         return check_samples(self, X)[None]
 
-    def _start(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        """Learn the first samples, one after the other."""
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, labels = validate_data(self, X, y, dtype=np.float64)
-            known = initial_classes(labels, classes)
-            numbers = class_numbers(labels, known)
-            weights = check_sample_weight(sample_weight, len(data))
-            if weights is not None and not np.any(weights > 0.0):
-                raise ValueError("at least one of the first samples must have a positive weight")
-            forest, scales = self._new_forest(data.shape[1], len(known))
-        self._insert(forest, scales, data, numbers, weights)
-        self.classes_, self.forest_, self.scales_ = known, forest, scales
-        return self
-
     def _learn(
         self, data: FloatArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
     ) -> Self:
+        forest, scales = self.forest_, self.scales_
         weights = check_sample_weight(sample_weight, len(data))
-        self._insert(self.forest_, self.scales_, data, numbers, weights)
-        return self
-
-    def _insert(
-        self,
-        forest: ClassForest,
-        scales: Scales,
-        data: FloatArray,
-        numbers: NDArray[np.int32],
-        weights: FloatArray | None,
-    ) -> None:
-        """Learn validated samples; those of weight 0 are ignored."""
         if weights is not None:
             counted = weights > 0.0
+            if forest.n_points == 0 and not np.any(counted):
+                raise ValueError("at least one of the first samples must have a positive weight")
             data, numbers, weights = data[counted], numbers[counted], weights[counted]
         known, start = forest.n_points, 0
         while start < len(data):
@@ -266,17 +205,18 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
                 learnt = learnt_rates(forest.arrays, forest.code_lengths())
                 scales.feature_weights = learnt if own is None else own * learnt
             start = end
+        return self
 
-    def _new_forest(self, n_features: int, n_classes: int) -> tuple[ClassForest, Scales]:
-        scales = Scales(
+    def _reset(self, n_features: int, n_classes: int) -> None:
+        self.scales_ = Scales(
             n_features,
             check_bounds(self.bounds, n_features),
             check_feature_weights(self.feature_weights, n_features),
         )
         discount = self.discount
         if discount is None:
-            discount = _DISCOUNT_PER_FEATURE * float(scales.feature_weights.sum())
-        forest = ClassForest(
+            discount = _DISCOUNT_PER_FEATURE * float(self.scales_.feature_weights.sum())
+        self.forest_ = ClassForest(
             self.n_estimators,
             n_features,
             seed_sequence(self.random_state),
@@ -285,4 +225,3 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             min_samples_split=self.min_samples_split,
             lifetime=float(self.lifetime),
         )
-        return forest, scales

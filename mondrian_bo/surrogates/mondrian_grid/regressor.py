@@ -91,20 +91,6 @@ class MondrianGridRegressor(KernelRegression):
         self.normalize_y = normalize_y
         self.random_state = random_state
 
-    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
-        lifetimes = self._lifetimes(data.shape[1])
-        cells = self._cells(own_copy(data), len(targets))
-        for d, lifetime in enumerate(lifetimes):
-            for _ in cells.changes(d, float(lifetime)):
-                pass
-        _, unit = location_and_variance(targets, bool(self.normalize_y))
-        self.model_ = CellPosterior(
-            FixedGrids(cells, targets),
-            self._ridge,
-            unit * float(self.prior_variance),
-            centred=bool(self.normalize_y),
-        )
-
     def grid_model(
         self,
         X: ArrayLike,
@@ -138,6 +124,20 @@ class MondrianGridRegressor(KernelRegression):
             held_out - mean,
             unit * float(self.noise_variance),
             unit * float(self.prior_variance),
+        )
+
+    def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
+        lifetimes = self._lifetimes(data.shape[1])
+        cells = self._cells(own_copy(data), len(targets))
+        for d, lifetime in enumerate(lifetimes):
+            for _ in cells.changes(d, float(lifetime)):
+                pass
+        _, unit = location_and_variance(targets, bool(self.normalize_y))
+        self.model_ = CellPosterior(
+            FixedGrids(cells, targets),
+            self._ridge,
+            unit * float(self.prior_variance),
+            centred=bool(self.normalize_y),
         )
 
     def _cells(self, points: FloatArray, n_training: int) -> GridCells:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
     check_training_data,
     own_copy,
-    unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
@@ -30,8 +30,8 @@ Samples = tuple[ArrayLike, ArrayLike, ArrayLike | None, ArrayLike | None]
 """Inputs and targets, and those for validation; the latter may be None."""
 
 
-class KernelEstimator(BaseEstimator):
-    """An estimator that learns from one batch, and that a failed `fit` leaves unchanged."""
+class KernelEstimator(SupervisedEstimator):
+    """An estimator of the weights of the cells of random partitions."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -44,42 +44,21 @@ class KernelEstimator(BaseEstimator):
     n_estimators: int
     prior_variance: float
     random_state: int | np.random.RandomState | None
-    n_features_in_: int
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Sample random partitions of the inputs and fit the weights of their cells.
-
-        Earlier samples are forgotten.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite targets; for a classifier the classes, at least two.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            if self._has_numeric_targets:
-                data, targets = check_training_data(self, X, y)
-                targets = own_copy(targets)
-            else:
-                data, targets = validate_data(self, X, y, dtype=np.float64)
-            self._fit(data, targets)
-        return self
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        if self._has_numeric_targets:
+            data, targets = check_training_data(self, X, y)
+            targets = own_copy(targets)
+        else:
+            data, targets = validate_data(self, X, y, dtype=np.float64)
+        self._fit_weights(data, targets)
 
     @abstractmethod
-    def _fit(self, data: FloatArray, targets: AnyArray) -> None:
-        """Fit checked samples. Targets are a copy if they are numeric."""
+    def _fit_weights(self, data: FloatArray, targets: AnyArray) -> None:
+        """Sample random partitions of checked inputs and fit the weights of their cells.
+
+        Targets are a copy if they are numeric, and otherwise classes, at least two.
+        """
 
 
 class KernelRegression(PredictiveMomentsMixin, RegressorMixin, KernelEstimator):

@@ -132,13 +132,6 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, data: FloatArray, targets: AnyArray) -> None:
-        classes, numbers = several_classes(targets)
-        rows = self._fit_features(data)
-        signs = one_versus_rest(numbers, len(classes))
-        self._keep([self._solver().fit(rows, row) for row in signs])
-        self.classes_ = classes
-
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes, shape (n_samples, n_classes).
@@ -151,6 +144,13 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             return np.asarray(expit(values * [-1.0, 1.0]))
         against_rest = expit(values)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
+
+    def _fit_weights(self, data: FloatArray, targets: AnyArray) -> None:
+        classes, numbers = several_classes(targets)
+        rows = self._fit_features(data)
+        signs = one_versus_rest(numbers, len(classes))
+        self._keep([self._solver().fit(rows, row) for row in signs])
+        self.classes_ = classes
 
     def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
         return sgd_lifetime_path(*data, loss=self.loss, **settings)

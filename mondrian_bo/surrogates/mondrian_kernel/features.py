@@ -13,23 +13,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_samples,
     own_copy,
     seed_sequence,
-    unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 
 
-class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """A random map to features whose inner products approximate a Laplace kernel.
 
     The kernel is ``exp(-lifetime * sum_d feature_weights[d] * |x_d - x'_d|)``.
@@ -53,8 +53,6 @@ class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "random_state": ["random_state"],
     }
 
-    n_features_in_: int
-
     def __init__(
         self,
         n_estimators: int = 50,
@@ -68,29 +66,8 @@ class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.feature_weights = feature_weights
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Sample the random features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : ignored
-            Accepted for pipelines of scikit-learn.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or X is not as described.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            self._sample(validate_data(self, X, dtype=np.float64))
-        return self
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
+        self._sample(validate_data(self, X, dtype=np.float64))
 
     @abstractmethod
     def _sample(self, data: FloatArray) -> None:

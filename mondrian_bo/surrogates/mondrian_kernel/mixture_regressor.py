@@ -116,7 +116,7 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+    def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
         path_data = sample_path_data(
             data,
             targets,

@@ -138,12 +138,6 @@ class MondrianKernelRegressor(KernelRegression):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
-        partitions = self._new_partitions()
-        partitions.build(own_copy(data)[None], targets, self.n_jobs)
-        self.model_ = KernelModel(partitions, self._ridge, centred=bool(self.normalize_y))
-        self._set_prior_variance()
-
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples (Balog2016, section 5 and Appendix C).
 
@@ -285,6 +279,12 @@ class MondrianKernelRegressor(KernelRegression):
         data = self._path_data(X, y, X_val, y_val)
         kernel = self._kernel_path(data, n_evaluations=n_evaluations)
         return LifetimePaths(kernel, self._forest_path(data))
+
+    def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
+        partitions = self._new_partitions()
+        partitions.build(own_copy(data)[None], targets, self.n_jobs)
+        self.model_ = KernelModel(partitions, self._ridge, centred=bool(self.normalize_y))
+        self._set_prior_variance()
 
     def _kernel_path(self, data: PathData, **options: Any) -> LifetimePath:
         return kernel_path(data, *self._variances(data), **options)

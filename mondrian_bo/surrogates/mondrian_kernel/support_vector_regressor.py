@@ -117,7 +117,12 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, data: FloatArray, targets: FloatArray) -> None:
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predict targets, shape (n_samples,)."""
+        values = self._values(X)[:, 0]
+        return np.asarray(self._mean + self._deviation * values)
+
+    def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
         mean, deviation = _location_and_scale(targets)
         rows = self._fit_features(data)
         solver = LinearSVR(
@@ -125,11 +130,6 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         ).fit(rows, (targets - mean) / deviation)
         self._keep([solver])
         self._mean, self._deviation = mean, deviation
-
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict targets, shape (n_samples,)."""
-        values = self._values(X)[:, 0]
-        return np.asarray(self._mean + self._deviation * values)
 
     def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
         inputs, targets, held_out = check_path_data(*data)

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
@@ -24,8 +25,8 @@ DENSE_LIMIT = 2000
 which a matrix-free likelihood is exact: seconds of O(N^3), and 32 MB a matrix."""
 
 
-class PartitionEstimator(BaseEstimator):
-    """An estimator that fits a kernel and works with its Gram matrix."""
+class PartitionKernelMixin:
+    """Fits a kernel; the estimator works with its Gram matrix and the clusters of new inputs."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "kernel": [HasMethods(["fit", "assign", "gram"]), None],
@@ -33,7 +34,6 @@ class PartitionEstimator(BaseEstimator):
 
     kernel: BaseEstimator | None
     kernel_: Any
-    n_features_in_: int
 
     def _fit_kernel(self, X: FloatArray, y: AnyArray | ArrayLike | None) -> PartitionGram:
         """Fit a copy of the kernel; return the Gram matrix of the training points."""
@@ -49,11 +49,11 @@ class PartitionEstimator(BaseEstimator):
         return clusters
 
 
-class PartitionSolver(PartitionEstimator):
+class PartitionSolver(PartitionKernelMixin, SupervisedEstimator):
     """An estimator that solves linear systems with the Gram matrix of its kernel."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **PartitionEstimator._parameter_constraints,
+        **PartitionKernelMixin._parameter_constraints,
         "solver": [StrOptions({"auto", "cg", "dense"})],
         "preconditioned": ["boolean"],
         "tol": [Interval(Real, 0, 1, closed="neither")],

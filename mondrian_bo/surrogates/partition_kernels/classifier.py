@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,6 @@ from mondrian_bo.surrogates.estimators.one_versus_rest import (
     one_versus_rest,
     several_classes,
 )
-from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.surrogates.partition_kernels.base import PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem
 
@@ -122,37 +121,16 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
         self.max_iter = max_iter
         self.max_newton = max_newton
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the kernel and the machines.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Classes, two at least.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y cannot be used; the message names it.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = validate_data(self, X, y, dtype=np.float64)
-            classes, numbers = several_classes(targets)
-            self._gram = self._fit_kernel(data, targets)
-        self.classes_ = classes
-        machines = [self._machine(signs) for signs in one_versus_rest(numbers, len(classes))]
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Fit the kernel and the machines."""
+        data, targets = validate_data(self, X, y, dtype=np.float64)
+        self.classes_, numbers = several_classes(targets)
+        self._gram = self._fit_kernel(data, targets)
+        machines = [self._machine(signs) for signs in one_versus_rest(numbers, len(self.classes_))]
         self.dual_coef_ = np.stack([machine.weights for machine in machines], axis=1)
         self.intercept_ = np.array([machine.intercept for machine in machines])
         self.n_iter_ = max(machine.n_steps for machine in machines)
         self.n_cg_iterations_ = sum(machine.n_cg_iterations for machine in machines)
-        return self
 
     def _values(self, X: ArrayLike) -> FloatArray:
         """Return the decision values of all machines, shape (n_samples, n_machines)."""
@@ -178,7 +156,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
             warnings.warn(
                 f"Newton's method has not converged within max_newton={self.max_newton} steps",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return _Machine(state.weights, state.intercept, n_steps, n_cg_iterations)
 

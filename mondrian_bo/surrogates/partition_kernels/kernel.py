@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Clusters, PartitionGram
 
 
-class PartitionKernel(TransformerMixin, BaseEstimator):
+class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
     """Base of the random partition kernels (Davies2014, definitions 1 and 2).
 
     k(a, b) is the share of m random partitions that put a and b into the same cluster. `fit` draws
@@ -35,33 +35,12 @@ class PartitionKernel(TransformerMixin, BaseEstimator):
     """
 
     n_clusters_: IntArray
-    n_features_in_: int
 
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
-        """Draw the partitions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data that partitions are made from.
-        y : array-like of shape (n_samples,) or None, default=None
-            Targets, which supervised partitions need and others ignore.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y cannot be used; the message names it.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = self._check_training_data(X, y)
-            rng = check_random_state(getattr(self, "random_state", None))
-            self.n_clusters_ = np.asarray(self._draw(data, targets, rng), dtype=np.int64)
-        return self
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
+        """Draw the partitions."""
+        data, targets = self._check_training_data(X, y)
+        rng = check_random_state(getattr(self, "random_state", None))
+        self.n_clusters_ = np.asarray(self._draw(data, targets, rng), dtype=np.int64)
 
     def assign(self, X: Any) -> Clusters:
         """Return the cluster of each input in each partition.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,14 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.partition_kernels.base import PartitionEstimator
+from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
+from mondrian_bo.surrogates.partition_kernels.base import PartitionKernelMixin
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 
 _NEGLIGIBLE = 1e-10
 """Eigenvalues below this share of the largest are rounding errors: their components are 0."""
 
 
-class PartitionKernelPCA(TransformerMixin, PartitionEstimator):
+class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEstimator):
     """Kernel principal component analysis with a random partition kernel.
 
     The components are the leading eigenvectors of the centred Gram matrix. The matrix is never
@@ -66,7 +67,7 @@ class PartitionKernelPCA(TransformerMixin, PartitionEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **PartitionEstimator._parameter_constraints,
+        **PartitionKernelMixin._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"lanczos", "dense"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -91,42 +92,6 @@ class PartitionKernelPCA(TransformerMixin, PartitionEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Fit the kernel and find the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or None, default=None
-            Targets, for kernels that need them.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y cannot be used; the message names it.
-        """
-        self._validate_params()
-        data = validate_data(self, X, dtype=np.float64)
-        n = len(data)
-        if self.n_components > n:
-            raise ValueError(f"n_components={self.n_components} is more than n_samples={n}")
-        self._gram = self._fit_kernel(data, y)
-        if self.solver == "dense" or 2 * self.n_components >= n:
-            values, vectors = _dense_components(self._gram, self.n_components)
-        else:
-            start = check_random_state(self.random_state).standard_normal(n)
-            values, vectors = _lanczos_components(self._gram, self.n_components, start, self.tol)
-        largest = np.argmax(np.abs(vectors), axis=0)
-        signs = np.where(vectors[largest, np.arange(len(largest))] < 0.0, -1.0, 1.0)
-        self.eigenvalues_, self.eigenvectors_ = np.maximum(values, 0.0), vectors * signs
-        self._row_means = self._gram.matvec(np.full(n, 1.0 / n))
-        return self
-
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the principal components of inputs, shape (n_samples, n_components).
 
@@ -144,6 +109,23 @@ class PartitionKernelPCA(TransformerMixin, PartitionEstimator):
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **params: Any) -> FloatArray:
         """Fit, and return the principal components of the training inputs."""
         return self.fit(X, y, **params).transform(X)
+
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
+        """Fit the kernel and find the components."""
+        data = validate_data(self, X, dtype=np.float64)
+        n = len(data)
+        if self.n_components > n:
+            raise ValueError(f"n_components={self.n_components} is more than n_samples={n}")
+        self._gram = self._fit_kernel(data, y)
+        if self.solver == "dense" or 2 * self.n_components >= n:
+            values, vectors = _dense_components(self._gram, self.n_components)
+        else:
+            start = check_random_state(self.random_state).standard_normal(n)
+            values, vectors = _lanczos_components(self._gram, self.n_components, start, self.tol)
+        largest = np.argmax(np.abs(vectors), axis=0)
+        signs = np.where(vectors[largest, np.arange(len(largest))] < 0.0, -1.0, 1.0)
+        self.eigenvalues_, self.eigenvectors_ = np.maximum(values, 0.0), vectors * signs
+        self._row_means = self._gram.matvec(np.full(n, 1.0 / n))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils import Tags, get_tags
@@ -103,27 +103,6 @@ class RandomForestKernel(PartitionKernel):
         self.max_height = max_height
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Fit the forest and draw the heights.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,) or None, default=None
-            Targets; None if the forest needs none.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y cannot be used; the message names it.
-        """
-        return super().fit(X, y)
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         if y is not None:

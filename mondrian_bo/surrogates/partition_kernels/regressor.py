@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_squares, unchanged_by_failure
+from mondrian_bo.surrogates.estimators.validation import check_squares
 from mondrian_bo.surrogates.partition_kernels.base import DENSE_LIMIT, PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
 from mondrian_bo.surrogates.partition_kernels.spectrum import (
@@ -136,47 +136,6 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         self.n_lanczos = n_lanczos
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the kernel, choose the variances and compute the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite inputs.
-        y : array-like of shape (n_samples,)
-            Finite targets.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X or y cannot be used; the message names it.
-        """
-        self._validate_params()
-        with unchanged_by_failure(self):
-            data, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-            targets = np.asarray(targets, dtype=np.float64)
-            check_squares(targets)
-            self.gram_ = self._fit_kernel(data, targets)
-        self._mean = float(targets.mean())
-        centred = targets - self._mean
-        dense = self._is_dense(len(targets))
-        spectrum = self._spectrum(centred, dense)
-        self.signal_variance_, self.noise_variance_ = choose_variances(
-            spectrum, self.signal_variance, self.noise_variance
-        )
-        self.log_marginal_likelihood_ = spectrum.log_likelihood(
-            self.signal_variance_, self.noise_variance_
-        )
-        shift = self.noise_variance_ / self.signal_variance_
-        self._solver = self._system(self.gram_, shift, dense)
-        self.alpha_ = self._solver.solve(centred)
-        self.n_iter_ = 1 if dense else max(self._solver.n_iterations[0], 1)
-        return self
-
     @overload
     def predict(
         self, X: ArrayLike, return_std: Literal[False] = False, return_cov: Literal[False] = False
@@ -278,6 +237,27 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
             quadratic = float(np.sum(((targets - mean) / std) ** 2))
             log_determinant = 2.0 * np.sum(np.log(std))
         return float(-0.5 * (quadratic + log_determinant + len(targets) * np.log(2.0 * np.pi)))
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Fit the kernel, choose the variances and compute the posterior."""
+        data, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        targets = np.asarray(targets, dtype=np.float64)
+        check_squares(targets)
+        self.gram_ = self._fit_kernel(data, targets)
+        self._mean = float(targets.mean())
+        centred = targets - self._mean
+        dense = self._is_dense(len(targets))
+        spectrum = self._spectrum(centred, dense)
+        self.signal_variance_, self.noise_variance_ = choose_variances(
+            spectrum, self.signal_variance, self.noise_variance
+        )
+        self.log_marginal_likelihood_ = spectrum.log_likelihood(
+            self.signal_variance_, self.noise_variance_
+        )
+        shift = self.noise_variance_ / self.signal_variance_
+        self._solver = self._system(self.gram_, shift, dense)
+        self.alpha_ = self._solver.solve(centred)
+        self.n_iter_ = 1 if dense else max(self._solver.n_iterations[0], 1)
 
     def _spectrum(self, targets: FloatArray, dense: bool) -> Spectrum:
         if dense:
