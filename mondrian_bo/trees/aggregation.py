@@ -56,19 +56,8 @@ from mondrian_bo.trees.cells import (
 )
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.growth import ALWAYS_ONLINE, extend_forest, extend_tree
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    Tree,
-    child_towards,
-    is_leaf,
-    leaf_holding,
-    tree_at,
-)
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import Tree, child_towards, is_leaf, leaf_holding, tree_at
 
 FORECAST, BEST = 0, 1
 """Columns of a trace: forecast (of the target, or its probability) and loss of the best pruning."""

@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.memory import mapped_zeros
-from mondrian_bo.trees.tree import (
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    Tree,
-    child_towards,
-    is_leaf,
-    preorder,
-    tree_at,
-)
+from mondrian_bo.trees.tree import Tree, child_towards, is_leaf, preorder, tree_at
 
 MEAN, MASS = 0, 1
 """Columns of :attr:`Aggregation.statistics` for real targets: their mean and their total weight.

@@ -24,12 +24,9 @@ from mondrian_bo.trees.aggregation_nodes import (
     stop_share,
 )
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
+from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT, ROOT
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
 from mondrian_bo.trees.tree import (
-    LEFT,
-    N_NODES,
-    RIGHT,
-    ROOT,
     child_towards,
     distance_outside,
     distances_outside,

@@ -15,8 +15,7 @@ from numba import njit
 
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.growth import choose_dimension, draw_location
-from mondrian_bo.trees.random import exponential
-from mondrian_bo.trees.tree import (
+from mondrian_bo.trees.layout import (
     FIRST_POINT,
     LEFT,
     LOWER,
@@ -26,10 +25,9 @@ from mondrian_bo.trees.tree import (
     RIGHT,
     ROOT,
     UPPER,
-    add_box,
-    add_leaf,
-    set_split,
 )
+from mondrian_bo.trees.random import exponential
+from mondrian_bo.trees.tree import add_box, add_leaf, set_split
 
 
 @njit(**INNER)

@@ -25,8 +25,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import BORROWING, COUNTING, INLINED, INNER, INNER_COUNTING
-from mondrian_bo.trees.random import exponential, exponential_below, uniform
-from mondrian_bo.trees.tree import (
+from mondrian_bo.trees.layout import (
     FIRST_POINT,
     LEFT,
     LOWER,
@@ -36,6 +35,9 @@ from mondrian_bo.trees.tree import (
     RIGHT,
     ROOT,
     UPPER,
+)
+from mondrian_bo.trees.random import exponential, exponential_below, uniform
+from mondrian_bo.trees.tree import (
     add_box,
     add_leaf,
     child_towards,

@@ -26,17 +26,8 @@ from numba import njit
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.growth import extend_tree
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    is_leaf,
-    preorder,
-    tree_at,
-)
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import is_leaf, preorder, tree_at
 
 MEAN, SQUARES = 0, 1
 """Columns of :attr:`Gaussian.moments`."""

@@ -34,19 +34,9 @@ from numba import njit
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.growth import extend_tree
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    distance_outside,
-    is_leaf,
-    preorder,
-    tree_at,
-)
+from mondrian_bo.trees.tree import distance_outside, is_leaf, preorder, tree_at
 
 _NEGLIGIBLE = 1e-16
 """A point whose probability of not having branched off is smaller goes no deeper.

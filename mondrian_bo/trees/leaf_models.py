@@ -19,9 +19,10 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     gaussian_at,
     remaining_variance,
 )
+from mondrian_bo.trees.layout import FIRST_POINT, NONE
 from mondrian_bo.trees.predict import condition, message_down
 from mondrian_bo.trees.random import hashed_normal
-from mondrian_bo.trees.tree import FIRST_POINT, NONE, is_leaf, tree_at
+from mondrian_bo.trees.tree import is_leaf, tree_at
 
 
 @njit(cache=True, nogil=True)

@@ -16,18 +16,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.predict import condition
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    is_leaf,
-    preorder,
-    tree_at,
-)
+from mondrian_bo.trees.tree import is_leaf, preorder, tree_at
 
 _PRECISION, _LOCATION, _REMAINING = 0, 1, 2
 """Columns of the upward state of a node in :func:`leave_one_out`: its message, and the prior

@@ -15,18 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import AnyArray
+from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, ROOT
 from mondrian_bo.trees.memory import mapped_zeros
-from mondrian_bo.trees.tree import (
-    LEFT,
-    N_NODES,
-    NODE_FIELDS,
-    NONE,
-    ROOT,
-    Tree,
-    nodes_used,
-    preorder,
-    view_of,
-)
+from mondrian_bo.trees.tree import NODE_FIELDS, Tree, nodes_used, preorder, view_of
 
 
 def number_in_preorder(forest: Tree, carried: Sequence[AnyArray] = ()) -> None:

@@ -13,19 +13,8 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    LEFT,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    child_towards,
-    distance_outside,
-    is_leaf,
-    preorder,
-    tree_at,
-)
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import child_towards, distance_outside, is_leaf, preorder, tree_at
 
 
 @njit(cache=True, nogil=True)

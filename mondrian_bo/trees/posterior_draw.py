@@ -18,6 +18,7 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     gaussian_at,
     remaining_variance,
 )
+from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.predict import (
     BRIDGE,
     EMPIRICAL,
@@ -27,13 +28,7 @@ from mondrian_bo.trees.predict import (
     share_of_step,
 )
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
-from mondrian_bo.trees.tree import (
-    ROOT,
-    child_towards,
-    distance_outside,
-    is_leaf,
-    tree_at,
-)
+from mondrian_bo.trees.tree import child_towards, distance_outside, is_leaf, tree_at
 
 
 @njit(cache=True, nogil=True)

@@ -21,16 +21,9 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     gaussian_at,
     remaining_variance,
 )
+from mondrian_bo.trees.layout import N_NODES, NONE, ROOT
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
-from mondrian_bo.trees.tree import (
-    N_NODES,
-    NONE,
-    ROOT,
-    distances_outside,
-    is_leaf,
-    sibling,
-    tree_at,
-)
+from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
 
 PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
 """Rules for the prediction of a point that branches off, see :class:`PredictionSettings`."""

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.compiling import INNER
-from mondrian_bo.trees.tree import LEFT, RIGHT
+from mondrian_bo.trees.layout import LEFT, RIGHT
 
 STACK_DEPTH = 64
 """Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""

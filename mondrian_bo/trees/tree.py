@@ -21,25 +21,18 @@ from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.trees.compiling import COUNTING, INNER
+from mondrian_bo.trees.layout import (
+    FIRST_POINT,
+    LEFT,
+    LOWER,
+    N_BOXES,
+    N_NODES,
+    NONE,
+    RIGHT,
+    ROOT,
+    UPPER,
+)
 from mondrian_bo.trees.memory import resized
-
-NONE = -1
-"""Marks an absent node, child or point."""
-
-PAUSED = -2
-"""Marks a paused leaf, in the place of its split dimension."""
-
-LEFT, RIGHT = 0, 1
-"""Entries of an internal node's :attr:`Tree.children`."""
-
-FIRST_POINT = RIGHT
-"""Entry of a leaf's :attr:`Tree.children`: the head of the linked list of its points."""
-
-LOWER, UPPER = 0, 1
-"""Rows of a box: the lower and the upper corner."""
-
-N_NODES, ROOT, N_BOXES = 0, 1, 2
-"""Entries of :attr:`Tree.counters`."""
 
 GROWTH = 1.25
 """Factor by which capacity grows: unused memory stays below 25 % of what is used."""

@@ -14,17 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.trees.tree import (
-    FIRST_POINT,
-    N_NODES,
-    NODE_FIELDS,
-    NONE,
-    ROOT,
-    Tree,
-    child_towards,
-    is_leaf,
-    view_of,
-)
+from mondrian_bo.trees.layout import FIRST_POINT, N_NODES, NONE, ROOT
+from mondrian_bo.trees.tree import NODE_FIELDS, Tree, child_towards, is_leaf, view_of
 
 
 class Entry(NamedTuple):

@@ -13,8 +13,8 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 from trees.oracles import children_of, leaf_of, one_tree, points_of
 
+from mondrian_bo.trees.layout import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
 from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
-from mondrian_bo.trees.tree import LEFT, LOWER, NONE, RIGHT, ROOT, UPPER
 
 RULES = (REMAINING, PAPER, EMPIRICAL)
 LEVELS = (1.0 / 6.0, 0.5, 5.0 / 6.0)

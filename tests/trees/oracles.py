@@ -10,19 +10,18 @@ import numpy as np
 
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
-from mondrian_bo.trees.tree import (
+from mondrian_bo.trees.layout import (
     FIRST_POINT,
     LEFT,
     LOWER,
     N_NODES,
-    NODE_FIELDS,
     NONE,
     PAUSED,
     RIGHT,
     ROOT,
     UPPER,
-    Tree,
 )
+from mondrian_bo.trees.tree import NODE_FIELDS, Tree
 
 
 def grow(

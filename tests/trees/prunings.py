@@ -10,7 +10,8 @@ from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.trees.aggregation_nodes import REAL
-from mondrian_bo.trees.tree import LEFT, N_NODES, NODE_FIELDS, NONE, RIGHT, ROOT
+from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import NODE_FIELDS
 
 NO_RATES = np.empty(0)
 """Predictions follow the cuts that are there."""

@@ -12,7 +12,7 @@ from trees.prunings import NO_RATES, cheapest, labels, learn, make_forest, path_
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED
-from mondrian_bo.trees.tree import N_NODES, ROOT
+from mondrian_bo.trees.layout import N_NODES, ROOT
 
 N_TREES = 3
 examples = settings(max_examples=150, deadline=None, derandomize=True)

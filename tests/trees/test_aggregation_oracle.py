@@ -18,7 +18,7 @@ from trees.prunings import (
 
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, SUM
-from mondrian_bo.trees.tree import N_NODES, ROOT
+from mondrian_bo.trees.layout import N_NODES, ROOT
 
 N_UPDATES = 50
 N_DISTINCT = 8

@@ -16,7 +16,7 @@ from trees.prunings import labels, learn, make_forest, preorder_of, unit_box
 
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AT_LEAF
-from mondrian_bo.trees.tree import LEFT, LOWER, N_BOXES, N_NODES, NONE, PAUSED, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.layout import LEFT, LOWER, N_BOXES, N_NODES, NONE, PAUSED, RIGHT, ROOT, UPPER
 
 SIGNIFICANCE = 1e-4
 N_TREES = 3000

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 from trees.oracles import grow
 
-from mondrian_bo.trees.tree import LEFT, RIGHT, ROOT, tree_at
+from mondrian_bo.trees.layout import LEFT, RIGHT, ROOT
+from mondrian_bo.trees.tree import tree_at
 
 N_TREES = 5000
 RATES = np.array([2.0, 0.7])

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from trees.oracles import boxes_of, grow
 
-from mondrian_bo.trees.tree import LEFT, LOWER, N_NODES, NONE, UPPER
+from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, NONE, UPPER
 
 N_TREES = 5000
 RATES = np.array([0.5, 3.0, 1.0])

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from trees.oracles import check_forest, check_tree, grow, one_tree
 
-from mondrian_bo.trees.tree import FIRST_POINT, LEFT, N_NODES, NONE, ROOT, preorder, tree_at
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, ROOT
+from mondrian_bo.trees.tree import preorder, tree_at
 
 SPLITS = [2, 5, 10]
 LIFETIMES = [np.inf, 1.5]

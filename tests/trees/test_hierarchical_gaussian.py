@@ -16,8 +16,8 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     refresh_messages,
     remaining_variance,
 )
+from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.predict import REMAINING
-from mondrian_bo.trees.tree import N_NODES, ROOT
 
 PRIOR = {"mean_prior": 0.7, "gamma_1": 2.5}
 SETTINGS = [(2, np.inf), (5, np.inf), (2, 1.2), (5, 1.2)]

@@ -10,7 +10,7 @@ from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
 from mondrian_bo.trees.kneser_ney import expected_discount
-from mondrian_bo.trees.tree import LEFT, LOWER, NONE, PAUSED, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.layout import LEFT, LOWER, NONE, PAUSED, RIGHT, ROOT, UPPER
 
 N_CLASSES = 3
 GAMMA = 4.0

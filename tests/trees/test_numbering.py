@@ -9,8 +9,9 @@ from trees.prunings import NO_RATES, arrays, labels, learn, make_forest, preorde
 
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
+from mondrian_bo.trees.layout import N_BOXES, N_NODES, NONE, ROOT
 from mondrian_bo.trees.numbering import number_in_preorder
-from mondrian_bo.trees.tree import N_BOXES, N_NODES, NONE, ROOT, empty_forest, view_of
+from mondrian_bo.trees.tree import empty_forest, view_of
 
 
 def grow_one_by_one(n, *, restricted=True, n_classes=REAL, seed=0, **options):

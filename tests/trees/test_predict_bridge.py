@@ -10,8 +10,8 @@ from trees.oracles import grow
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
+from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.predict import BRIDGE
-from mondrian_bo.trees.tree import ROOT
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
 RATES = np.array([2.0, 0.6])

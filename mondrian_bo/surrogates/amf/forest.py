@@ -30,16 +30,10 @@ from mondrian_bo.trees.aggregation_predict import (
     predict_aggregation,
     sample_pruning,
 )
+from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
-from mondrian_bo.trees.tree import (
-    GROWTH,
-    ROOT,
-    Tree,
-    nodes_used,
-    with_box_capacity,
-    with_point_capacity,
-)
+from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
 
 _FEW = 0.25
 """Share of new samples among those known, from which on learning all targets anew, together, takes

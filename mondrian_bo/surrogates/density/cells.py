@@ -16,18 +16,11 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.cells import add_cell, link_point
 from mondrian_bo.trees.growth import choose_dimension, draw_location
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import exponential, mix
 from mondrian_bo.trees.tree import (
-    FIRST_POINT,
     GROWTH,
-    LEFT,
-    LOWER,
-    N_NODES,
-    NONE,
-    RIGHT,
-    ROOT,
-    UPPER,
     Tree,
     empty_forest,
     nodes_used,

@@ -6,17 +6,8 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.trees.tree import (
-    LEFT,
-    LOWER,
-    N_NODES,
-    RIGHT,
-    ROOT,
-    UPPER,
-    Tree,
-    is_leaf,
-    tree_at,
-)
+from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.tree import Tree, is_leaf, tree_at
 
 WITH, WITHOUT = 0, 1
 """Densities given all points, and given all but the one at which they are evaluated."""

@@ -16,7 +16,8 @@ from mondrian_bo.surrogates.density.masses import (
     follow_splits,
     splits_in_order,
 )
-from mondrian_bo.trees.tree import LEFT, LOWER, NONE, UPPER, Tree, leaves_of
+from mondrian_bo.trees.layout import LEFT, LOWER, NONE, UPPER
+from mondrian_bo.trees.tree import Tree, leaves_of
 
 _CHUNK = 4096
 """Number of points whose leaves are looked up at a time: 3 MB for 100 trees."""

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import IntArray
-from mondrian_bo.trees.tree import N_NODES, NONE, Tree
+from mondrian_bo.trees.layout import N_NODES, NONE
+from mondrian_bo.trees.tree import Tree
 
 
 def node_indicator(trees: Tree, leaves: IntArray) -> tuple[csr_matrix, IntArray]:

@@ -24,13 +24,13 @@ from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
+from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.leaf_models import (
     all_leaves,
     leaf_means,
     members_of,
     set_messages,
 )
-from mondrian_bo.trees.tree import N_NODES, ROOT
 
 _ITERATIONS_BEFORE_TREES = 50
 """Iterations of the fit that only determines split rates, which need no precise maximum."""

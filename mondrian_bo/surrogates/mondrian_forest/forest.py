@@ -32,12 +32,10 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     refresh_messages,
     remaining_variance,
 )
+from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.posterior_draw import sample_function
 from mondrian_bo.trees.predict import PredictionSettings, tree_components
-from mondrian_bo.trees.tree import (
-    ROOT,
-    nodes_used,
-)
+from mondrian_bo.trees.tree import nodes_used
 
 
 class GaussianForest(GrowingForest[Gaussian]):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.trees.tree import N_NODES, ROOT
+from mondrian_bo.trees.layout import N_NODES, ROOT
 
 _NO_NODE = -1
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.trees.tree import LEFT, N_NODES, NONE, RIGHT, Tree, preorder, view_of
+from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT
+from mondrian_bo.trees.tree import Tree, preorder, view_of
 
 RELEVANCE_START = 64
 """Number of points at the first estimate of the relevance; later ones are at its doublings."""

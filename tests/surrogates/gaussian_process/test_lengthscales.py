@@ -7,7 +7,7 @@ import pytest
 
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengthscales
-from mondrian_bo.trees.tree import N_NODES
+from mondrian_bo.trees.layout import N_NODES
 
 OTHERS = [0, 1, 2, 4, 5, 6]
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
 from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
-from mondrian_bo.trees.tree import NONE
+from mondrian_bo.trees.layout import NONE
 
 NUMERIC = np.zeros(3, dtype=bool)
 

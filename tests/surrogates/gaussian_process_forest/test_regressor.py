@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mondrian_bo.surrogates import GaussianProcessForestRegressor
 from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
-from mondrian_bo.trees.tree import NONE
+from mondrian_bo.trees.layout import NONE
 
 UNITS = np.array([1.0, 100.0, 0.01])
 

@@ -8,8 +8,8 @@ from trees.dense import BridgedTree, DenseTree, probes
 from trees.oracles import chain, leaf_of, one_tree
 
 from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.trees.layout import N_NODES, NONE, ROOT
 from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
-from mondrian_bo.trees.tree import N_NODES, NONE, ROOT
 
 SETTINGS = [
     {},

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare, expon, kstest, poisson
 
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
-from mondrian_bo.trees.tree import N_NODES, NONE
+from mondrian_bo.trees.layout import N_NODES, NONE
 
 LIFETIME = 6.0
 
