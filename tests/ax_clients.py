@@ -16,6 +16,7 @@ for _name in list(logging.root.manager.loggerDict):
         logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 SQUARE = [RangeParameterConfig(name, (-1.0, 1.0), "float") for name in "xy"]
+"""The search space of `bowl`."""
 
 MIXED = [
     RangeParameterConfig("x", (-2.0, 2.0), "float"),
@@ -27,6 +28,7 @@ MIXED = [
     ChoiceParameterConfig("power", [1, 2, 4, 8], "int", is_ordered=True),
     ChoiceParameterConfig("flag", [True, False], "bool", is_ordered=True),
 ]
+"""The search space of `mixed`: one parameter of each kind."""
 
 CONDITIONAL = [
     ChoiceParameterConfig(
@@ -43,7 +45,10 @@ CONDITIONAL = [
     RangeParameterConfig("k", (1, 20), "int"),
     RangeParameterConfig("z", (-1.0, 1.0), "float"),
 ]
-"""Four bowls, one per choice, with a choice between two pairs above: Ax wants trees."""
+"""The search space of `conditional`: a choice between two pairs, each with a choice of a bowl.
+
+Ax needs conditional spaces to be trees.
+"""
 
 
 def make_client(
@@ -65,7 +70,7 @@ def make_client(
 
 
 def run(client, function, n_trials):
-    """Run trials one by one; return their parameterizations. A function returns the outcomes."""
+    """Run trials one by one, with outcomes from `function`; return their parameterizations."""
     seen = []
     for _ in range(n_trials):
         for index, parameters in client.get_next_trials(1).items():
@@ -80,7 +85,7 @@ def bowl(parameters):
 
 
 def mixed(parameters):
-    """Return a sum of one term for each parameter, 0 at best."""
+    """Return a sum of one term for each parameter; its minimum is 0."""
     value = (parameters["x"] - 0.5) ** 2 + (parameters["n"] - 13) ** 2 / 100.0
     value += (math.log10(parameters["rate"]) + 3.0) ** 2 / 4.0
     value += (math.log10(parameters["size"]) - 1.0) ** 2 + abs(parameters["step"] - 0.75)
@@ -89,7 +94,7 @@ def mixed(parameters):
 
 
 def conditional(parameters):
-    """Return the function of four bowls, 0 at best under d."""
+    """Return the bowl of the active choice; the minimum is 0, under d."""
     if parameters["family"] == "ab":
         x, log_y = parameters["x"], math.log10(parameters["y"])
         if parameters["ab"] == "a":

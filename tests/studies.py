@@ -34,7 +34,7 @@ def parameters(study):
 
 
 def states(study):
-    """Return how many trials have each state."""
+    """Return the number of trials of each state."""
     found = [trial.state for trial in study.get_trials(deepcopy=False)]
     return {state: found.count(state) for state in TrialState if state in found}
 
@@ -46,7 +46,7 @@ def bowl(trial):
 
 
 def mixed(trial):
-    """Return a sum of one term for each kind of parameter, 0 at best."""
+    """Return a sum of one term for each kind of parameter; its minimum is 0."""
     value = (trial.suggest_float("x", -2.0, 2.0) - 0.5) ** 2
     value += (trial.suggest_int("n", 1, 20) - 13) ** 2 / 100.0
     value += (math.log10(trial.suggest_float("rate", 1e-5, 1.0, log=True)) + 3.0) ** 2 / 4.0
@@ -54,7 +54,7 @@ def mixed(trial):
 
 
 def conditional(trial):
-    """Return a function on a conditional space of depth three, 0.5 at best."""
+    """Return a function on a conditional space of depth three; its minimum is 0.5."""
     if trial.suggest_categorical("model", ["tree", "net"]) == "tree":
         return 1.0 + 0.1 * trial.suggest_int("leaves", 2, 40)
     layers = trial.suggest_int("layers", 1, 3)
@@ -72,10 +72,10 @@ CONDITIONAL_NAMES = {
     ("net", 2, "relu"): {"model", "layers", "second", "slope"},
     ("net", 3, "relu"): {"model", "layers", "second", "slope"},
 }
-"""Which parameters `conditional` asks for, by the values of those they depend on."""
+"""Parameters that `conditional` suggests, by the values of their parents."""
 
 
 def is_consistent(params):
-    """Whether these are the parameters that `conditional` would ask for."""
+    """Whether these are the parameters that `conditional` suggests."""
     branch = tuple(params[name] for name in ("model", "layers", "second") if name in params)
     return CONDITIONAL_NAMES.get(branch) == set(params)

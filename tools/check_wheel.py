@@ -1,6 +1,6 @@
-"""Build the wheel, look at what is in it, and use it in a clean environment.
+"""Build the wheel, check its contents, and use it in a clean environment.
 
-Run from anywhere with an interpreter that has ``build``: ``make wheel`` does.
+``make wheel`` runs this script with an interpreter that has ``build``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = "mondrian_bo"
+"""The repository."""
 
-# Files that do not come from the repository; a stale build/ would put deleted modules in the wheel.
+PACKAGE = "mondrian_bo"
+"""Name of the package and of its directory."""
+
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "*-output"
 )
+"""Files outside of the repository: a stale build/ would put deleted modules in the wheel."""
 
-# Modules that need a package which is not a requirement.
 OPTIONAL_MODULES = (
     f"{PACKAGE}.integrations.ax",
     f"{PACKAGE}.benchmarks.harness.ax_run",
     f"{PACKAGE}.benchmarks.suites.ax_overhead",
 )
+"""Modules that need Ax, which the clean environment does not have."""
 
-# Runs inside the clean environment: argv is the version and the optional modules.
 USE_IT = """
 import importlib, importlib.metadata, pathlib, pkgutil, sys
 import mondrian_bo
@@ -44,10 +46,11 @@ for name in mondrian_bo.__all__:
     getattr(mondrian_bo, name)
 print(f"imported {len(modules)} modules")
 """
+"""Program for the clean environment. Its arguments are the version and the optional modules."""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command, let its errors show, and return what it printed."""
+    """Run a command and return its output; exit with the output if it fails."""
     env = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -70,9 +73,9 @@ def check_contents(wheel: Path) -> None:
     dist_info = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
     with zipfile.ZipFile(wheel) as archive:
         names = {PurePosixPath(n) for n in archive.namelist() if not n.endswith("/")}
-    strangers = sorted(str(n) for n in names if n.parts[0] not in {PACKAGE, dist_info})
-    if strangers:
-        sys.exit(f"the wheel holds more than {PACKAGE}: {strangers}")
+    foreign = sorted(str(n) for n in names if n.parts[0] not in {PACKAGE, dist_info})
+    if foreign:
+        sys.exit(f"the wheel holds files outside of {PACKAGE}: {foreign}")
     packed = {str(n) for n in names if n.parts[0] == PACKAGE}
     wanted = {
         path.relative_to(ROOT).as_posix()
@@ -81,7 +84,7 @@ def check_contents(wheel: Path) -> None:
     }
     if packed != wanted:
         missing, extra = sorted(wanted - packed), sorted(packed - wanted)
-        sys.exit(f"the wheel and the package differ: missing {missing}, too many {extra}")
+        sys.exit(f"the wheel and the package differ: missing {missing}, extra {extra}")
     licences = [n for n in names if n.parts[0] == dist_info and n.name == "LICENSE"]
     if not licences:
         sys.exit("the wheel holds no LICENSE")

@@ -65,12 +65,12 @@ def test_mixtures_against_quadrature(incumbent, margin):
             epsrel=1e-10,
             limit=200,
         )
-        chance, _ = quad(
+        probability, _ = quad(
             density, target, target + 25.0, args=(means, stds), epsabs=0, epsrel=1e-10, limit=200
         )
         assert ei[j] == pytest.approx(gain, rel=1e-8)
         assert log_ei[j] == pytest.approx(math.log(gain), abs=1e-8)
-        assert pi[j] == pytest.approx(chance, rel=1e-8)
+        assert pi[j] == pytest.approx(probability, rel=1e-8)
 
 
 def log_h_by_quadrature(z):

@@ -1,4 +1,4 @@
-"""Known standard errors: what is believed, against Gaussian formulas and a plain optimizer."""
+"""Known standard errors: learnt values, compared with Gaussian formulas and a plain optimizer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_without_errors_nothing_changes(errors):
 
 
 class Recorder:
-    """Stands for an optimizer that expects N(mean, std**2) everywhere, and records the told."""
+    """An optimizer that predicts N(mean, std**2) everywhere and records what it is told."""
 
     def __init__(self, mean, std):
         self.moments = mean, std
@@ -52,7 +52,7 @@ class Recorder:
         return np.full(len(rows), self.moments[0]), np.full(len(rows), self.moments[1])
 
 
-def test_values_are_weighed_as_gaussians_are():
+def test_learnt_values_are_gaussian_posterior_means():
     recorder = Recorder(1.0, 2.0)
     model = KnownNoise(recorder)
     zeros = np.zeros((10, 2))
@@ -61,13 +61,13 @@ def test_values_are_weighed_as_gaussians_are():
     tell(model, zeros[:3], values, errors)
     with np.errstate(divide="ignore"):
         precision = 1 / errors**2
-    believed = np.where(
+    expected = np.where(
         errors > 0, (1.0 / 4 + np.nan_to_num(values * precision)) / (1 / 4 + precision), values
     )
-    np.testing.assert_allclose(recorder.values[10:], np.where(errors > 0, believed, values))
-    left = np.where(errors > 0, 1 / (1 / 4 + precision), 0.0)
+    np.testing.assert_allclose(recorder.values[10:], np.where(errors > 0, expected, values))
+    remaining = np.where(errors > 0, 1 / (1 / 4 + precision), 0.0)
     _, std = model.predict_rows(zeros[:1])
-    np.testing.assert_allclose(std**2, 4.0 + left.sum() / 13)
+    np.testing.assert_allclose(std**2, 4.0 + remaining.sum() / 13)
 
 
 def test_the_first_values_are_taken_as_they_are():
@@ -90,7 +90,7 @@ def test_failures_and_infinite_errors():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_is_averaged_away(seed):
-    """With errors of the size of the signal, the believed model is nearer to the truth."""
+    """With errors as large as the signal, a model of the learnt values is nearer to the truth."""
     rng = np.random.default_rng(seed)
     rows = SPACE.sample(300, rng)
     errors = rng.choice([0.02, 1.5], size=300)

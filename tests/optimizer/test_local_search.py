@@ -60,13 +60,13 @@ def test_as_good_as_scipy_on_a_smooth_function(seed):
     starts = rng.random((4, 4))
     ends = climb(gradients, CUBE, starts, 20)
     for start, end in zip(starts, ends, strict=True):
-        peer = minimize(
+        baseline = minimize(
             lambda x: -gradients(x[None])[0][0],
             start,
             jac=lambda x: -gradients(x[None])[1][0],
             bounds=[(0.0, 1.0)] * 4,
         )
-        assert gradients(end[None])[0][0] > -peer.fun - 1e-4
+        assert gradients(end[None])[0][0] > -baseline.fun - 1e-4
 
 
 def test_choices_and_grids_are_searched_too():

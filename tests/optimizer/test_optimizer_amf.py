@@ -134,23 +134,23 @@ def test_better_than_random_on_branin():
 def test_pending_trials_change_nothing(name, n_told, acquisition):
     space = SPACES[name]
     settings = {"n_startup_trials": 1, "acquisition": acquisition}
-    optimizer, twin = (make_optimizer(space, **settings) for _ in range(2))
+    optimizer, replica = (make_optimizer(space, **settings) for _ in range(2))
     rows = np.random.default_rng(0).random((n_told + 10, space.n_dimensions))
     points = [space.from_unit(row) for row in rows]
-    for one in (optimizer, twin):
+    for one in (optimizer, replica):
         one.tell(points[:n_told], [anything(params) for params in points[:n_told]])
     # When a model learns is part of its history: both are asked at the same times.
     before = optimizer.predict(points)
-    assert np.array_equal(twin.predict(points), before)
+    assert np.array_equal(replica.predict(points), before)
     batch = optimizer.ask(6)
     assert len(optimizer.pending) == len(batch) == 6
     for own, other in zip(before, optimizer.predict(points), strict=True):
         assert np.array_equal(own, other)
     # Nor is anything left behind that shows later.
-    for one in (optimizer, twin):
+    for one in (optimizer, replica):
         one.tell(batch, [anything(params) for params in batch])
         one.tell(points[n_told:], [anything(params) for params in points[n_told:]])
-    for own, other in zip(optimizer.predict(points), twin.predict(points), strict=True):
+    for own, other in zip(optimizer.predict(points), replica.predict(points), strict=True):
         assert np.array_equal(own, other)
 
 

@@ -126,7 +126,7 @@ class BridgedTree(DenseTree):
     """A tree with a new node between a node and its parent, as one dense normal distribution."""
 
     def with_new_node(self, node, time):
-        """Return mean and variance of a label whose path leaves the one to `node` at `time`.
+        """Return mean and variance of a target whose path leaves the one to `node` at `time`.
 
         The new node's mean has the covariance with every other mean that they share up to it, by
         definition of the prior.
@@ -144,7 +144,7 @@ class BridgedTree(DenseTree):
         cross = covariance[self.leaves]
         gain = np.linalg.solve(self.target_covariance, cross)
         mean = self.mean_prior + gain @ (self.targets - self.mean_prior)
-        # The new leaf goes on from the new node to the lifetime, and its label has noise.
+        # The new leaf goes on from the new node to the lifetime, and its target has noise.
         return mean, self.spent(self.lifetime) - gain @ cross + self.noise
 
     def above_node(self, node):

@@ -14,7 +14,7 @@ from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import NODE_FIELDS
 
 NO_RATES = np.empty(0)
-"""Predictions follow the cuts that are there."""
+"""Predictions follow the existing splits only."""
 
 
 def unit_box(d):
@@ -39,17 +39,17 @@ def learn(forest, points, targets, *, rates=None, importance=None, steps=None, n
     return forest
 
 
-def labels(rng, n, n_classes):
-    """Return random labels, of the type that a forest stores."""
+def draw_targets(rng, n, n_classes):
+    """Return random targets, of the type that a forest stores."""
     if n_classes == REAL:
         return rng.normal(size=n)
     return rng.integers(n_classes, size=n).astype(np.int32)
 
 
 def arrays(forest):
-    """Return a copy of all that a forest holds, without unused room, as a flat dictionary.
+    """Return a copy of a forest's content, without spare capacity, as a flat dictionary.
 
-    Nodes are in preorder: how they are numbered depends on how a stream is divided into calls.
+    Nodes are in preorder, because their numbers depend on how a stream is divided into calls.
     """
     content = {
         "points": forest.points.copy(),
@@ -101,18 +101,18 @@ def path_to(tree, x):
 
 
 class History(NamedTuple):
-    """What the nodes of a tree make of a stream of labels: dictionaries by node."""
+    """Losses and forecasts of the nodes of a tree for a stream of targets: dictionaries by node."""
 
     losses: dict
-    forecasts: dict  # what they forecast for the next label: a mean, or probabilities
+    forecasts: dict  # of the next target: a mean, or probabilities
     masses: dict
-    variances: dict  # of real labels
+    variances: dict  # of real targets
 
 
 def history(tree, points, targets, importance, n_classes, dirichlet):
-    """Let every node of a grown tree forecast, in turn, the labels of the points in its block.
+    """Let every node of a grown tree forecast, in turn, the targets of the points in its block.
 
-    It follows the definitions (equations 4 and 5) and looks at nothing but the splits of the tree.
+    Follows the definitions of Mourtada2021 (equations 4 and 5) and uses only the tree's splits.
     """
     importance = np.ones(len(targets)) if importance is None else importance
     nodes = preorder_of(tree)
@@ -126,26 +126,26 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
         unit = 1.0 / (masses[node] + n_classes * dirichlet)
         return [unit * (count + dirichlet) for count in sums[node]]
 
-    for x, label, weight in zip(points, targets.tolist(), importance.tolist(), strict=True):
-        inherited = label  # the first label of all costs nothing
+    for x, target, weight in zip(points, targets.tolist(), importance.tolist(), strict=True):
+        inherited = target  # the first target has no loss
         for node in path_to(tree, x):
             inherited = forecast(node, inherited)
             if n_classes == REAL:
-                losses[node] += weight * (label - inherited) ** 2
-                sums[node][0] += weight * label
+                losses[node] += weight * (target - inherited) ** 2
+                sums[node][0] += weight * target
                 masses[node] += weight
             else:
-                losses[node] -= weight * math.log(inherited[label])
-                # As they are kept.
-                sums[node][label] = float(np.float32(sums[node][label] + weight))
+                losses[node] -= weight * math.log(inherited[target])
+                # Counts are stored as float32.
+                sums[node][target] = float(np.float32(sums[node][target] + weight))
                 masses[node] = sum(sums[node])
     forecasts, variances = {}, {}
     for node in nodes:
         parent = int(tree.parent[node])
         forecasts[node] = forecast(node, forecasts.get(parent, 0.0))
         if n_classes == REAL:
-            # The mean loss, less the first label's share, with one more sample that is as far off
-            # as the parent's; above the root it is the mean loss of all.
+            # The mean loss without the first target's share, with one more sample whose loss is the
+            # parent's variance; above the root it is the mean loss of all targets.
             mass = masses[node]
             above = losses[node] / max(mass, 1.0) if parent == NONE else variances[parent]
             rest = losses[node] * max(mass - 1.0, 0.0) / mass if mass > 0.0 else 0.0
@@ -171,10 +171,10 @@ class Posterior(NamedTuple):
 
     leaves: list
     weights: np.ndarray
-    log_average: float  # logarithm of the averaged weight, before they are made to add up to 1
+    log_average: float  # logarithm of the averaged weight, before normalisation
 
     def stops(self, path):
-        """Return with which probability a pruning ends at each node of a path from the root."""
+        """Return the probability that a pruning ends at each node of a path from the root."""
         return [
             sum(w for leaves, w in zip(self.leaves, self.weights, strict=True) if node in leaves)
             for node in path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees.oracles import one_tree
-from trees.prunings import NO_RATES, cheapest, labels, learn, make_forest, path_to, prunings
+from trees.prunings import NO_RATES, cheapest, draw_targets, learn, make_forest, path_to, prunings
 
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_nodes import REAL
@@ -38,35 +38,35 @@ def make_places(rng, n, d, places):
 
 
 def play(forest, rng, n, places, opponent, bound=1.0):
-    """Let an opponent choose the labels, one by one; return the forecasts' losses, (T, n)."""
+    """Let an opponent choose the targets, one by one; return the forecasts' losses, (T, n)."""
     points = make_places(rng, n, forest.points.shape[2], places)
     n_classes = forest.n_classes
     for i in range(n):
         here = points[None, i : i + 1]
         if opponent == "random":
-            label = labels(rng, 1, max(n_classes, 2))[0]
+            choice = draw_targets(rng, 1, max(n_classes, 2))[0]
         elif opponent == "alternating":
-            label = i % max(n_classes, 2)
+            choice = i % max(n_classes, 2)
         elif opponent == "noisy step" or i == 0:
-            label = int(points[i, 0] > 0.5) ^ int(rng.random() < 0.1)
+            choice = int(points[i, 0] > 0.5) ^ int(rng.random() < 0.1)
         elif n_classes == REAL:
-            label = forest.predict(here, NO_RATES, AGGREGATED)[0].mean() < 0.0
+            choice = forest.predict(here, NO_RATES, AGGREGATED)[0].mean() < 0.0
         else:
-            label = np.argmin(forest.predict_proba(here, NO_RATES, AGGREGATED)[0])
+            choice = np.argmin(forest.predict_proba(here, NO_RATES, AGGREGATED)[0])
         if n_classes == REAL:
             target = (
                 bound * rng.uniform(-1.0, 1.0)
                 if opponent == "random"
-                else bound * (2.0 * label - 1.0)
+                else bound * (2.0 * choice - 1.0)
             )
         else:
-            target = np.int32(label)
+            target = np.int32(choice)
         forest.extend(here, np.array([target]), np.ones((1, here.shape[2])))
     forecasts = forest.trace[:, :, FORECAST]
     if n_classes != REAL:
         return -np.log(forecasts)
     losses = (forecasts - forest.targets) ** 2
-    # The first label of all costs nothing: that round is left out of both sides.
+    # The loss of the first target is not counted on either side.
     losses[:, 0] = 0.0
     return losses
 
@@ -138,7 +138,7 @@ def test_classes_other_steps(seed, n, d, places, opponent, step, dirichlet):
 
 @examples
 @given(**streams, bound=st.sampled_from([1.0, 0.01, 300.0]))
-def test_real_labels(seed, n, d, places, opponent, bound):
+def test_real_targets(seed, n, d, places, opponent, bound):
     rng = np.random.default_rng(seed)
     forest = make_forest(
         d, n_trees=N_TREES, seed=seed, restricted=False, record=True, step=0.125 / bound**2
@@ -162,7 +162,7 @@ def test_real_labels(seed, n, d, places, opponent, bound):
         assert losses[t].sum() <= best + rate + 1e-9 * bound**2
 
 
-def test_hostile_labels_cost_more():
+def test_hostile_targets_cost_more():
     # The opponent earns its name: no forecast does better than guessing.
     for n_classes in (REAL, 2):
         totals = {}
@@ -186,7 +186,7 @@ def test_loss_of_the_best_pruning(task, restricted):
     rng = np.random.default_rng(7)
     points = make_places(rng, 70, 2, "repeated")
     points[::2] = make_places(rng, 35, 2, "anywhere")
-    targets = labels(rng, 70, n_classes)
+    targets = draw_targets(rng, 70, n_classes)
     for importance in (None, rng.uniform(0.0, 2.0, size=70)):
         forest = make_forest(2, **options)
         for i in range(70):

@@ -8,8 +8,8 @@ from trees.oracles import assert_same_bits, one_tree
 from trees.prunings import (
     NO_RATES,
     arrays,
+    draw_targets,
     history,
-    labels,
     learn,
     make_forest,
     path_to,
@@ -29,12 +29,12 @@ MANY = 1_000_000
 
 
 def make_stream(n, d, n_classes, seed=0):
-    """Points of which a third are repeated, with labels that depend on them."""
+    """Points of which a third are repeated, with targets that depend on them."""
     rng = np.random.default_rng(seed)
     points = rng.random((n, d)).astype(np.float32)
     points[rng.random(n) < 0.3] = points[rng.integers(n)]
     points[n // 2 :: 3] = points[: len(points[n // 2 :: 3])]
-    targets = labels(rng, n, n_classes)
+    targets = draw_targets(rng, n, n_classes)
     clear = points[:, 0] > 0.4
     targets = targets + 3.0 * clear if n_classes == REAL else np.where(clear, 0, targets)
     return points, targets.astype(np.float64 if n_classes == REAL else np.int32)

@@ -6,8 +6,8 @@ from trees.oracles import assert_same_bits, one_tree
 from trees.prunings import (
     NO_RATES,
     arrays,
+    draw_targets,
     history,
-    labels,
     learn,
     make_forest,
     path_to,
@@ -38,7 +38,7 @@ def make_stream(d, n_classes, seed):
     distinct = rng.random((N_DISTINCT, d)).astype(np.float32)
     distinct[1::2] = np.round(distinct[1::2], 1)
     chosen = rng.integers(N_DISTINCT, size=N_UPDATES)
-    targets = labels(rng, N_UPDATES, n_classes)
+    targets = draw_targets(rng, N_UPDATES, n_classes)
     if n_classes == REAL:
         targets = (targets + 2.0 * (distinct[chosen, 0] > 0.5)).round(2)
     else:
@@ -104,7 +104,7 @@ def test_all_prunings_after_every_update(task, d, restricted, weighted):
         check_against_all_prunings(forest, past, queries)
     if options.get("split_pure", True):
         assert len(prunings(one_tree(forest))) > N_DISTINCT
-    # The batch learns all labels at the end; the recorded one never does.
+    # The batch learns all targets at the end; the recorded one never does.
     at_once = make_forest(d, **options)
     learn(at_once, points, targets, rates=rates, importance=importance, steps=[])
     assert_same_bits(arrays(at_once), arrays(forest))
@@ -115,7 +115,7 @@ def test_all_prunings_after_every_update(task, d, restricted, weighted):
 
 
 @pytest.mark.parametrize("restricted", [True, False])
-def test_forecast_recorded_before_the_label(restricted):
+def test_forecast_recorded_before_the_target(restricted):
     # On the partition updated with the point: what a forest that has learnt the point with no
     # weight at all predicts there.
     for n_classes in (REAL, 3):

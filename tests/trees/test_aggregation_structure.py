@@ -1,4 +1,4 @@
-"""Partitions of aggregated forests: validity, laws and depth.
+"""Partitions of aggregated forests: validity, distributions and depth.
 
 Seeds are fixed. A test of one hypothesis fails below p = 1e-4, so that a sound program fails with
 probability 0.01 or so over all of them when its stream of random numbers changes.
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from trees.oracles import chain, check_tree, grow, one_tree, shapes
-from trees.prunings import labels, learn, make_forest, preorder_of, unit_box
+from trees.prunings import draw_targets, learn, make_forest, preorder_of, unit_box
 
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AT_LEAF
@@ -23,7 +23,7 @@ N_TREES = 3000
 RATES = np.array([0.5, 2.0])
 
 
-def is_settled(points, classes, members):
+def stays_leaf(points, classes, members):
     """Whether a block with these points is not to be split."""
     if len(np.unique(points[members], axis=0)) <= 1:
         return True
@@ -35,7 +35,7 @@ def check_cells(tree, points, box, classes=None):
     seen = []
 
     def visit(node, parent, parent_time, cell, members):
-        # `members` were routed here from the root, whatever the tree says of its chains and sizes.
+        # `members` were routed here from the root, independently of the tree's chains and sizes.
         seen.append(node)
         assert tree.parent[node] == parent
         assert tree.size[node] == len(members)
@@ -43,14 +43,14 @@ def check_cells(tree, points, box, classes=None):
         assert np.all(points[members] >= cell[LOWER])
         assert np.all(points[members] <= cell[UPPER])
         left, right = (int(child) for child in tree.children[node])
-        settled = is_settled(points, classes, members)
+        is_leaf = stays_leaf(points, classes, members)
         if left == NONE:
             assert tree.split_time[node] == np.inf
             assert sorted(chain(tree, node)) == sorted(members.tolist())
-            assert settled
+            assert is_leaf
             return
-        # No cell splits but to separate points: two that are empty have no common parent.
-        assert not settled
+        # A cell splits only to separate points, so two empty cells have no common parent.
+        assert not is_leaf
         dimension, threshold = tree.dimension[node], tree.threshold[node]
         assert right not in (NONE, left)
         assert 0 <= dimension < points.shape[1]
@@ -82,7 +82,7 @@ def test_valid_after_every_point(seed, n, d, grid, task, restricted):
     n_classes = REAL if task == "real" else 2
     # Coordinates from a grid: ties, duplicates, points on the border of the box.
     points = (rng.integers(grid + 1, size=(n, d)) / grid).astype(np.float32)
-    targets = labels(rng, n, n_classes)
+    targets = draw_targets(rng, n, n_classes)
     forest = make_forest(
         d, n_trees=2, seed=seed, n_classes=n_classes, split_pure=task != "paused",
         restricted=restricted,
@@ -124,7 +124,7 @@ def check_paused(tree, points, classes, has_box):
         left, right = (int(child) for child in tree.children[node])
         if left == NONE:
             members[node] = chain(tree, node)
-            assert is_settled(points, classes, members[node])
+            assert stays_leaf(points, classes, members[node])
         else:
             members[node] = members[left] + members[right]
             assert tree.split_time[[left, right]].min() > tree.split_time[node]
@@ -200,7 +200,7 @@ def uniform_p(values):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_law_of_every_cut_of_a_cell(at_once):
+def test_distribution_of_every_cut_of_a_cell(at_once):
     # One sample; all cuts of thousands of trees: rate, place and dimension are those of the cell,
     # wherever in it the points may be.
     rng = np.random.default_rng(1)
@@ -233,7 +233,7 @@ def test_law_of_every_cut_of_a_cell(at_once):
     assert np.mean(trees.dimension[inner & is_root] == 0) == pytest.approx(0.2, abs=0.03)
 
 
-def same_law(one, two):
+def same_distribution(one, two):
     """Return the p-value of a two-sample test for each statistic of trees."""
     found = {}
     for name, first, second in zip(one._fields, one, two, strict=True):
@@ -250,7 +250,7 @@ def same_law(one, two):
     return found
 
 
-def law_data(n=14):
+def distribution_data(n=14):
     rng = np.random.default_rng(5)
     points = rng.random((n, 2)).astype(np.float32) ** 2
     points[-4:] = points[:4]
@@ -260,7 +260,7 @@ def law_data(n=14):
 @pytest.mark.parametrize("task", ["real", "paused"])
 def test_order_of_the_points_does_not_matter(task):
     # Two samples; the smallest p-value of 9 statistics and 4 orders is corrected for their number.
-    points, classes = law_data()
+    points, classes = distribution_data()
     paused = task == "paused"
     targets = classes if paused else classes.astype(float)
     # The first point stays the first, whose leaf is looked at.
@@ -276,43 +276,43 @@ def test_order_of_the_points_does_not_matter(task):
         learn(forest, points[order], targets[order], rates=RATES)
         found.append(shapes(forest))
     for other in found[1:]:
-        values = same_law(found[0], other)
+        values = same_distribution(found[0], other)
         assert min(values.values()) > SIGNIFICANCE / 3.0, values
     # The test can tell: two other points have other leaves.
     order = np.roll(np.arange(len(points)), 5)
     forest = make_forest(2, n_trees=N_TREES, seed=20, restricted=False)
     other = shapes(learn(forest, points[order], np.zeros(len(points)), rates=RATES))
-    assert min(same_law(found[0], other).values()) < 1e-10
+    assert min(same_distribution(found[0], other).values()) < 1e-10
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_restricted_trees_have_the_law_of_other_mondrian_trees(at_once):
+def test_restricted_trees_have_the_distribution_of_other_mondrian_trees(at_once):
     # Two samples: those of GaussianForest, sampled in a batch or grown online.
-    points, _ = law_data()
+    points, _ = distribution_data()
     zeros = np.zeros(len(points))
     forest = make_forest(2, n_trees=N_TREES, seed=30)
     aggregated = shapes(learn(forest, points, zeros, rates=RATES))
     first = len(points) if at_once else 0
     other = grow(points.astype(float), zeros, first=first, n_trees=N_TREES, seed=31, rates=RATES)
-    values = same_law(aggregated, shapes(other))
+    values = same_distribution(aggregated, shapes(other))
     assert set(aggregated.leaves) == {len(points) - 4}
     assert min(values.values()) > SIGNIFICANCE, values
-    # The test can tell: other rates have another law.
+    # The test can tell: other rates have another distribution.
     other = grow(points.astype(float), zeros, first=first, n_trees=N_TREES, seed=31)
-    assert min(same_law(aggregated, shapes(other)).values()) < 1e-10
+    assert min(same_distribution(aggregated, shapes(other)).values()) < 1e-10
 
 
 def test_paused_trees_are_parts_of_the_others():
     # Unrestricted: of one partition, the cells of one class are left whole. Two samples: the first
-    # cut is the same in law, and no more leaves than where all points are separated.
-    points, classes = law_data()
+    # cut is the same in distribution, and no more leaves than where all points are separated.
+    points, classes = distribution_data()
     forests = [
         learn(make_forest(2, n_trees=N_TREES, seed=40 + k, n_classes=2, restricted=False,
                           split_pure=k == 0), points, classes, rates=RATES)
         for k in range(2)
     ]  # fmt: skip
     all_split, paused = (shapes(forest) for forest in forests)
-    values = same_law(all_split, paused)
+    values = same_distribution(all_split, paused)
     for name in ("root_dimension", "root_time", "root_location", "root_left_size"):
         assert values[name] > SIGNIFICANCE
     assert paused.leaves.mean() < 0.8 * all_split.leaves.mean()
@@ -373,8 +373,8 @@ def test_depth_on_clustered_data(cluster, restricted):
     points = (rng.uniform(0.1, 0.9, size=(10, 2))[which] + offsets).astype(np.float32)
     depths, errors = mean_depths(points, restricted=restricted)
     increments = np.diff(depths)
-    settled = np.abs(increments[-3:] - increments[-3:].mean())
-    assert np.all(settled < 4.0 * errors[-3:])
+    deviations = np.abs(increments[-3:] - increments[-3:].mean())
+    assert np.all(deviations < 4.0 * errors[-3:])
     if restricted and cluster == "normal":
         # Cuts between the outliers of the tails cost more; how much falls as log n grows.
         assert 2.0 * math.log(2.0) < increments[-3:].mean() < 2.0

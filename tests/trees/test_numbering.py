@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from trees.oracles import assert_same_bits
-from trees.prunings import NO_RATES, arrays, labels, learn, make_forest, preorder_of
+from trees.prunings import NO_RATES, arrays, draw_targets, learn, make_forest, preorder_of
 
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
@@ -21,7 +21,7 @@ def grow_one_by_one(n, *, restricted=True, n_classes=REAL, seed=0, **options):
     forest = make_forest(
         3, n_trees=3, seed=seed, restricted=restricted, n_classes=n_classes, **options
     )
-    return learn(forest, points, labels(rng, n, n_classes)), rng
+    return learn(forest, points, draw_targets(rng, n, n_classes)), rng
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,7 +43,7 @@ def test_trees_stay_the_same(restricted, split_pure, seed):
     assert_same_bits(arrays(new), arrays(forest))
     # Both learn on alike, and new rows of boxes do not fall on old ones.
     points = rng.random((40, 3)).astype(np.float32)
-    targets = labels(rng, 40, n_classes)
+    targets = draw_targets(rng, 40, n_classes)
     assert_same_bits(arrays(learn(new, points, targets)), arrays(learn(forest, points, targets)))
 
 

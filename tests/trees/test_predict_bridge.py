@@ -31,8 +31,7 @@ def dense(forest, t):
 
 
 def test_the_dense_reference_of_a_new_node():
-    # A tree whose leaf pair makes the node: inserting a point makes it, and its label tells nothing
-    # if the noise hides it; so compare a tree of three points with a hand-made covariance.
+    # A tree of three points is compared with a covariance computed by hand.
     forest = grow(np.array([[0.1, 0.2], [0.9, 0.4], [0.8, 0.9]]), np.array([1.0, -1.0, 0.5]))
     reference = BridgedTree(forest, 0, mean_prior=0.0, gamma_1=1.0)
     root = int(reference.tree.counters[ROOT])

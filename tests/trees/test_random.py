@@ -100,8 +100,8 @@ def test_hashed_numbers(seed):
     assert flat.min() > 0.0
     assert flat.max() < 1.0
     assert np.all(np.isfinite(normal))
-    for table, law in ((flat, "uniform"), (normal, "norm")):
-        assert stats.kstest(table.ravel(), law).pvalue > SIGNIFICANCE
+    for table, distribution in ((flat, "uniform"), (normal, "norm")):
+        assert stats.kstest(table.ravel(), distribution).pvalue > SIGNIFICANCE
         # Neither neighbouring items nor different keys are related.
         assert stats.pearsonr(table[:, :-1].ravel(), table[:, 1:].ravel()).pvalue > SIGNIFICANCE
         assert stats.pearsonr(table[:-1].ravel(), table[1:].ravel()).pvalue > SIGNIFICANCE

@@ -56,19 +56,19 @@ def test_block(kind, min_samples_split, lifetime, first, n_views):
         "min_samples_split": min_samples_split,
         "lifetime": lifetime,
     }
-    forest, twin = make_forest(**options), make_forest(**options)
+    forest, replica = make_forest(**options), make_forest(**options)
     points, targets = make_fantasy(kind, forest, n_views)
     before = snapshot(forest)
     with forest.extended(points, targets, RATES[None]):
         # The fantasy draws the numbers that learning would draw, so all bits agree.
-        twin.extend(points, targets, RATES[None])
-        assert_same_bits(snapshot(forest), snapshot(twin))
+        replica.extend(points, targets, RATES[None])
+        assert_same_bits(snapshot(forest), snapshot(replica))
         check_forest(forest, RATES)
         assert forest.n_points == 23 + len(targets)
         query = np.random.default_rng(5).random((n_views, 20, 2))
         for own, other in zip(
             forest.predict(query, RATES, 0.0, 1.0, REMAINING),
-            twin.predict(query, RATES, 0.0, 1.0, REMAINING),
+            replica.predict(query, RATES, 0.0, 1.0, REMAINING),
             strict=True,
         ):
             assert np.array_equal(own, other)
@@ -109,15 +109,15 @@ def test_spare_capacity_is_restored_too(kind, min_samples_split):
 def test_an_empty_forest_may_change_the_number_of_views():
     # As a fantasy before the first trial, of which nothing is left afterwards.
     rng = np.random.default_rng(1)
-    forest, twin = (grow(np.empty((1, 0, 2)), first=0, n_trees=3) for _ in range(2))
+    forest, replica = (grow(np.empty((1, 0, 2)), first=0, n_trees=3) for _ in range(2))
     for n_views in (1, 3, 1):
         with forest.extended(rng.random((n_views, 12, 2)), np.arange(12.0), RATES[None]):
             check_forest(forest, RATES)
     points = rng.random((3, 30, 2))
-    for model in (forest, twin):
+    for model in (forest, replica):
         model.extend(points, np.arange(30.0), RATES[None])
     check_forest(forest, RATES)
-    assert_same_bits(snapshot(forest), snapshot(twin))
+    assert_same_bits(snapshot(forest), snapshot(replica))
 
 
 @given(
@@ -144,7 +144,7 @@ def test_any_points(known, fantasy, n_known, first, min_samples_split):
 @pytest.mark.parametrize("first", [0, 11, 23])
 @pytest.mark.parametrize("kind", KINDS)
 def test_learning_goes_on_as_if_nothing_had_happened(kind, first):
-    forest, twin = make_forest(first=first), make_forest(first=first)
+    forest, replica = make_forest(first=first), make_forest(first=first)
     points, targets = make_fantasy(kind, forest)
     for _ in range(2):
         with forest.extended(points, targets, RATES[None]):
@@ -152,19 +152,19 @@ def test_learning_goes_on_as_if_nothing_had_happened(kind, first):
     new = np.random.default_rng(8).random((1, 30, 2))
     targets = np.arange(30.0)
     forest.extend(new, targets, RATES[None])
-    twin.extend(new, targets, RATES[None])
-    assert_same_bits(snapshot(forest), snapshot(twin))
+    replica.extend(new, targets, RATES[None])
+    assert_same_bits(snapshot(forest), snapshot(replica))
 
 
 def test_blocks_within_blocks():
-    forest, twin = make_forest(min_samples_split=4), make_forest(min_samples_split=4)
+    forest, replica = make_forest(min_samples_split=4), make_forest(min_samples_split=4)
     points, targets = make_fantasy("seven", forest)
     before = snapshot(forest)
     with forest.extended(points[:, :3], targets[:3], RATES[None]):
         outer = snapshot(forest)
         with forest.extended(points[:, 3:], targets[3:], RATES[None]):
-            twin.extend(points, targets, RATES[None])
-            assert_same_bits(snapshot(forest), snapshot(twin))
+            replica.extend(points, targets, RATES[None])
+            assert_same_bits(snapshot(forest), snapshot(replica))
         assert_same_bits(snapshot(forest), outer)
     assert_same_bits(snapshot(forest), before)
 

@@ -24,9 +24,9 @@ class FakeOnelearn:
 
 def test_data_is_the_same_for_the_same_seed():
     X, y = regression_data(30, 2, seed=1)
-    again, labels = regression_data(30, 2, seed=1)
+    again, targets = regression_data(30, 2, seed=1)
     np.testing.assert_array_equal(X, again)
-    np.testing.assert_array_equal(y, labels)
+    np.testing.assert_array_equal(y, targets)
     assert X.shape == (30, 2) and X.min() >= 0.0 and X.max() < 1.0
     assert not np.array_equal(X, regression_data(30, 2, seed=2)[0])
 

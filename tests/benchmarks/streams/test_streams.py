@@ -312,7 +312,7 @@ def test_too_few(tmp_path, wrong, capsys):
     assert SPECIAL_SUITES["streams"].startswith("mondrian_bo.benchmarks.streams")
 
 
-def test_peer_is_measured(monkeypatch):
+def test_baseline_is_measured(monkeypatch):
     class FakeOnelearn:
         def store(self, X, y, tests=None):
             return X, y, tests

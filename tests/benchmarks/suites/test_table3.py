@@ -17,7 +17,7 @@ def test_finds_the_best_of_a_smooth_pool(model):
     values = ((points - 0.3) ** 2).sum(axis=1)
     pool = table3.Pool(points, values)
     found = [table3.best_found(pool, model, 60, seed) for seed in range(3)]
-    # Sixty random points of 400 would leave the best five to chance in half of the runs.
+    # Sixty random points of 400 would miss the best five in half of the runs.
     assert np.median(found) <= np.sort(values)[2]
 
 

@@ -37,7 +37,7 @@ def test_batches_are_diverse(predictive):
 
 
 @ROUTES
-def test_pending_trials_are_believed(predictive, monkeypatch):
+def test_pending_trials_are_imputed(predictive, monkeypatch):
     seen = []
     suggest = MondrianOptimizer.suggest
 

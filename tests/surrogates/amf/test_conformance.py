@@ -78,18 +78,18 @@ def test_pickle_goes_on_learning(model):
     X, y = make_data(120)
     y = labels_for(model, y)
     model = clone(model).fit(X[:60], y[:60])
-    twin = pickle.loads(pickle.dumps(model))
+    replica = pickle.loads(pickle.dumps(model))
     before = predictions(model, X)
-    assert np.array_equal(predictions(twin, X), before)
-    for one in (model, twin):
+    assert np.array_equal(predictions(replica, X), before)
+    for one in (model, replica):
         one.partial_fit(X[60:], y[60:])
     after = predictions(model, X)
-    assert np.array_equal(predictions(twin, X), after)
+    assert np.array_equal(predictions(replica, X), after)
     if model not in DUMMIES and not getattr(model, "online_to_batch", False):
         assert not np.array_equal(after, before)
     if hasattr(model, "model_"):
         assert model.model_.n_points == 120
-        assert_same_bits(arrays(model.model_.forest), arrays(twin.model_.forest))
+        assert_same_bits(arrays(model.model_.forest), arrays(replica.model_.forest))
 
 
 @pytest.mark.parametrize("model", FORESTS + DUMMIES, ids=repr)
@@ -247,9 +247,9 @@ def test_late_classes_are_those_of_other_names():
     probabilities = forest.predict_proba(X + 0.02)
     assert np.all(probabilities[:, 3] > 0.0)
     assert np.all(probabilities[:, 3:] <= probabilities)
-    twin = AMFClassifier(random_state=0)
-    twin.partial_fit(X, numbers, classes=[3, 2, 1, 0])
-    assert np.array_equal(twin.predict_proba(X + 0.02), probabilities)
+    replica = AMFClassifier(random_state=0)
+    replica.partial_fit(X, numbers, classes=[3, 2, 1, 0])
+    assert np.array_equal(replica.predict_proba(X + 0.02), probabilities)
 
 
 @pytest.mark.parametrize("split_pure", [False, True])
@@ -269,11 +269,11 @@ def test_classes_repeated_and_changed():
     X, y = make_noisy()
     y = NAMES[np.digitize(y, [-0.5, 0.5])]
     forest = AMFClassifier(random_state=0).partial_fit(X, y)
-    twin = AMFClassifier(random_state=0).partial_fit(X, y)
+    replica = AMFClassifier(random_state=0).partial_fit(X, y)
     for again in (NAMES, NAMES[::-1].tolist(), [*NAMES, "red"]):
         forest.partial_fit(X, y, classes=again)
-        twin.partial_fit(X, y)
-    before = twin.predict_proba(X)
+        replica.partial_fit(X, y)
+    before = replica.predict_proba(X)
     for other in (["red", "blue"], [*NAMES, "white"], [0, 1, 2], ["red", "green", "white"]):
         for rows in (slice(None), slice(0)):
             with pytest.raises(ValueError, match="first call"):

@@ -26,11 +26,11 @@ def make_data(n=60, seed=0, noise=0.3):
     return X, np.sin(6.0 * X[:, 0]) + noise * rng.normal(size=n)
 
 
-def oracle(model, t, labels):
+def oracle(model, t, targets):
     """Return a tree, the posterior over all its prunings and what its nodes have learnt."""
     forest = model.model_.forest
     tree = one_tree(forest, t)
-    known = history(tree, points_of(forest, t), labels, None, forest.n_classes, forest.dirichlet)
+    known = history(tree, points_of(forest, t), targets, None, forest.n_classes, forest.dirichlet)
     return tree, posterior(tree, known.losses, forest.step), known
 
 
@@ -104,7 +104,7 @@ def test_far_from_the_data():
     ways = [0.0, 0.1, 0.3, 1.0, 10.0, 1e4]
     std = [model.predict(X + way, return_std=True)[1].mean() for way in ways]
     assert np.all(np.diff(std[:-1]) > 0.0)
-    # At last only the root is left: the mean of all labels, and their spread as it came to be seen.
+    # Far away only the root predicts: mean of all targets, deviation of its one-step-ahead errors.
     mean, far = model.predict(X + 1e4, return_std=True)
     before = np.concatenate([[y[0]], np.cumsum(y)[:-1] / np.arange(1, 200)])
     assert mean == pytest.approx(np.full(200, y.mean()), abs=1e-3)
@@ -152,9 +152,9 @@ def test_equivariance(step, bounds):
     X, y = make_data(150)
     queries = np.concatenate([X[:20], np.clip(X[:20] + 0.05, 0.0, 1.0)])
 
-    def predicted(labels, factor=1.0):
+    def predicted(targets, factor=1.0):
         box = None if bounds is None else np.multiply(bounds, factor)
-        model = AMFRegressor(step=step, bounds=box, random_state=0).fit(factor * X, labels)
+        model = AMFRegressor(step=step, bounds=box, random_state=0).fit(factor * X, targets)
         points = factor * queries
         return *model.predict(points, return_std=True), model.predict_quantiles(points)
 
@@ -222,7 +222,7 @@ def test_a_forest_loses_no_more_than_its_trees(use_aggregation):
     options = {"use_aggregation": use_aggregation, "random_state": 0}
     geometric = AMFClassifier(**options).fit(X[:200], y[:200])
     arithmetic = AMFClassifier(pooling="arithmetic", **options).fit(X[:200], y[:200])
-    rows, labels = np.arange(100), y[200:]
+    rows, targets = np.arange(100), y[200:]
     # One tree at a time, by giving the pool the arrays of one tree.
     forest, trees = geometric.model_.forest, []
     everything = forest._arrays, forest._node_stats
@@ -232,8 +232,8 @@ def test_a_forest_loses_no_more_than_its_trees(use_aggregation):
         )
         trees.append(geometric.predict_proba(X[200:]))
     forest._arrays, forest._node_stats = everything
-    apart = -np.log(np.array(trees)[:, rows, labels])
-    pooled = [-model.predict_log_proba(X[200:])[rows, labels] for model in (geometric, arithmetic)]
+    apart = -np.log(np.array(trees)[:, rows, targets])
+    pooled = [-model.predict_log_proba(X[200:])[rows, targets] for model in (geometric, arithmetic)]
     for own in pooled:
         assert np.all(own <= apart.mean(axis=0) + 1e-9)
         assert own.mean() < apart.mean() - 0.01
@@ -286,7 +286,7 @@ def test_loss_trace(kind, bounds):
     assert np.all(loss >= 0.0)
     assert np.array_equal(np.cumsum(loss, axis=1), cumulative)
     assert np.array_equal(cumulative - best, regret)
-    # Of the first label no pruning knows anything: they lose the same.
+    # All prunings forecast the first target alike, so their losses are equal.
     assert np.allclose(regret[:, 0], 0.0, atol=1e-12)
     for t in range(5):
         forest = model.model_.forest
@@ -307,11 +307,11 @@ def test_loss_trace(kind, bounds):
     st.lists(st.floats(-1e3, 1e3).map(lambda y: round(y, 3)), min_size=2, max_size=30),
     st.booleans(),
 )
-def test_the_step_follows_the_range_of_labels(labels, record):
+def test_the_step_follows_the_range_of_targets(targets, record):
     model = AMFRegressor(n_estimators=1, record_losses=record, random_state=0)
-    for i, label in enumerate(labels, start=1):
-        model.partial_fit([[float(i)]], [label])
-        half = 0.5 * (max(labels[:i]) - min(labels[:i]))
+    for i, target in enumerate(targets, start=1):
+        model.partial_fit([[float(i)]], [target])
+        half = 0.5 * (max(targets[:i]) - min(targets[:i]))
         if half > 0.0:
             step = model.model_.forest.step
             assert step <= 0.125 / half**2 * (1.0 + 1e-12)
@@ -361,12 +361,12 @@ def test_relevance_of_features(seed):
     signal = np.sin(6.0 * X[:, 3]) + X[:, 7]
     y = signal + 0.05 * rng.normal(size=1500)
     names = np.digitize(signal, [-0.2, 0.6, 1.2])
-    for kind, labels in ((AMFRegressor, y), (AMFClassifier, names)):
+    for kind, targets in ((AMFRegressor, y), (AMFClassifier, names)):
         options = {"step": "adaptive"} if kind is AMFRegressor else {}
         errors = []
         for relevance in (False, True):
             model = kind(feature_relevance=relevance, random_state=seed, **options)
-            model.fit(X[:1000], labels[:1000])
+            model.fit(X[:1000], targets[:1000])
             if kind is AMFRegressor:
                 errors.append(np.sqrt(np.mean((model.predict(X[1000:]) - signal[1000:]) ** 2)))
             else:

@@ -153,14 +153,14 @@ def test_weight_zero_is_absence(kind, options):
     y = y if kind is AMFRegressor else (y > 0.0).astype(int)
     weights = np.where(np.arange(100) % 3 == 0, 0.0, 1.0)
     far = np.where(weights[:, None] == 0.0, 50.0 + X, X)
-    labels = np.where(weights == 0.0, 1 - y, y)
-    one = learn(kind(random_state=0, **options), far, labels, [40], weights)
+    targets = np.where(weights == 0.0, 1 - y, y)
+    one = learn(kind(random_state=0, **options), far, targets, [40], weights)
     two = learn(
         kind(random_state=0, **options), X[weights > 0], y[weights > 0], [26], weights[weights > 0]
     )
     assert_same_bits(answers(one, probes(X)), answers(two, probes(X)))
     before = answers(one, probes(X))
-    one.partial_fit(far, labels, sample_weight=np.zeros(100))
+    one.partial_fit(far, targets, sample_weight=np.zeros(100))
     assert_same_bits(answers(one, probes(X)), before)
 
 
@@ -202,10 +202,10 @@ def test_weights_are_factors_of_losses_and_counts(bounds):
         assert np.array_equal(2.0 * own, other)
         assert own[:, -1].max() > 0.0
     # Of a node, the frequencies are the same only if smoothing counts as much too.
-    labels = y > 0.0
-    light = AMFClassifier(step=1.0, dirichlet=0.5, **options).fit(X, labels)
+    targets = y > 0.0
+    light = AMFClassifier(step=1.0, dirichlet=0.5, **options).fit(X, targets)
     heavy = AMFClassifier(step=0.5, dirichlet=1.0, **options)
-    heavy.partial_fit(X, labels, sample_weight=twos)
+    heavy.partial_fit(X, targets, sample_weight=twos)
     assert np.array_equal(light.predict_proba(probes(X)), heavy.predict_proba(probes(X)))
     for own, other in zip(light.loss_trace(), heavy.loss_trace(), strict=True):
         assert np.array_equal(2.0 * own, other)
@@ -241,12 +241,12 @@ WRONG = {
     "too many features": ({"X": np.ones((2, 3))}, "features"),
     "no samples of other features": ({"X": np.ones((0, 3)), "y": []}, "features|0 sample"),
     "a flat X": ({"X": [0.5, 0.5]}, "2D array"),
-    "too few labels": ({"y": [0]}, "y must|inconsistent"),
-    "too many labels": ({"y": [0, 1, 0]}, "y must|inconsistent"),
+    "too few targets": ({"y": [0]}, "y must|inconsistent"),
+    "too many targets": ({"y": [0, 1, 0]}, "y must|inconsistent"),
     "NaN in y": ({"y": [0.0, np.nan]}, "(?i)nan"),
     "inf in y": ({"y": [0.0, np.inf]}, "inf"),
     "words in X": ({"X": [["a", "b"]] * 2}, "could not convert"),
-    "labels of two columns": ({"y": np.zeros((2, 2), dtype=int)}, "1d array|y must"),
+    "targets of two columns": ({"y": np.zeros((2, 2), dtype=int)}, "1d array|y must"),
     "a negative weight": ({"sample_weight": [1.0, -1e-9]}, "non-negative"),
     "a weight of NaN": ({"sample_weight": [np.nan, 1.0]}, "finite"),
     "an infinite weight": ({"sample_weight": [np.inf, 1.0]}, "finite"),
@@ -265,16 +265,16 @@ def test_wrong_input_changes_nothing(name, kind):
     X, y = make_data(30)
     y = y if kind is AMFRegressor else (y > 0.0).astype(int)
     options = {"bounds": BOX if "bounds" in name else None, "random_state": 0}
-    forest, twin = kind(**options).fit(X, y), kind(**options).fit(X, y)
+    forest, replica = kind(**options).fit(X, y), kind(**options).fit(X, y)
     with pytest.raises(ValueError, match=message):
         forest.partial_fit(**{"X": GOOD, "y": [0, 1], **arguments})
     assert forest.n_features_in_ == 2
     # Later samples find the forest as it was.
     for ends in (np.array([[0.1, 0.9], [1.4, 0.1]]), GOOD):
-        for model in (forest, twin):
+        for model in (forest, replica):
             model.partial_fit(ends, [1, 0])
-        assert_same_bits(answers(forest, probes(X)), answers(twin, probes(X)))
-        assert np.array_equal(forest.model_.scales.rates, twin.model_.scales.rates)
+        assert_same_bits(answers(forest, probes(X)), answers(replica, probes(X)))
+        assert np.array_equal(forest.model_.scales.rates, replica.model_.scales.rates)
     if "features" in name:
         return  # fine for a forest that has learnt nothing
     fresh = kind(**options)
@@ -294,12 +294,12 @@ def test_empty_batches(kind):
     X, y = make_data(20)
     y = y if kind is AMFRegressor else (y > 0.0).astype(int)
     for options in ({}, {"online_to_batch": True, "record_losses": True}):
-        forest, twin = (kind(random_state=0, **options).fit(X, y) for _ in range(2))
+        forest, replica = (kind(random_state=0, **options).fit(X, y) for _ in range(2))
         assert forest.partial_fit(X[:0], y[:0]) is forest
         assert forest.partial_fit(X[:0].tolist() or X[:0], [], sample_weight=[]) is forest
-        for model in (forest, twin):
+        for model in (forest, replica):
             model.partial_fit(X, y)
-        assert_same_bits(answers(forest, probes(X)), answers(twin, probes(X)))
+        assert_same_bits(answers(forest, probes(X)), answers(replica, probes(X)))
     for start in (kind.fit, kind.partial_fit):
         with pytest.raises(ValueError, match="0 sample"):
             start(kind(), X[:0], y[:0])
@@ -308,22 +308,22 @@ def test_empty_batches(kind):
 @pytest.mark.parametrize(
     ("unit", "step"), [(1e200, "corollary"), (1e200, "adaptive"), (1e-200, "corollary")]
 )
-def test_labels_in_extreme_units(unit, step):
+def test_targets_in_extreme_units(unit, step):
     """They may be refused, if that loses nothing."""
     X, y = make_data(20)
-    forest, twin = (AMFRegressor(step=step, random_state=0).fit(X, y) for _ in range(2))
+    forest, replica = (AMFRegressor(step=step, random_state=0).fit(X, y) for _ in range(2))
     fresh = AMFRegressor(step=step, random_state=0)
     try:
         assert np.isfinite(fresh.fit(X, y * unit).predict(X)).all()
         assert np.isfinite(forest.partial_fit(X, y * unit).predict(X)).all()
     except ValueError:
         assert not hasattr(fresh, "model_")
-        for model in (forest, twin):
+        for model in (forest, replica):
             model.partial_fit(X, 2.0 * y)
-        assert_same_bits(answers(forest, X), answers(twin, X))
+        assert_same_bits(answers(forest, X), answers(replica, X))
 
 
-def test_labels_that_have_been_equal_for_long():
+def test_targets_that_have_been_equal_for_long():
     X = np.random.default_rng(0).random((100, 1))
     y = np.where(np.arange(100) < 70, 0.0, X[:, 0] > 0.5)
     forest = AMFRegressor(step="adaptive", random_state=0).fit(X, y)
@@ -376,15 +376,15 @@ def test_losses_that_were_not_recorded():
 )
 def test_wrong_parameters(options, message):
     X, y = make_data(20)
-    for kind, labels in ((AMFRegressor, y), (AMFClassifier, y > 0.0)):
-        learnt = kind(random_state=0).fit(X, labels)
+    for kind, targets in ((AMFRegressor, y), (AMFClassifier, y > 0.0)):
+        learnt = kind(random_state=0).fit(X, targets)
         before = arrays(learnt.model_.forest)
         for model in (kind(**options), learnt.set_params(**options)):
             with pytest.raises(ValueError, match=message):
-                model.fit(X, labels)
+                model.fit(X, targets)
         assert_same_bits(arrays(learnt.model_.forest), before)
         with pytest.raises(ValueError, match=message):
-            kind(**options).partial_fit(X, labels)
+            kind(**options).partial_fit(X, targets)
     for own in ({"step": "adaptive"}, {"dirichlet": 0.0}, {"split_pure": 1.5}, {"pooling": "max"}):
         with pytest.raises(ValueError, match=next(iter(own))):
             AMFClassifier(**own).fit(X, y > 0.0)

@@ -38,14 +38,14 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-class DenseLaw:
-    """The joint normal law of labels and of functions in one tree, in units of the labels."""
+class DenseDistribution:
+    """The joint normal distribution of targets and functions in one tree, in units of targets."""
 
     def __init__(self, model, t):
         self.model, self.trees, self.t = model, model.forest.arrays, t
         self.mean, self.std = model._target_mean, model._target_std
         self.covariance = model._processes.covariance
-        self.points, self.labels = model.forest.points[0], model._targets.rows
+        self.points, self.targets = model.forest.points[0], model._targets.rows
         self.own = self.between(self.points, self.points)
         self.own += self.std**2 * np.diag(self.noise(self.points))
 
@@ -65,11 +65,11 @@ class DenseLaw:
     def scale(self, leaf):
         inside = self.leaves(self.points) == leaf
         rows = self.model._rows(self.points[None])[inside]
-        labels = (self.labels[inside] - self.mean) / self.std
+        targets = (self.targets[inside] - self.mean) / self.std
         own = self.covariance.noise - self.covariance.shared_noise
         matrix = self.covariance.between(rows, rows) + own * np.eye(len(rows))
         inverse = np.linalg.inv(matrix)
-        centred = labels - inverse.sum(axis=0) @ labels / inverse.sum()
+        centred = targets - inverse.sum(axis=0) @ targets / inverse.sum()
         return (10.0 + centred @ inverse @ centred) / (10.0 + len(rows))
 
     def noise(self, points):
@@ -95,49 +95,49 @@ class DenseLaw:
         cross = self.between(probes, self.points)
         gain = np.linalg.solve(self.own, cross.T).T
         variances = np.diag(self.between(probes, probes)) - np.einsum("ij,ij->i", gain, cross)
-        means = self.mean + gain @ (self.labels - self.mean)
+        means = self.mean + gain @ (self.targets - self.mean)
         return means, variances + self.std**2 * np.array(self.noise(probes))
 
     def leave_one_out(self):
         """Return residuals and variances in standard units, from the precision matrix."""
         inverse = np.linalg.inv(self.own)
         variances = 1.0 / inverse.diagonal()
-        residuals = variances * (inverse @ (self.labels - self.mean))
+        residuals = variances * (inverse @ (self.targets - self.mean))
         return residuals / self.std, variances / self.std**2
 
     def log_likelihood(self):
-        shift = np.full(len(self.labels), self.mean)
-        return multivariate_normal(shift, self.own).logpdf(self.labels)
+        shift = np.full(len(self.targets), self.mean)
+        return multivariate_normal(shift, self.own).logpdf(self.targets)
 
 
-@pytest.mark.parametrize("twins", [False, True])
+@pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("block_size", [20, 100])
 @pytest.mark.parametrize("first", [1, 25, 60])
-def test_one_normal_law_in_each_tree(block_size, first, twins):
+def test_one_normal_distribution_in_each_tree(block_size, first, duplicates):
     X, y = make_data()
-    if twins:
+    if duplicates:
         X[1::2] = X[::2]
     forest = make_forest(block_size).fit(X[:first], y[:first])
     forest.partial_fit(X[first:], y[first:]) if first < 60 else None
     probes = np.concatenate([make_data(8, seed=1)[0], X[:3], [3.0 * UNITS, -5.0 * UNITS]])
     means, variances = forest.model_.predict_uncorrected(probes[None])
-    assert (forest.model_._processes.covariance.shared_noise > 0.0) == twins
+    assert (forest.model_._processes.covariance.shared_noise > 0.0) == duplicates
     n_trees = 3 if block_size == 20 else 1
-    laws = [DenseLaw(forest.model_, t) for t in range(n_trees)]
+    distributions = [DenseDistribution(forest.model_, t) for t in range(n_trees)]
     assert len(means) == n_trees
-    for t, law in enumerate(laws):
-        expected = law.predict(probes)
+    for t, distribution in enumerate(distributions):
+        expected = distribution.predict(probes)
         assert np.allclose(means[t], expected[0], rtol=1e-7)
         assert np.allclose(variances[t], expected[1], rtol=1e-6)
     residuals, left_out = forest.model_._processes.leave_one_out()
-    for t, law in enumerate(laws):
-        expected = law.leave_one_out()
+    for t, distribution in enumerate(distributions):
+        expected = distribution.leave_one_out()
         assert np.allclose(residuals[t], expected[0], rtol=1e-6, atol=1e-9)
         assert np.allclose(left_out[t], expected[1], rtol=1e-6)
-    likelihoods = np.array([law.log_likelihood() for law in laws])
+    likelihoods = np.array([distribution.log_likelihood() for distribution in distributions])
     mean_likelihood = np.log(np.mean(np.exp(likelihoods - likelihoods.max()))) + likelihoods.max()
     assert forest.log_marginal_likelihood() == pytest.approx(mean_likelihood, rel=1e-7)
-    # The trees' laws, mixed and corrected: moments, densities and quantiles.
+    # The trees' distributions, mixed and corrected: moments, densities and quantiles.
     centre, spread = means.mean(axis=0), forest.model_._correction.factors(probes[None])
     corrected = centre + np.sqrt(spread) * (means - centre), spread * variances
     means, variances = forest.model_.predict(probes[None])
@@ -169,8 +169,8 @@ def test_draws_have_the_moments_of_predictions(block_size):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_inputs_with_equal_labels(seed):
-    """They are equal again, and do not let processes believe that there is little noise."""
+def test_equal_inputs_with_equal_targets(seed):
+    """Equal targets of equal inputs do not lower the noise estimate."""
     rng = np.random.default_rng(seed)
     X = rng.random((400, 2))
     y = np.sin(4.0 * X[:, 0]) + rng.standard_normal(400)
@@ -229,14 +229,14 @@ def test_random_state():
     assert not np.array_equal(first.predict(probes), other)
 
 
-def test_scales_of_inputs_and_labels_do_not_matter():
+def test_scales_of_inputs_and_targets_do_not_matter():
     X, y = make_data(90)
     probes = make_data(20, seed=1)[0]
     mean, std = make_forest().fit(X, y).predict(probes, return_std=True)
     # Powers of two, so that rounding is the same.
     factors = np.array([2.0**20, 0.5, 2.0**-30])
-    twin = make_forest().fit(X * factors, 2.0**-12 * y)
-    own_mean, own_std = twin.predict(probes * factors, return_std=True)
+    replica = make_forest().fit(X * factors, 2.0**-12 * y)
+    own_mean, own_std = replica.predict(probes * factors, return_std=True)
     assert np.allclose(own_mean * 2.0**12, mean, rtol=1e-9)
     assert np.allclose(own_std * 2.0**12, std, rtol=1e-9)
 
@@ -244,11 +244,11 @@ def test_scales_of_inputs_and_labels_do_not_matter():
 def test_pickle_goes_on_learning():
     X, y = make_data(70)
     forest = make_forest().fit(X[:40], y[:40]).partial_fit(X[40:45], y[40:45])
-    twin = pickle.loads(pickle.dumps(forest))
-    for model in (forest, twin):
+    replica = pickle.loads(pickle.dumps(forest))
+    for model in (forest, replica):
         model.partial_fit(X[45:], y[45:])
-    assert np.array_equal(forest.predict(X), twin.predict(X))
-    assert np.array_equal(forest.sample_y(X, 3), twin.sample_y(X, 3))
+    assert np.array_equal(forest.predict(X), replica.predict(X))
+    assert np.array_equal(forest.sample_y(X, 3), replica.sample_y(X, 3))
 
 
 def test_leaves_and_paths():
@@ -293,8 +293,8 @@ def test_wrong_options(options, name):
     ],
 )
 def test_wrong_input_changes_nothing(X, y, message):
-    inputs, labels = make_data()
-    forest, twin = (make_forest().fit(inputs, labels) for _ in range(2))
+    inputs, targets = make_data()
+    forest, replica = (make_forest().fit(inputs, targets) for _ in range(2))
     with pytest.raises(ValueError, match=message):
         forest.partial_fit(X, y)
     with pytest.raises(ValueError, match=message):
@@ -303,13 +303,13 @@ def test_wrong_input_changes_nothing(X, y, message):
         with pytest.raises(ValueError, match=message):
             forest.fit(X, y)
     forest.partial_fit(np.ones((0, 3)), np.ones(0))
-    for model in (forest, twin):
-        model.partial_fit(inputs[:1] + 0.1, labels[:1])
-    assert np.array_equal(forest.predict(inputs), twin.predict(inputs))
+    for model in (forest, replica):
+        model.partial_fit(inputs[:1] + 0.1, targets[:1])
+    assert np.array_equal(forest.predict(inputs), replica.predict(inputs))
 
 
 @pytest.mark.parametrize("level", [0.0, -3.0, 1e6, 1e-12])
-def test_constant_labels(level):
+def test_constant_targets(level):
     X, _ = make_data(40)
     forest = make_forest().fit(X[:15], np.full(15, level)).partial_fit(X[15:], np.full(25, level))
     probes = np.concatenate([X, X + 0.01, X + 1e12])
@@ -362,7 +362,7 @@ def test_predictions_are_those_of_a_good_regressor():
         densities[name] = norm.logpdf(y[test], mean, std).mean() + np.log(y[train].std())
         assert 0.82 < covered < 0.98
     assert errors["diabetes"] < 1.05 and errors["friedman"] < 0.7
-    # A normal law that knows nothing but mean and variance has a mean log density of -1.42.
+    # A normal density with the mean and variance of all targets has a mean log of -1.42.
     assert densities["diabetes"] > -1.2 and densities["friedman"] > -0.6
 
 

@@ -30,7 +30,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-# Law ----------------------------------------------------------------------------------------------
+# Distribution -------------------------------------------------------------------------------------
 
 
 def reference_shapes(X, y, n_trees, lifetime, seed=5):
@@ -55,7 +55,7 @@ def reference_shapes(X, y, n_trees, lifetime, seed=5):
 
 
 @pytest.mark.parametrize("lifetime", [np.inf, 4.0])
-def test_online_and_batch_have_the_law_of_the_definition(lifetime):
+def test_online_and_batch_have_the_distribution_of_the_definition(lifetime):
     X, y = make_data(25, seed=2)
     options = {"bounds": [[0.0, 1.0]] * 2, "lifetime": lifetime}
     batch = MondrianForestClassifier(3000, random_state=0, **options).fit(X, y)
@@ -114,10 +114,10 @@ def test_n_jobs(n_jobs):
 def test_empty_batches_change_nothing():
     X, y = make_data()
     forest = MondrianForestClassifier(random_state=0).fit(X, y)
-    twin = pickle.loads(pickle.dumps(forest))
+    replica = pickle.loads(pickle.dumps(forest))
     forest.partial_fit(X[:0], y[:0])
     forest.partial_fit(X[:0], y[:0], classes=[0, 1, 2], sample_weight=[])
-    assert_same(forest, twin)
+    assert_same(forest, replica)
     with pytest.raises(ValueError, match="0 sample"):
         MondrianForestClassifier().partial_fit(X[:0], y[:0])
 
@@ -125,10 +125,10 @@ def test_empty_batches_change_nothing():
 def test_pickle_goes_on_learning():
     X, y = make_data()
     forest = MondrianForestClassifier(random_state=0).fit(X[:30], y[:30])
-    twin = pickle.loads(pickle.dumps(forest))
-    for model in (forest, twin):
+    replica = pickle.loads(pickle.dumps(forest))
+    for model in (forest, replica):
         model.partial_fit(X[30:], y[30:])
-    assert_same(forest, twin)
+    assert_same(forest, replica)
 
 
 def test_random_state_and_clone():

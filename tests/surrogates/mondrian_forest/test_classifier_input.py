@@ -97,7 +97,7 @@ def test_weights_are_repetitions():
     assert_same(ones, MondrianForestClassifier(random_state=0).partial_fit(X, y))
 
 
-def test_weights_in_place_of_repetitions_in_law():
+def test_weights_in_place_of_repetitions_in_distribution():
     X, y = make_data(20, seed=3)
     times = np.random.default_rng(1).integers(1, 4, 20)
     options = {"bounds": [[0.0, 1.0]] * 2}
@@ -151,12 +151,12 @@ def test_weight_zero_is_absence():
 def test_invalid_samples_change_nothing(arguments, message):
     X, y = make_data()
     forest = MondrianForestClassifier(random_state=0).partial_fit(X, y)
-    twin = pickle.loads(pickle.dumps(forest))
+    replica = pickle.loads(pickle.dumps(forest))
     sound = {"X": 9.0 * X[:3], "y": y[:3]}
     with pytest.raises(ValueError, match=message):
         forest.partial_fit(**{**sound, **arguments})
-    assert_same(forest, twin)
-    assert np.array_equal(forest.scales_.rates, twin.scales_.rates)
+    assert_same(forest, replica)
+    assert np.array_equal(forest.scales_.rates, replica.scales_.rates)
     if "classes" in arguments or np.shape(arguments.get("X")) == (3, 4):
         return  # fine for a forest that has learnt nothing
     fresh = MondrianForestClassifier(random_state=0)

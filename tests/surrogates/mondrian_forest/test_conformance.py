@@ -36,16 +36,16 @@ def make_data(n=60, seed=0):
 def test_pickle_goes_on_learning():
     X, y = make_data()
     forest = MondrianForestRegressor(random_state=0, min_samples_split=4).fit(X[:30], y[:30])
-    twin = pickle.loads(pickle.dumps(forest))
-    assert_same_bits(snapshot(forest.model_.forest), snapshot(twin.model_.forest))
-    for model in (forest, twin):
+    replica = pickle.loads(pickle.dumps(forest))
+    assert_same_bits(snapshot(forest.model_.forest), snapshot(replica.model_.forest))
+    for model in (forest, replica):
         model.partial_fit(X[30:], y[30:])
-    assert_same_bits(snapshot(forest.model_.forest), snapshot(twin.model_.forest))
+    assert_same_bits(snapshot(forest.model_.forest), snapshot(replica.model_.forest))
     for own, other in zip(
-        forest.predict(X, return_std=True), twin.predict(X, return_std=True), strict=True
+        forest.predict(X, return_std=True), replica.predict(X, return_std=True), strict=True
     ):
         assert np.array_equal(own, other)
-    assert np.array_equal(forest.sample_y(X, 3), twin.sample_y(X, 3))
+    assert np.array_equal(forest.sample_y(X, 3), replica.sample_y(X, 3))
 
 
 def test_clone_has_parameters_and_no_memory():

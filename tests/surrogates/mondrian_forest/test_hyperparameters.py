@@ -1,4 +1,4 @@
-"""Labels given all others, and hyper-parameters learnt from them."""
+"""Targets given all others, and hyper-parameters learnt from them."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def make_grown(seed=0, n=25, **settings):
 
 
 def left_out(forest, trees=slice(None), kept=None):
-    """Return means, variances in units of gamma_1 and spread over some trees, of kept labels."""
+    """Return means, variances in units of gamma_1 and spread over some trees, of kept targets."""
     kept = np.arange(forest.n_points) if kept is None else kept
     targets = forest.targets[kept] - MEAN_PRIOR
     restricted = restrict_forest(rows_of(forest.arrays, trees), kept, targets)
@@ -36,19 +36,19 @@ def left_out(forest, trees=slice(None), kept=None):
 
 @pytest.mark.parametrize(("min_samples_split", "lifetime"), [(2, np.inf), (6, np.inf), (6, 0.8)])
 @pytest.mark.parametrize("first", [0, 25])
-def test_labels_given_all_others(first, min_samples_split, lifetime):
+def test_targets_given_all_others(first, min_samples_split, lifetime):
     forest = make_grown(first=first, min_samples_split=min_samples_split, lifetime=lifetime)
     some = np.array([24, 3, 0, 22, 17, 11, 5])
     for kept in (np.arange(25), some):
         means = np.empty((3, len(kept)))
         for t in range(3):
-            law = DenseTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
-            # Of a normal law: the precision matrix says what each has given the others.
-            precision = np.linalg.inv(law.target_covariance[np.ix_(kept, kept)])
+            distribution = DenseTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
+            # Of a normal distribution: the precision matrix says what each has given the others.
+            precision = np.linalg.inv(distribution.target_covariance[np.ix_(kept, kept)])
             spread = 1.0 / np.diag(precision)
-            centred = law.targets[kept] - MEAN_PRIOR
+            centred = distribution.targets[kept] - MEAN_PRIOR
             means[t], variances, between = left_out(forest, slice(t, t + 1), kept)
-            expected = law.targets[kept] - spread * (precision @ centred)
+            expected = distribution.targets[kept] - spread * (precision @ centred)
             assert np.allclose(means[t], expected, atol=1e-9)
             assert np.allclose(GAMMA_1 * variances, spread, atol=1e-9)
             assert np.all(between == 0.0)
@@ -81,8 +81,8 @@ def test_the_maximum_is_a_maximum(seed):
             (learnt.hyperparameters, factor * learnt.gamma_1),
         ):
             if other[1] * forest.prior_variance(other[0]) < variance:
-                continue  # the prior must not say less than the labels
-            # The search is local: a hundredth per label may be left to gain elsewhere.
+                continue  # the prior must not say less than the targets
+            # The search is local: a hundredth per target may be left to gain elsewhere.
             assert density(forest, *other) < found + 0.01 * 60
     assert density(forest, heuristic, 2.0 * variance) < found - 1.0
 
@@ -98,7 +98,7 @@ def make_forest(**options):
 
 
 @pytest.mark.parametrize("n_trees", [1, 2, 3])
-def test_many_labels_and_trees_are_learnt_from_some(n_trees, monkeypatch):
+def test_many_targets_and_trees_are_learnt_from_some(n_trees, monkeypatch):
     forest = make_grown(n=80)
     heuristic = Hyperparameters(2.0 / (20.0 * np.log2(80)), 1.0 / 160.0)
     variance = forest.targets.var()
@@ -112,22 +112,22 @@ def test_many_labels_and_trees_are_learnt_from_some(n_trees, monkeypatch):
 
 
 def test_better_densities_than_the_heuristic():
-    (X, y), (probes, labels) = make_data(300), make_data(1000, seed=1)
+    (X, y), (probes, targets) = make_data(300), make_data(1000, seed=1)
     densities, covered = [], []
     for rule in ("paper", "leave_one_out"):
         forest = MondrianForestRegressor(
             branch_off="bridge", hyperparameters=rule, random_state=0
         ).fit(X, y)
         mean, std = forest.predict(probes, return_std=True)
-        densities.append(norm.logpdf(labels, mean, std).mean())
-        covered.append(np.mean(np.abs(labels - mean) < 1.645 * std))
+        densities.append(norm.logpdf(targets, mean, std).mean())
+        covered.append(np.mean(np.abs(targets - mean) < 1.645 * std))
     assert densities[1] > densities[0] + 0.1
     assert abs(covered[1] - 0.9) < abs(covered[0] - 0.9)
 
 
 @pytest.mark.parametrize("lifetime", [np.inf, 4.0])
 def test_far_from_the_data_is_the_prior(lifetime):
-    # Labels that a tree explains well ask for a small gamma_1.
+    # Targets that a tree explains well ask for a small gamma_1.
     rng = np.random.default_rng(0)
     X = rng.random((800, 2))
     y = 3.0 + 2.0 * X[:, 0] - X[:, 1]
@@ -148,7 +148,7 @@ def test_the_division_of_a_stream_does_not_matter():
     assert np.array_equal(one, two)
 
 
-def test_repeated_inputs_and_large_labels():
+def test_repeated_inputs_and_large_targets():
     X, y = make_data(40)
     same = np.repeat(X[:1], 40, axis=0)
     mean, std = (
@@ -162,11 +162,11 @@ def test_repeated_inputs_and_large_labels():
     assert np.all(np.isfinite(forest.predict(X, return_std=True)))
 
 
-def test_labels_that_teach_nothing():
+def test_targets_that_teach_nothing():
     X, y = make_data(40)
-    for labels in (y[:7], np.full(40, 0.1)):
+    for targets in (y[:7], np.full(40, 0.1)):
         learnt, heuristic = (
-            make_forest(n_jobs=1).set_params(hyperparameters=rule).fit(X[: len(labels)], labels)
+            make_forest(n_jobs=1).set_params(hyperparameters=rule).fit(X[: len(targets)], targets)
             for rule in ("leave_one_out", "paper")
         )
         found, expected = (
@@ -175,7 +175,7 @@ def test_labels_that_teach_nothing():
         assert np.array_equal(found, expected)
 
 
-def test_constant_labels_and_scales():
+def test_constant_targets_and_scales():
     X, y = make_data(40)
     mean, std = make_forest().fit(X, np.full(40, 3.0)).predict(X, return_std=True)
     assert np.allclose(mean, 3.0) and np.all(std < 1e-6)

@@ -33,12 +33,12 @@ WRONG = {
     "inf in X": (np.array([[0.5, np.inf]]), np.array([1.0]), "infinity"),
     "NaN in y": (np.array([[0.5, 0.5]]), np.array([np.nan]), "NaN"),
     "-inf in y": (np.array([[0.5, 0.5]]), np.array([-np.inf]), "infinity"),
-    "a label too large": (np.array([[0.5, 0.5]]), np.array([-1e160]), "squares overflow"),
+    "a target too large": (np.array([[0.5, 0.5]]), np.array([-1e160]), "squares overflow"),
     "too few features": (np.array([[0.5]]), np.array([1.0]), "features"),
     "too many features": (np.ones((1, 3)), np.array([1.0]), "features"),
     "a flat X": (np.array([0.5, 0.5]), np.array([1.0, 1.0]), "2D array"),
-    "too few labels": (np.ones((3, 2)), np.array([1.0, 2.0]), "inconsistent"),
-    "labels of two columns": (np.ones((3, 2)), np.ones((3, 2)), "1d array"),
+    "too few targets": (np.ones((3, 2)), np.array([1.0, 2.0]), "inconsistent"),
+    "targets of two columns": (np.ones((3, 2)), np.ones((3, 2)), "1d array"),
     "no samples": (np.ones((0, 2)), np.ones(0), "0 sample"),
     "words": (np.array([["a", "b"]]), np.array([1.0]), "could not convert"),
     "late in a batch": (
@@ -68,10 +68,10 @@ def test_wrong_input_changes_nothing(name):
     assert np.array_equal(forest.model_.weights, weights)
     assert forest.n_features_in_ == 2
     # A later sample finds the forest as it was.
-    twin = make_forest().fit(X_GOOD, Y_GOOD)
-    for model in (forest, twin):
+    replica = make_forest().fit(X_GOOD, Y_GOOD)
+    for model in (forest, replica):
         model.partial_fit([[0.1, 2.0]], [0.0])
-    assert_same_bits(snapshot(forest.model_.forest), snapshot(twin.model_.forest))
+    assert_same_bits(snapshot(forest.model_.forest), snapshot(replica.model_.forest))
 
 
 @pytest.mark.parametrize("name", [name for name in WRONG if "features" not in name])
@@ -149,7 +149,7 @@ def test_wrong_levels(levels):
         forest.predict_quantiles(X_GOOD, levels)
 
 
-def test_wrong_labels_of_a_density():
+def test_wrong_targets_of_a_density():
     forest = make_forest().fit(X_GOOD, Y_GOOD)
     for y in (Y_GOOD[:5], Y_GOOD[:, None], 0.0):
         with pytest.raises(ValueError, match=r"y must have shape \(30,\)"):
@@ -176,7 +176,7 @@ def test_one_sample(options):
 
 @pytest.mark.parametrize("options", SETTINGS)
 @pytest.mark.parametrize("level", [0.0, 0.1, -3.0, 1e6, 1e-12])
-def test_constant_labels(options, level):
+def test_constant_targets(options, level):
     X, _ = make_data(40)
     y = np.full(40, level)
     forest = make_forest(**options).fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
@@ -192,7 +192,7 @@ def test_constant_labels(options, level):
 
 
 @pytest.mark.parametrize("options", SETTINGS)
-def test_the_same_input_with_different_labels(options):
+def test_the_same_input_with_different_targets(options):
     X = np.array([[0.2, 0.2]] * 10 + [[0.8, 0.8]] * 10)
     y = np.array([0.0, 1.0] * 5 + [4.0, 6.0] * 5)
     batch = make_forest(**options).fit(X, y)
@@ -241,12 +241,12 @@ def test_the_callers_arrays():
     assert np.array_equal(y, kept[1])
     X[:], y[:] = -5.0, 99.0
     assert np.array_equal(forest.predict(queries, return_std=True), before)
-    # Nor later, when messages are computed from the stored labels anew.
-    twin = make_forest().fit(kept[0][:20], kept[1][:20]).partial_fit(kept[0][20:], kept[1][20:])
-    for model in (forest, twin):
+    # Nor later, when messages are computed from the stored targets anew.
+    replica = make_forest().fit(kept[0][:20], kept[1][:20]).partial_fit(kept[0][20:], kept[1][20:])
+    for model in (forest, replica):
         model.partial_fit(queries, np.zeros(10))
         model.model_.forest.set_hyperparameters(model.model_.forest.hyperparameters)
-    assert_same_bits(snapshot(forest.model_.forest), snapshot(twin.model_.forest))
+    assert_same_bits(snapshot(forest.model_.forest), snapshot(replica.model_.forest))
 
 
 def test_arrays_of_other_kinds():
@@ -289,8 +289,8 @@ def test_nothing_is_compiled_again_for_arrays_of_other_kinds():
     ],
 )
 def test_a_failed_fit_keeps_the_old_forest(options, X, y):
-    learnt, labels = make_data()
-    forest = make_forest().fit(learnt, labels)
+    learnt, targets = make_data()
+    forest = make_forest().fit(learnt, targets)
     before, expected = snapshot(forest.model_.forest), forest.predict(learnt)
     with pytest.raises(ValueError, match=r"must|NaN|infinity|min_samples_split"):
         forest.set_params(**options).fit(X, y)

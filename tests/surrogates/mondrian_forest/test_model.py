@@ -70,11 +70,11 @@ def test_appendix_b():
 
 @pytest.mark.parametrize("lifetime", [np.inf, 3.0])
 @pytest.mark.parametrize("portions", [[], [1], [10, 30]])
-def test_prior_matches_the_labels(portions, lifetime):
+def test_prior_matches_the_targets(portions, lifetime):
     points, targets = make_data(40)
     model = learnt(points, targets, portions, lifetime=lifetime)
     assert model.mean_prior == pytest.approx(targets.mean())
-    # The variance of a label under the prior, from the definition of the phi_j.
+    # The variance of a target under the prior, from the definition of the phi_j.
     gamma_2, noise = model.forest.hyperparameters
     spent = 1.0 / (1.0 + math.exp(-gamma_2 * lifetime)) - 0.5
     assert model.gamma_1 * (spent + noise) == pytest.approx(targets.var())
@@ -137,7 +137,7 @@ def test_hyperparameters_follow_each_doubling():
         assert model.forest.hyperparameters == appendix_b(last, 2.0)
 
 
-def test_labels_with_a_large_offset():
+def test_targets_with_a_large_offset():
     points, targets = make_data(300, seed=4)
     shifted = 1e6 + 0.01 * targets
     model = learnt(points, shifted, range(1, 300), n_trees=2)
@@ -182,17 +182,17 @@ def test_weights_follow_the_range():
 
 
 @pytest.mark.parametrize("portions", [[], [7]])
-def test_new_labels(portions):
-    # Trees do not depend on labels: it is as if the new ones had been learnt.
+def test_new_targets(portions):
+    # Trees do not depend on targets: it is as if the new ones had been learnt.
     points, targets = make_data(40)
     other = np.random.default_rng(9).normal(size=40)
     model = learnt(points, targets, portions)
     model.set_targets(other)
-    twin = learnt(points, other, portions)
+    replica = learnt(points, other, portions)
     queries = probes(points[0], 20, np.random.default_rng(0))[None]
-    assert np.allclose(model.predict(queries), twin.predict(queries), rtol=1e-11, atol=1e-12)
+    assert np.allclose(model.predict(queries), replica.predict(queries), rtol=1e-11, atol=1e-12)
     likelihoods = model.log_marginal_likelihood()
-    assert np.allclose(likelihoods, twin.log_marginal_likelihood(), rtol=1e-11)
+    assert np.allclose(likelihoods, replica.log_marginal_likelihood(), rtol=1e-11)
     check_against_dense(model, REMAINING)
 
 
@@ -201,19 +201,19 @@ def test_new_labels(portions):
 def test_fantasies(n_new, min_samples_split):
     points, targets = make_data(25)
     options = {"bounds": BOUNDS, "min_samples_split": min_samples_split}
-    model, twin = (learnt(points, targets, [15], **options) for _ in range(2))
+    model, replica = (learnt(points, targets, [15], **options) for _ in range(2))
     new = np.concatenate([points[:, :1], make_data(n_new, seed=8)[0]], axis=1)[:, :n_new]
-    labels = np.full(n_new, 3.0)
+    new_targets = np.full(n_new, 3.0)
     queries = probes(points[0], 20, np.random.default_rng(0))[None]
     before = snapshot(model.forest)
     was = model.predict(queries)
-    with model.extended(new, labels):
-        twin.forest.extend(new, labels, twin.weights[None])
-        assert model.mean_prior == pytest.approx(np.append(targets, labels).mean())
-        assert np.array_equal(model.predict(queries), twin.predict(queries))
+    with model.extended(new, new_targets):
+        replica.forest.extend(new, new_targets, replica.weights[None])
+        assert model.mean_prior == pytest.approx(np.append(targets, new_targets).mean())
+        assert np.array_equal(model.predict(queries), replica.predict(queries))
         if n_new == 1:  # with 30 points the hyper-parameters would be refreshed
             really = learnt(points, targets, [15], **options)
-            really.learn(new, labels)
+            really.learn(new, new_targets)
             assert np.array_equal(model.predict(queries), really.predict(queries))
         assert model.n_points == 25 + n_new
         assert not np.array_equal(model.predict(queries), was)

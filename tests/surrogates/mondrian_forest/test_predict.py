@@ -60,8 +60,8 @@ def test_equations_3_to_5(options, lifetime):
     X = queries(4)
     mean, std = forest.predict(X, return_std=True)
     assert np.array_equal(mean, forest.predict(X))
-    labels = mean + np.linspace(-1.0, 1.0, len(X))
-    density = forest.logpdf(X, labels)
+    targets = mean + np.linspace(-1.0, 1.0, len(X))
+    density = forest.logpdf(X, targets)
     for i, x in enumerate(X):
         weight, centre, variance = reference_mixture(forest, x).T
         expected = weight @ centre
@@ -69,13 +69,13 @@ def test_equations_3_to_5(options, lifetime):
         spread = np.sqrt(weight @ (variance + (centre - expected) ** 2))
         assert std[i] == pytest.approx(spread, rel=1e-7, abs=1e-7)
         if variance.min() > 1e-12:
-            total = weight @ stats.norm.pdf(labels[i], centre, np.sqrt(variance))
+            total = weight @ stats.norm.pdf(targets[i], centre, np.sqrt(variance))
             assert density[i] == pytest.approx(np.log(total), rel=1e-7)
 
 
 @pytest.mark.parametrize("options", SETTINGS)
 def test_quantiles_invert_the_density(options):
-    # Leaves of one label have no variance in "empirical": points inside them are left out.
+    # Leaves of one target have no variance in "empirical": points inside them are left out.
     forest = make_forest(**options)
     X = queries()
     found = forest.predict_quantiles(X, LEVELS)
@@ -106,8 +106,8 @@ def test_many_rows_are_the_rows_one_by_one(options):
     forest = make_forest(**options)
     X = queries()
     mean, std = forest.predict(X, return_std=True)
-    labels = np.linspace(-1.0, 1.0, len(X))
-    density = forest.logpdf(X, labels)
+    targets = np.linspace(-1.0, 1.0, len(X))
+    density = forest.logpdf(X, targets)
     quantiles = forest.predict_quantiles(X)
     for i in range(len(X)):
         row = X[i : i + 1]
@@ -115,12 +115,12 @@ def test_many_rows_are_the_rows_one_by_one(options):
         # Means over trees may be summed in another order.
         assert one[0][0] == pytest.approx(mean[i], rel=1e-13)
         assert one[1][0] == pytest.approx(std[i], rel=1e-10)
-        assert forest.logpdf(row, labels[i : i + 1])[0] == pytest.approx(density[i], rel=1e-12)
+        assert forest.logpdf(row, targets[i : i + 1])[0] == pytest.approx(density[i], rel=1e-12)
         assert forest.predict_quantiles(row)[0] == pytest.approx(quantiles[i], rel=1e-12)
 
 
 @pytest.mark.parametrize("options", SETTINGS)
-def test_draws_of_labels(options):
+def test_draws_of_targets(options):
     forest = make_forest(**options)
     X = queries(3)
     n_draws = 5000
@@ -140,7 +140,7 @@ def test_draws_of_labels(options):
 
 
 def test_draws_are_joint():
-    # Labels of one leaf have a common mean: their correlation is what is not noise.
+    # Targets of one leaf have a common mean: their correlation is what is not noise.
     X = np.array([[0.0], [0.0], [1.0]])
     y = np.array([0.0, 2.0, 5.0])
     forest = MondrianForestRegressor(n_estimators=1, random_state=0).fit(X, y)

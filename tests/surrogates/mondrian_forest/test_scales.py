@@ -1,4 +1,4 @@
-"""Inputs and labels of any scale: predictions follow them."""
+"""Inputs and targets of any scale: predictions follow them."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def queries():
 def fitted(X, y, portions=(), **options):
     forest = MondrianForestRegressor(n_estimators=5, random_state=1, **options)
     parts = zip(np.split(X, portions), np.split(y, portions), strict=True)
-    for some, labels in parts:
-        forest.partial_fit(some, labels)
+    for some, targets in parts:
+        forest.partial_fit(some, targets)
     return forest
 
 
@@ -98,7 +98,7 @@ def test_bounds_are_the_scale():
 
 @pytest.mark.parametrize("options", SETTINGS)
 @pytest.mark.parametrize("portions", [[], [20]])
-def test_scale_of_labels(options, portions):
+def test_scale_of_targets(options, portions):
     X, y = make_data()
     forest = fitted(X, y, portions, **options)
     mean, std = forest.predict(queries(), return_std=True)
@@ -113,8 +113,8 @@ def test_scale_of_labels(options, portions):
         near = {"rtol": 1e-6, "atol": 1e-6 * size}
         assert np.allclose(found, shift + scale * mean, **near)
         assert np.allclose(spread, size * std, **near)
-        labels = shift + scale * (mean + 0.5)
-        assert np.allclose(other.logpdf(queries(), labels), density - np.log(size), atol=1e-4)
+        targets = shift + scale * (mean + 0.5)
+        assert np.allclose(other.logpdf(queries(), targets), density - np.log(size), atol=1e-4)
         levels = (0.01, 0.3, 0.9) if scale > 0.0 else (0.99, 0.7, 0.1)
         found = other.predict_quantiles(queries(), levels)
         assert np.allclose(found, shift + scale * quantiles, **near)
@@ -124,11 +124,11 @@ def test_scale_of_labels(options, portions):
             assert np.allclose(other.sample_y(queries(), 4), shift + scale * draws, **near)
 
 
-def test_labels_of_a_small_signal_on_a_large_offset():
+def test_targets_of_a_small_signal_on_a_large_offset():
     X, y = make_data()
     small = fitted(X, y).predict_quantiles(queries())
     large = fitted(X, 1e6 + 1e-5 * y).predict_quantiles(queries())
-    # Two digits of the signal survive in such labels, five in their quantiles at most.
+    # Two digits of the signal survive in such targets, five in their quantiles at most.
     assert np.allclose((large - 1e6) / 1e-5, small, atol=1e-3)
 
 

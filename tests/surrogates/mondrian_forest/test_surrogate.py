@@ -46,14 +46,14 @@ def test_reproduces_what_it_learnt(n_choices):
 
 @kinds
 def test_learning_does_not_touch_or_keep_its_arguments(n_choices):
-    some, labels = rows(n_choices, 20, seed=1), values(20)
-    before = some.copy(), labels.copy()
+    some, targets = rows(n_choices, 20, seed=1), values(20)
+    before = some.copy(), targets.copy()
     one = surrogate(n_choices)
-    one.learn(some, labels)
+    one.learn(some, targets)
     assert np.array_equal(some, before[0])
-    assert np.array_equal(labels, before[1])
+    assert np.array_equal(targets, before[1])
     expected = one.predict(before[0])
-    some[:], labels[:] = 0.0, 0.0
+    some[:], targets[:] = 0.0, 0.0
     assert np.array_equal(one.predict(before[0]), expected)
 
 

@@ -66,19 +66,19 @@ def test_evidence_as_the_criterion():
 
 def test_greedy_takes_the_best_neighbour():
     model = make_model(2)
-    twin = make_model(2)
+    replica = make_model(2)
     search = search_lifetimes(model, Greedy(), 3)
     for step in range(3):
         errors = []
         for d in (0, 1):
-            before = twin.lifetimes
-            twin.set_lifetime(d, twin.cells.cut_time(d, 1))
-            errors.append((twin.validation_error(), tuple(twin.lifetimes)))
-            twin.set_lifetimes(before)
+            before = replica.lifetimes
+            replica.set_lifetime(d, replica.cells.cut_time(d, 1))
+            errors.append((replica.validation_error(), tuple(replica.lifetimes)))
+            replica.set_lifetimes(before)
         error, lifetimes = min(errors)
         assert np.array_equal(search.lifetimes[step + 1], lifetimes)
         assert abs(search.scores[step + 1] - error) < 1e-8
-        twin.set_lifetimes(np.array(lifetimes))
+        replica.set_lifetimes(np.array(lifetimes))
 
 
 def test_greedy_with_removals_ends_in_a_local_minimum():

@@ -64,7 +64,7 @@ def test_svm_and_logistic_regression_on_features(classifier):
 def test_pickle_goes_on_learning():
     X = np.random.default_rng(0).random((60, 3))
     features = MondrianFeatures(5, 2.0, random_state=0).fit(X[:30])
-    twin = pickle.loads(pickle.dumps(features))
-    for one in (features, twin):
+    replica = pickle.loads(pickle.dumps(features))
+    for one in (features, replica):
         one.partial_fit(X[30:])
-    assert (features.transform(X) != twin.transform(X)).nnz == 0
+    assert (features.transform(X) != replica.transform(X)).nnz == 0

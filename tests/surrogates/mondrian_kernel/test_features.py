@@ -112,8 +112,8 @@ def partition_patterns(features, rows=slice(None)):
     ]
 
 
-def same_law(one, other):
-    """P-value of a chi-square test that two samples of patterns have one law."""
+def same_distribution(one, other):
+    """P-value of a chi-square test that two samples of patterns have one distribution."""
     kinds = sorted(set(one) | set(other))
     table = np.array([[sample.count(kind) for kind in kinds] for sample in (one, other)])
     rare = table.sum(axis=0) < 20
@@ -129,7 +129,7 @@ def fitted(X, lifetime, seed):
     return MondrianFeatures(N_PATTERNS, lifetime, random_state=seed).fit(X)
 
 
-def test_conditional_extension_has_the_law_of_the_whole():
+def test_conditional_extension_has_the_distribution_of_the_whole():
     """Balog2016thesis, Theorem 1.14: partitions of four points, given at once or two after two."""
     X = POINTS[[0, 3, 1, 2]]
     batch, online = fitted(X, 1.5, 0), fitted(X[:2], 1.5, 1)
@@ -137,19 +137,21 @@ def test_conditional_extension_has_the_law_of_the_whole():
         online.partial_fit([x])
     patterns = partition_patterns(batch)
     assert len(set(patterns)) > 5
-    assert same_law(patterns, partition_patterns(online)) > 1e-3
+    assert same_distribution(patterns, partition_patterns(online)) > 1e-3
 
 
-def test_restriction_has_the_law_of_the_part():
+def test_restriction_has_the_distribution_of_the_part():
     """Balog2016thesis, Theorem 1.11: the partitions of three points do not depend on others."""
     whole, part = fitted(POINTS, 1.5, 2), fitted(POINTS[1:4], 1.5, 3)
-    assert same_law(partition_patterns(whole, slice(1, 4)), partition_patterns(part)) > 1e-3
+    assert (
+        same_distribution(partition_patterns(whole, slice(1, 4)), partition_patterns(part)) > 1e-3
+    )
 
 
-def test_other_law_is_noticed():
+def test_other_distribution_is_noticed():
     """The test statistic above sees a lifetime that is 15 % longer."""
     samples = [partition_patterns(fitted(POINTS, lifetime, 4)) for lifetime in (1.5, 1.725)]
-    assert same_law(*samples) < 1e-3
+    assert same_distribution(*samples) < 1e-3
 
 
 @pytest.mark.parametrize("x", [[0.5, 0.5], [-0.3, 0.1], [1.4, 1.2], [0.15, 0.27]])

@@ -56,11 +56,13 @@ def test_mixture_is_the_average_over_the_posterior():
     partitions = model.path_.partitions
     unit = np.var(y)
     first, second = np.zeros(3), np.zeros(3)
-    for lifetime, chance in zip(model.path_.lifetimes, model.posterior_.probabilities, strict=True):
+    for lifetime, probability in zip(
+        model.path_.lifetimes, model.posterior_.probabilities, strict=True
+    ):
         one = KernelModel(partitions.at_lifetime(lifetime), 0.1, unit)
         own_mean, own_variance = one.predict(NEW[None])
-        first += chance * own_mean
-        second += chance * (own_variance + 0.1 * unit + own_mean**2)
+        first += probability * own_mean
+        second += probability * (own_variance + 0.1 * unit + own_mean**2)
     assert np.allclose(mean, first)
     assert np.allclose(std, np.sqrt(second - first**2))
 

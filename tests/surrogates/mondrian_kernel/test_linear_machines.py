@@ -235,8 +235,8 @@ def test_in_a_search_and_pickled():
         MondrianKernelClassifier(random_state=0), {"lifetime": [1e-3, 3.0], "loss": LOSSES}
     ).fit(X, y > 0.0)
     assert search.best_params_["lifetime"] == 3.0
-    twin = pickle.loads(pickle.dumps(search.best_estimator_))
-    assert np.array_equal(twin.decision_function(X), search.decision_function(X))
+    replica = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert np.array_equal(replica.decision_function(X), search.decision_function(X))
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ def test_number_of_cuts_is_poisson(seed):
     numbers = np.array([len(cuts(forest, t)[0]) for t in range(n_trees)])
     kinds = np.arange(13)
     observed = np.bincount(np.minimum(numbers, 12), minlength=13)
-    chances = poisson.pmf(kinds, LIFETIME)
-    chances[-1] = poisson.sf(11, LIFETIME)
-    assert chisquare(observed, n_trees * chances).pvalue > 1e-3
+    probabilities = poisson.pmf(kinds, LIFETIME)
+    probabilities[-1] = poisson.sf(11, LIFETIME)
+    assert chisquare(observed, n_trees * probabilities).pvalue > 1e-3
 
 
 def test_gaps_are_exponential():
@@ -56,8 +56,10 @@ def test_first_cuts_between_neighbours_are_independent_exponential_clocks():
         first[t, np.searchsorted(points, places) - 1] = times
     for gap, times in zip(np.diff(points), first.T, strict=True):
         rung = times[np.isfinite(times)]
-        chance = -np.expm1(-LIFETIME * gap)
-        assert abs(len(rung) / n_trees - chance) < 4.0 * np.sqrt(chance * (1.0 - chance) / n_trees)
-        assert kstest(rung, lambda x, g=gap, c=chance: -np.expm1(-g * x) / c).pvalue > 1e-3
+        probability = -np.expm1(-LIFETIME * gap)
+        assert abs(len(rung) / n_trees - probability) < 4.0 * np.sqrt(
+            probability * (1.0 - probability) / n_trees
+        )
+        assert kstest(rung, lambda x, g=gap, c=probability: -np.expm1(-g * x) / c).pvalue > 1e-3
     correlations = np.corrcoef(np.isfinite(first).astype(float), rowvar=False)
     assert np.all(np.abs(correlations[np.triu_indices(3, 1)]) < 4.0 / np.sqrt(n_trees))

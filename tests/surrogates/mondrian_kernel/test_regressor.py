@@ -74,11 +74,11 @@ def test_online_equals_fitting(lifetime, steps):
     for n in steps:
         model.partial_fit(X[end : end + n], y[end : end + n])
         end += n
-    twin = KernelModel(model.model_.partitions, 0.01, model.model_.prior_variance)
-    assert np.allclose(model.model_.weights, twin.weights, rtol=0.0, atol=1e-8)
-    assert np.allclose(model.model_.forest_weights, twin.forest_weights, rtol=1e-10)
+    replica = KernelModel(model.model_.partitions, 0.01, model.model_.prior_variance)
+    assert np.allclose(model.model_.weights, replica.weights, rtol=0.0, atol=1e-8)
+    assert np.allclose(model.model_.forest_weights, replica.forest_weights, rtol=1e-10)
     assert np.allclose(
-        model.model_.predict(NEW[None])[1], twin.predict(NEW[None])[1], rtol=1e-7, atol=1e-12
+        model.model_.predict(NEW[None])[1], replica.predict(NEW[None])[1], rtol=1e-7, atol=1e-12
     )
     assert_is_process(model, X, y, np.concatenate([NEW, X[:3]]))
 

@@ -39,11 +39,11 @@ def make_data(n=80, d=4, seed=0):
     return X, X @ np.arange(1.0, d + 1.0) + 0.1 * rng.normal(size=n)
 
 
-def groups(labels):
+def groups(clusters):
     """A partition whatever its clusters are called: the set of its clusters."""
     found = {}
-    for point, label in enumerate(np.asarray(labels).tolist()):
-        found.setdefault(label if label != -1 else ("alone", point), set()).add(point)
+    for point, cluster in enumerate(np.asarray(clusters).tolist()):
+        found.setdefault(cluster if cluster != -1 else ("alone", point), set()).add(point)
     return {frozenset(cluster) for cluster in found.values()}
 
 
@@ -65,10 +65,10 @@ def test_trees_are_cut_at_one_level(seed):
     assert isinstance(kernel.forest_, RandomForestRegressor)
     assert len(kernel.forest_.estimators_) == 40
     # Nodes of scikit-learn's trees are numbered from the root down, so sorted paths are in order.
-    for labels, paths in zip(kernel.assign(X), paths_through(kernel.forest_, X), strict=True):
+    for clusters, paths in zip(kernel.assign(X), paths_through(kernel.forest_, X), strict=True):
         height = max(map(len, paths)) - 1
         cuts = [groups([hash(tuple(p[: d + 1])) for p in paths]) for d in range(height + 1)]
-        assert groups(labels) in cuts
+        assert groups(clusters) in cuts
 
 
 def test_levels_are_uniform():
@@ -99,7 +99,7 @@ def test_forests_of_ours(forest, height):
     fitted = kernel.forest_
     grown = fitted.forest_ if hasattr(fitted, "forest_") else fitted.model_.forest
     trees, leaves = grown.arrays, grown.leaves(X[None].astype(grown.points.dtype))
-    for t, labels in enumerate(kernel.assign(X)):
+    for t, clusters in enumerate(kernel.assign(X)):
         paths = []
         for leaf in leaves[:, t]:
             path = [int(leaf)]
@@ -115,7 +115,7 @@ def test_forests_of_ours(forest, height):
                 [next(v for v in p if not time.get(v, np.inf) <= s) for p in paths]
                 for s in [0.0, *time.values()]
             ]
-        assert groups(labels) in [groups([hash(c) for c in cut]) for cut in cuts]
+        assert groups(clusters) in [groups([hash(c) for c in cut]) for cut in cuts]
 
 
 def test_numbers_of_clusters_at_split_times_are_uniform():
@@ -145,8 +145,8 @@ def test_other_forests_of_scikit_learn(forest, discrete, n_trees):
     kernel.fit(X, None if discrete is None else y)
     leaves = np.asarray(kernel.forest_.apply(X)).reshape(len(X), -1)
     assert kernel.assign(X).shape == (n_trees, len(X))
-    for labels, leaf in zip(kernel.assign(X), leaves.T, strict=True):
-        assert len(np.unique(np.stack([labels, leaf]), axis=1).T) == len(np.unique(leaf))
+    for clusters, leaf in zip(kernel.assign(X), leaves.T, strict=True):
+        assert len(np.unique(np.stack([clusters, leaf]), axis=1).T) == len(np.unique(leaf))
 
 
 def test_default_forest_is_told_by_the_type_of_labels():
@@ -179,11 +179,11 @@ def test_points_join_the_nearest_centre(seed):
     new, _ = make_data(30, seed=seed + 10)
     kernel = FastClusterKernel(60, random_state=seed).fit(X)
     for Z in (X, new):
-        for labels, kept, centres in zip(
+        for clusters, kept, centres in zip(
             kernel.assign(Z), kernel.dimensions_, kernel.centres_, strict=True
         ):
             distances = np.linalg.norm(Z[:, None, kept] - centres[None], axis=2)
-            assert np.array_equal(labels, distances.argmin(axis=1))
+            assert np.array_equal(clusters, distances.argmin(axis=1))
             rows = {tuple(row) for row in X[:, kept]}
             assert {tuple(centre) for centre in centres} <= rows
 
@@ -243,20 +243,20 @@ def test_k_means_restarts():
     X, _ = make_data(60)
     kernel = RandomPartitionKernel(n_partitions=6, random_state=0).fit(X)
     assert set(kernel.n_clusters_) == {8}
-    found = {frozenset(groups(labels)) for labels in kernel.assign(X)}
+    found = {frozenset(groups(clusters)) for clusters in kernel.assign(X)}
     assert len(found) > 1  # restarts differ
     fitted = RandomPartitionKernel(KMeans(3, n_init=1), n_partitions=4, random_state=0).fit(X)
     rng = np.random.RandomState(0)
-    for labels in fitted.assign(X):
-        twin = KMeans(3, n_init=1, random_state=rng.randint(2**31 - 1)).fit(X)
-        assert groups(labels) == groups(twin.labels_)
+    for clusters in fitted.assign(X):
+        replica = KMeans(3, n_init=1, random_state=rng.randint(2**31 - 1)).fit(X)
+        assert groups(clusters) == groups(replica.labels_)
 
 
 def test_nested_seeds_are_set():
     X, _ = make_data(60)
     restarts = make_pipeline(StandardScaler(), KMeans(8, n_init=1, random_state=0))
-    labels = RandomPartitionKernel(restarts, 4, random_state=0).fit(X).assign(X)
-    assert len({frozenset(groups(row)) for row in labels}) > 1
+    clusters = RandomPartitionKernel(restarts, 4, random_state=0).fit(X).assign(X)
+    assert len({frozenset(groups(row)) for row in clusters}) > 1
 
 
 def test_partitions_known_on_training_rows_extend_to_the_nearest():
@@ -280,9 +280,9 @@ def test_noise_is_lone_and_clusterers_without_predict_serve():
         AgglomerativeClustering(3), 20, max_features=0.5, max_samples=0.8, random_state=0
     )
     X, _ = make_data(60)
-    labels = agglomerative.fit(X).assign(X)
+    clusters = agglomerative.fit(X).assign(X)
     assert set(agglomerative.n_clusters_) == {3}
-    assert len({frozenset(groups(row)) for row in labels}) > 5
+    assert len({frozenset(groups(row)) for row in clusters}) > 5
 
 
 @pytest.mark.parametrize(

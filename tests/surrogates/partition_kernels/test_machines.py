@@ -40,7 +40,7 @@ def make_data(n=150, seed=0, noise=0.3):
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 def test_posterior_is_that_of_a_gaussian(kernel, solver):
     X, y = make_data()
-    new, labels = make_data(20, seed=1)
+    new, targets = make_data(20, seed=1)
     model = PartitionGaussianProcessRegressor(
         kernel, signal_variance=2.0, noise_variance=0.1, solver=solver, tol=1e-12
     ).fit(X, y)
@@ -54,10 +54,10 @@ def test_posterior_is_that_of_a_gaussian(kernel, solver):
     found, std = model.predict(new, return_std=True)
     assert np.allclose(found, model.predict(new), rtol=0, atol=1e-12)
     assert np.allclose(std**2, np.diag(covariance), rtol=0, atol=1e-8)
-    joint = multivariate_normal(mean, covariance).logpdf(labels)
-    assert np.isclose(model.log_predictive_density(new, labels), joint, rtol=1e-7)
-    each = -0.5 * np.sum((labels - mean) ** 2 / std**2 + np.log(2 * np.pi * std**2))
-    assert np.isclose(model.log_predictive_density(new, labels, joint=False), each, rtol=1e-7)
+    joint = multivariate_normal(mean, covariance).logpdf(targets)
+    assert np.isclose(model.log_predictive_density(new, targets), joint, rtol=1e-7)
+    each = -0.5 * np.sum((targets - mean) ** 2 / std**2 + np.log(2 * np.pi * std**2))
+    assert np.isclose(model.log_predictive_density(new, targets, joint=False), each, rtol=1e-7)
     evidence = multivariate_normal(np.full(150, y.mean()), K[:150, :150]).logpdf(y)
     assert np.isclose(
         model.log_marginal_likelihood_, evidence, rtol=1e-9 if solver == "dense" else 0.05
@@ -75,10 +75,10 @@ def test_variances_maximise_the_marginal_likelihood(signal, noise):
     assert signal is None or found[0] == signal
     assert noise is None or found[1] == noise
     K = model.gram_.toarray()
-    labels = y - y.mean()
+    targets = y - y.mean()
 
     def evidence(s, n):
-        return multivariate_normal(cov=s * K + n * np.eye(len(K))).logpdf(labels)
+        return multivariate_normal(cov=s * K + n * np.eye(len(K))).logpdf(targets)
 
     best = evidence(*found)
     assert np.isclose(best, model.log_marginal_likelihood_, rtol=1e-9)
@@ -100,8 +100,8 @@ def test_clusters_give_the_whole_spectrum(height, alone):
     gram = PartitionGram(rows, None, np.full(5, 2**height))
     memberships = gram.memberships()
     assert np.allclose((memberships @ memberships.T).toarray() / 5, gram.toarray())
-    labels = rng.normal(size=90)
-    dense, own = exact_spectrum(gram, labels), cluster_spectrum(gram, labels)
+    targets = rng.normal(size=90)
+    dense, own = exact_spectrum(gram, targets), cluster_spectrum(gram, targets)
     for ratio in (1e-3, 0.1, 10.0):
         assert np.isclose(own.log_determinant(ratio), dense.log_determinant(ratio), rtol=1e-10)
         assert np.isclose(own.quadratic_form(ratio), dense.quadratic_form(ratio), rtol=1e-10)
@@ -125,14 +125,14 @@ def test_matrix_free_likelihood_is_exact_with_few_clusters():
 def test_lanczos_estimates_the_likelihood(seed):
     X, y = make_data(seed=seed)
     gram = FastClusterKernel(random_state=seed).fit(X).gram(X)
-    labels = y - y.mean()
-    exact = exact_spectrum(gram, labels)
+    targets = y - y.mean()
+    exact = exact_spectrum(gram, targets)
     K = gram.toarray()
-    found = lanczos_spectrum(gram, labels, 60, 60, np.random.RandomState(seed))
+    found = lanczos_spectrum(gram, targets, 60, 60, np.random.RandomState(seed))
     for ratio in (0.01, 1.0):
         system = K + ratio * np.eye(150)
         assert np.isclose(exact.log_determinant(ratio), np.linalg.slogdet(system)[1], rtol=1e-10)
-        quadratic = labels @ np.linalg.solve(system, labels)
+        quadratic = targets @ np.linalg.solve(system, targets)
         assert np.isclose(exact.quadratic_form(ratio), quadratic, rtol=1e-10)
         assert np.isclose(found.quadratic_form(ratio), quadratic, rtol=1e-8)
         # The variance of Hutchinson's estimate: twice the squared entries beside the diagonal.
@@ -150,9 +150,9 @@ def test_unresolved_likelihoods_are_too_small(n_steps):
     X, y = make_data(400)
     # Few clusters: most eigenvalues are 0, and a small noise makes the system ill-conditioned.
     gram = FastClusterKernel(15, max_height=4, random_state=0).fit(X).gram(X)
-    labels = y - y.mean()
-    exact = exact_spectrum(gram, labels)
-    found = lanczos_spectrum(gram, labels, 1, n_steps, np.random.RandomState(0))
+    targets = y - y.mean()
+    exact = exact_spectrum(gram, targets)
+    found = lanczos_spectrum(gram, targets, 1, n_steps, np.random.RandomState(0))
     for ratio in (1e-6, 1e-3, 0.1, 1.0, 100.0):
         assert found.quadratic_form(ratio) >= exact.quadratic_form(ratio) * (1.0 - 1e-9)
     # With all unit vectors for probes the trace is exact, and Gauss's rule an upper bound.
@@ -190,7 +190,7 @@ def test_preconditioner_saves_iterations():
         assert 0 < counts[0] < counts[1]
 
 
-def test_one_sample_constant_labels_and_duplicates():
+def test_one_sample_constant_targets_and_duplicates():
     model = PartitionGaussianProcessRegressor(solver="cg").fit([[1.0]], [3.0])
     assert np.allclose(model.predict([[0.0], [1.0]]), 3.0)
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
@@ -224,12 +224,12 @@ def test_components_are_those_of_scikit_learn(kernel, solver):
     new, _ = make_data(25, seed=3)
     model = PartitionKernelPCA(4, kernel=kernel, solver=solver, random_state=0)
     scores = model.fit_transform(X, y)
-    peer = KernelPCA(4, kernel="precomputed")
-    reference = peer.fit_transform(model.kernel_(X))
-    assert np.allclose(model.eigenvalues_, peer.eigenvalues_, rtol=1e-8)
+    baseline = KernelPCA(4, kernel="precomputed")
+    reference = baseline.fit_transform(model.kernel_(X))
+    assert np.allclose(model.eigenvalues_, baseline.eigenvalues_, rtol=1e-8)
     signs = np.sign(np.sum(scores * reference, axis=0))
     assert np.allclose(scores, reference * signs, rtol=0, atol=1e-8)
-    others = peer.transform(model.kernel_(new, X)) * signs
+    others = baseline.transform(model.kernel_(new, X)) * signs
     assert np.allclose(model.transform(new), others, rtol=0, atol=1e-8)
     vectors = model.eigenvectors_
     assert np.allclose(vectors.T @ vectors, np.eye(4), atol=1e-10)

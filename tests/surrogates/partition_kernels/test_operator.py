@@ -11,21 +11,21 @@ from mondrian_bo.surrogates.partition_kernels.operator import ALONE, PartitionGr
 from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
 
 
-def draw_labels(seed, n_partitions, n_points, n_clusters, alone=0.1):
+def draw_clusters(seed, n_partitions, n_points, n_clusters, alone=0.1):
     rng = np.random.default_rng(seed)
     n_clusters = rng.integers(1, n_clusters + 1, size=n_partitions)
-    labels = rng.integers(0, n_clusters[:, None], size=(n_partitions, n_points))
-    labels[rng.random(labels.shape) < alone] = ALONE
-    return labels.astype(np.int32), n_clusters
+    clusters = rng.integers(0, n_clusters[:, None], size=(n_partitions, n_points))
+    clusters[rng.random(clusters.shape) < alone] = ALONE
+    return clusters.astype(np.int32), n_clusters
 
 
-def dense_gram(labels):
+def dense_gram(clusters):
     """Definition 2, pair by pair."""
-    n_partitions, n = labels.shape
+    n_partitions, n = clusters.shape
     K = np.zeros((n, n))
     for a in range(n):
         for b in range(n):
-            together = [row[a] == row[b] != ALONE or a == b for row in labels]
+            together = [row[a] == row[b] != ALONE or a == b for row in clusters]
             K[a, b] = sum(together) / n_partitions
     return K
 
@@ -42,9 +42,9 @@ SIZES = {
 @given(**SIZES)
 @settings(max_examples=60, deadline=None)
 def test_gram_is_the_share_of_partitions(seed, m, n, k, alone):
-    labels, n_clusters = draw_labels(seed, m, n, k, alone)
-    gram = PartitionGram(labels, None, n_clusters)
-    K = dense_gram(labels)
+    clusters, n_clusters = draw_clusters(seed, m, n, k, alone)
+    gram = PartitionGram(clusters, None, n_clusters)
+    K = dense_gram(clusters)
     assert np.allclose(gram.toarray(), K, rtol=0, atol=1e-15)
     v = np.random.default_rng(seed).normal(size=(n, 3))
     assert np.allclose(gram @ v[:, 0], K @ v[:, 0], rtol=0, atol=1e-13)
@@ -58,9 +58,9 @@ def test_gram_is_the_share_of_partitions(seed, m, n, k, alone):
 @given(**SIZES, others=st.integers(1, 9))
 @settings(max_examples=40, deadline=None)
 def test_cross_gram_is_a_block_of_the_gram_matrix(seed, m, n, k, alone, others):
-    labels, n_clusters = draw_labels(seed, m, n + others, k, alone)
-    cross = PartitionGram(labels[:, :n], labels[:, n:], n_clusters)
-    block = dense_gram(labels)[:n, n:]
+    clusters, n_clusters = draw_clusters(seed, m, n + others, k, alone)
+    cross = PartitionGram(clusters[:, :n], clusters[:, n:], n_clusters)
+    block = dense_gram(clusters)[:n, n:]
     assert np.allclose(cross.toarray(), block, rtol=0, atol=1e-15)
     rng = np.random.default_rng(seed)
     v, w = rng.normal(size=others), rng.normal(size=n)
@@ -72,17 +72,17 @@ def test_cross_gram_is_a_block_of_the_gram_matrix(seed, m, n, k, alone, others):
 @given(**SIZES, shift=st.sampled_from([1e-3, 0.1, 2.0]))
 @settings(max_examples=60, deadline=None)
 def test_preconditioner_is_the_mean_of_inverses(seed, m, n, k, alone, shift):
-    labels, n_clusters = draw_labels(seed, m, n, k, alone)
-    gram = PartitionGram(labels, None, n_clusters)
-    B = np.mean([np.linalg.inv(dense_gram(row[None]) + shift * np.eye(n)) for row in labels], 0)
+    clusters, n_clusters = draw_clusters(seed, m, n, k, alone)
+    gram = PartitionGram(clusters, None, n_clusters)
+    B = np.mean([np.linalg.inv(dense_gram(row[None]) + shift * np.eye(n)) for row in clusters], 0)
     found = PartitionPreconditioner(gram, shift) @ np.eye(n)
     assert np.allclose(found, B, rtol=0, atol=1e-10 / shift)
 
 
 def test_one_partition_is_solved_in_one_step():
     # Then equation 10 is the inverse itself, which it is not as printed.
-    labels, n_clusters = draw_labels(0, 1, 300, 20)
-    gram = PartitionGram(labels, None, n_clusters)
+    clusters, n_clusters = draw_clusters(0, 1, 300, 20)
+    gram = PartitionGram(clusters, None, n_clusters)
     right = np.random.default_rng(1).normal(size=300)
     system = ShiftedSystem(gram, 0.5, dense=False)
     solution = system.solve(right)
@@ -94,8 +94,8 @@ def test_one_partition_is_solved_in_one_step():
 @pytest.mark.parametrize("shift", [0.01, 1.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_systems_agree_with_dense_ones(seed, shift, preconditioned):
-    labels, n_clusters = draw_labels(seed, 50, 200, 30)
-    gram = PartitionGram(labels, None, n_clusters)
+    clusters, n_clusters = draw_clusters(seed, 50, 200, 30)
+    gram = PartitionGram(clusters, None, n_clusters)
     right = np.random.default_rng(seed).normal(size=(200, 2))
     dense = ShiftedSystem(gram, shift, dense=True).solve(right)
     system = ShiftedSystem(gram, shift, dense=False, preconditioned=preconditioned, tol=1e-12)
@@ -106,8 +106,8 @@ def test_systems_agree_with_dense_ones(seed, shift, preconditioned):
 
 
 def test_it_is_a_linear_operator_of_scipy():
-    labels, n_clusters = draw_labels(0, 5, 10, 3)
-    gram = PartitionGram(labels, None, n_clusters)
+    clusters, n_clusters = draw_clusters(0, 5, 10, 3)
+    gram = PartitionGram(clusters, None, n_clusters)
     K = gram.toarray()
     v = np.arange(10.0)
     assert aslinearoperator(gram) is gram
@@ -118,11 +118,11 @@ def test_it_is_a_linear_operator_of_scipy():
 
 
 def test_what_only_gram_matrices_can_do():
-    labels, n_clusters = draw_labels(0, 5, 10, 3)
-    cross = PartitionGram(labels, labels[:, :4], n_clusters)
+    clusters, n_clusters = draw_clusters(0, 5, 10, 3)
+    cross = PartitionGram(clusters, clusters[:, :4], n_clusters)
     with pytest.raises(ValueError, match="only a Gram matrix"):
         cross.restricted([0, 1])
     with pytest.raises(ValueError, match="must be a Gram matrix"):
         PartitionPreconditioner(cross, 1.0)
     with pytest.raises(ValueError, match="shift must be positive, got 0"):
-        PartitionPreconditioner(PartitionGram(labels, None, n_clusters), 0.0)
+        PartitionPreconditioner(PartitionGram(clusters, None, n_clusters), 0.0)
