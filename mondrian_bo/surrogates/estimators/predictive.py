@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import check_numeric
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
@@ -117,6 +118,7 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
             If the numbers of inputs and targets differ, or a target is not finite.
         """
         mixture = self._mixture(X)
+        check_numeric(y)
         targets = np.asarray(y, dtype=np.float64)
         if targets.shape != (len(mixture),):
             raise ValueError(

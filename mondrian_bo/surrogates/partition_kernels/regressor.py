@@ -12,10 +12,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_squares
+from mondrian_bo.surrogates.estimators.validation import check_numeric, check_training_data
 from mondrian_bo.surrogates.partition_kernels.base import DENSE_LIMIT, PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
 from mondrian_bo.surrogates.partition_kernels.spectrum import (
@@ -225,6 +225,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         float
             The sum over the targets, in nats.
         """
+        check_numeric(y)
         targets = np.asarray(y, dtype=np.float64)
         if joint:
             mean, covariance = self.predict(X, return_cov=True)
@@ -240,9 +241,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         """Fit the kernel, choose the variances and compute the posterior."""
-        data, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        targets = np.asarray(targets, dtype=np.float64)
-        check_squares(targets)
+        data, targets = check_training_data(self, X, y)
         self.gram_ = self._fit_kernel(data, targets)
         self._mean = float(targets.mean())
         centred = targets - self._mean

@@ -5,9 +5,15 @@ import pytest
 
 from mondrian_bo.surrogates import (
     AMFRegressor,
+    FastClusterKernel,
     GaussianProcessForestRegressor,
     MondrianForestRegressor,
+    MondrianGridRegressor,
+    MondrianKernelClassifier,
+    MondrianKernelRegressor,
+    MondrianKernelSVR,
     OnlineDummyRegressor,
+    PartitionGaussianProcessRegressor,
 )
 from mondrian_bo.surrogates.estimators.validation import check_squares, check_training_data
 
@@ -57,6 +63,42 @@ def test_targets_that_are_no_numbers(regressor, targets, found):
     model.fit(X, [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=f"y must hold numbers.* got {found}"):
         model.partial_fit(X, targets)
+
+
+TEXT = np.array(["a", "b", "c"])
+"""Targets of a classifier."""
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (PartitionGaussianProcessRegressor(FastClusterKernel(2)), "fit"),
+        (MondrianKernelSVR(), "fit"),
+        (MondrianKernelSVR(), "lifetime_path"),
+        (MondrianKernelRegressor(), "lifetime_path"),
+        (MondrianGridRegressor(), "grid_model"),
+    ],
+)
+def test_other_methods_name_targets_that_are_no_numbers(model, method):
+    with pytest.raises(ValueError, match=r"y must hold numbers.* got 'a' of type str"):
+        getattr(model, method)(np.arange(3.0)[:, None], TEXT)
+
+
+def test_log_density_names_targets_that_are_no_numbers():
+    X, y = np.arange(3.0)[:, None], np.arange(3.0)
+    process = PartitionGaussianProcessRegressor(FastClusterKernel(2, random_state=0)).fit(X, y)
+    for density in (MondrianForestRegressor().fit(X, y).logpdf, process.log_predictive_density):
+        with pytest.raises(ValueError, match=r"y must hold numbers.* got 'a' of type str"):
+            density(X, TEXT)
+
+
+def test_validation_targets_that_are_no_numbers():
+    X, y = np.arange(3.0)[:, None], np.arange(3.0)
+    for model in (MondrianKernelRegressor(), MondrianKernelSVR()):
+        with pytest.raises(ValueError, match=r"y_val must hold numbers.* got 'a' of type str"):
+            model.lifetime_path(X, y, X, TEXT)
+    with pytest.raises(ValueError, match=r"y_val has .*'c'.* not among the classes of y"):
+        MondrianKernelClassifier().lifetime_path(X, ["a", "b", "a"], X, TEXT)
 
 
 def test_numbers_of_any_type_are_targets():

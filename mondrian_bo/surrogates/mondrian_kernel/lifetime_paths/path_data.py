@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_X_y
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
+    check_numeric,
     check_squares,
     seed_sequence,
 )
@@ -110,12 +111,14 @@ def check_path_data(
     ValueError
         If the data are not finite numbers of the right shapes.
     """
+    check_numeric(y)
     data, targets = check_X_y(X, y, dtype=np.float64, y_numeric=True)
     targets = np.asarray(targets, dtype=np.float64)
     held_out, held_out_targets = np.empty((0, data.shape[1])), np.empty(0)
     if X_val is not None or y_val is not None:
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val must be given together")
+        check_numeric(y_val, "y_val")
         held_out, held_out_targets = check_X_y(X_val, y_val, dtype=np.float64, y_numeric=True)
         held_out_targets = np.asarray(held_out_targets, dtype=np.float64)
         if held_out.shape[1] != data.shape[1]:

@@ -120,7 +120,11 @@ def sgd_lifetime_path(
         classes, y = several_classes(y)
         n_classes = len(classes)
         if y_val is not None:
-            y_val = LabelEncoder().fit(classes).transform(np.asarray(y_val))
+            y_val = np.asarray(y_val)
+            unknown = y_val[~np.isin(y_val, classes)]
+            if len(unknown) > 0:
+                raise ValueError(f"y_val has {unknown[0]!r}, which is not among the classes of y")
+            y_val = LabelEncoder().fit(classes).transform(y_val)
     data = sample_path_data(
         X,
         y,
