@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -134,14 +135,24 @@ def improvements(prediction: Prediction, incumbent: float, margin: float) -> Flo
     return prediction.means - target
 
 
-def checked_margin(margin: float) -> float:
-    """Return the margin as a float, or refuse it.
+@dataclass(frozen=True)
+class ImprovementAcquisition:
+    """Base of the acquisitions that compare a candidate with the incumbent plus a margin.
+
+    Parameters
+    ----------
+    margin : float, default 0.0
+        What a candidate must add to the incumbent, in the units of the prediction.
 
     Raises
     ------
     ValueError
-        If it is negative, infinite or NaN.
+        If ``margin`` is negative, infinite or NaN.
     """
-    if not 0 <= margin < math.inf:
-        raise ValueError(f"`margin` must be finite and >= 0, got {margin!r}.")
-    return float(margin)
+
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < math.inf:
+            raise ValueError(f"`margin` must be finite and >= 0, got {self.margin!r}.")
+        object.__setattr__(self, "margin", float(self.margin))

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, Usage, checked_margin, improvements
+from mondrian_bo.acquisitions.base import ImprovementAcquisition, Prediction, Usage, improvements
 from mondrian_bo.array_types import FloatArray
 
 
 @dataclass(frozen=True)
-class ExpectedImprovement:
+class ExpectedImprovement(ImprovementAcquisition):
     """Expectation of the amount by which a candidate beats the incumbent: E[max(y - target, 0)].
 
     Exact for the mixture: the average over the components of the Gaussian closed form. The target
@@ -25,11 +25,6 @@ class ExpectedImprovement:
         Improvement that counts for nothing, in the units of the prediction; finite and >= 0. More
         of it explores more.
 
-    Raises
-    ------
-    ValueError
-        If ``margin`` is negative, infinite or NaN.
-
     References
     ----------
     Jones, Schonlau and Welch (1998), Efficient global optimization of expensive black-box
@@ -37,11 +32,6 @@ class ExpectedImprovement:
     """
 
     usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
-
-    margin: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "margin", checked_margin(self.margin))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The scores are >= 0."""

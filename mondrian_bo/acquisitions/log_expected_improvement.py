@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, checked_margin, improvements
+from mondrian_bo.acquisitions.base import ImprovementAcquisition, Prediction, improvements
 from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
 
@@ -17,7 +17,7 @@ _SERIES_BELOW = -1e3
 
 
 @dataclass(frozen=True)
-class LogExpectedImprovement:
+class LogExpectedImprovement(ImprovementAcquisition):
     """Logarithm of `ExpectedImprovement`, which ranks candidates even where that underflows to 0.
 
     Minus infinity only where no component can improve: all are point masses at or below the target
@@ -28,21 +28,11 @@ class LogExpectedImprovement:
     margin : float, default 0.0
         Improvement that counts for nothing, in the units of the prediction; finite and >= 0.
 
-    Raises
-    ------
-    ValueError
-        If ``margin`` is negative, infinite or NaN.
-
     References
     ----------
     Ament et al. (2023), Unexpected improvements to expected improvement for Bayesian optimization,
     equation (9) and appendix A.1.
     """
-
-    margin: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "margin", checked_margin(self.margin))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`."""
@@ -53,20 +43,7 @@ class LogExpectedImprovement:
 
 
 def log_gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the logarithm of the expectation of max(N(improvement, std**2), 0).
-
-    Parameters
-    ----------
-    improvement : ndarray of float64
-        Means; may be infinite.
-    std : ndarray of float64, same shape
-        Standard deviations, from 0 to infinity.
-
-    Returns
-    -------
-    ndarray of float64, same shape
-        The logarithms.
-    """
+    """Return the logarithm of :func:`gaussian_expected_improvement`, of the same arguments."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = improvement / std
         # False where z is NaN: there, as above the tail, the expectation itself is safe. It is 0 or

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, Usage, checked_margin, improvements
+from mondrian_bo.acquisitions.base import ImprovementAcquisition, Prediction, Usage, improvements
 from mondrian_bo.array_types import FloatArray
 
 
 @dataclass(frozen=True)
-class ProbabilityOfImprovement:
+class ProbabilityOfImprovement(ImprovementAcquisition):
     """Probability that a candidate beats the incumbent: P[y > incumbent + margin].
 
     Exact for the mixture: the average over the components. A point mass on the target does not
@@ -24,11 +24,6 @@ class ProbabilityOfImprovement:
         What counts as better, in the units of the prediction; finite and >= 0. With 0 the score
         only exploits.
 
-    Raises
-    ------
-    ValueError
-        If ``margin`` is negative, infinite or NaN.
-
     References
     ----------
     Kushner (1964), A new method of locating the maximum point of an arbitrary multipeak curve in
@@ -36,11 +31,6 @@ class ProbabilityOfImprovement:
     """
 
     usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
-
-    margin: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "margin", checked_margin(self.margin))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The scores are in [0, 1]."""

@@ -29,19 +29,8 @@ _PARTS = ((0.05, 0.25), (0.25, 0.5), (0.5, 1.0))
 def run(name: str, seed: int, n_trials: int) -> FloatArray:
     """Search with the default optimizer and compare each trial with what was predicted for it.
 
-    Parameters
-    ----------
-    name : str
-        A problem.
-    seed : int
-        Seed of the problem and of the search.
-    n_trials : int
-        Number of trials.
-
-    Returns
-    -------
-    float64 array of shape (n_trials,)
-        Errors in predicted standard deviations; NaN for the first trial.
+    The seed is that of the problem and of the search. Returns the errors in predicted standard
+    deviations, shape (n_trials,); NaN for the first trial.
     """
     problem = get_problem(name)
     function = problem.instance(seed)

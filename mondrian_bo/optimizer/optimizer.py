@@ -141,8 +141,7 @@ class MondrianOptimizer:
         ValueError
             If no trial has been told.
         """
-        if self.n_trials == 0:
-            raise ValueError("There is no best trial: no trial has been told yet.")
+        self._check_told("There is no best trial")
         row, value = self._search.trials.best()
         return self._decode(row), self._sign * value
 
@@ -242,8 +241,7 @@ class MondrianOptimizer:
         ValueError
             If no trial has been told.
         """
-        if self.n_trials == 0:
-            raise ValueError("There is nothing to predict from: no trial has been told yet.")
+        self._check_told("There is nothing to predict from")
         return self.predict_rows(self._encode(params))
 
     def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -348,6 +346,10 @@ class MondrianOptimizer:
                 # Raises where an active parameter is missing.
                 self.space.from_unit(rows[i])
         return rows
+
+    def _check_told(self, complaint: str) -> None:
+        if self.n_trials == 0:
+            raise ValueError(f"{complaint}: no trial has been told yet.")
 
     def _decode(self, row: FloatArray) -> Params:
         known = ~np.isnan(row)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import FloatArray, IntArray
 
 
 class Surrogate(Protocol):
@@ -36,6 +36,28 @@ class Surrogate(Protocol):
 
     def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
         """Know further rows for the time of a ``with`` block, as if learnt."""
+        ...
+
+
+class SurrogateFactory(Protocol):
+    """What makes an empty surrogate, with options of its own: usually its class."""
+
+    def __call__(
+        self, n_choices: IntArray, may_be_absent: bool, seed: np.random.SeedSequence, **options: Any
+    ) -> Surrogate:
+        """Return a surrogate.
+
+        Parameters
+        ----------
+        n_choices : int array of shape (d,)
+            Number of choices of categorical columns, 0 for numeric ones.
+        may_be_absent : bool
+            Whether rows may hold NaN, for inactive parameters.
+        seed : numpy.random.SeedSequence
+            Source of all randomness.
+        options
+            The surrogate's own keyword arguments.
+        """
         ...
 
 

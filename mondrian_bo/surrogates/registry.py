@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.base import SurrogateFactory
 
 SurrogateName: TypeAlias = Literal["gaussian_process", "forest", "amf", "kernel"]
 """Names of the surrogates."""
@@ -20,11 +19,8 @@ SURROGATES: dict[SurrogateName, str] = {
 """Module and class of each: importing one is slow, and a search needs one."""
 
 
-def get_surrogate(name: SurrogateName) -> Callable[..., Surrogate]:
+def get_surrogate(name: SurrogateName) -> SurrogateFactory:
     """Return the class of a surrogate.
-
-    It is called with the numbers of choices, whether rows may hold NaN, a seed, and keyword
-    options.
 
     Parameters
     ----------
@@ -32,7 +28,5 @@ def get_surrogate(name: SurrogateName) -> Callable[..., Surrogate]:
         One of `SURROGATES`.
     """
     module, _, attribute = SURROGATES[name].partition(":")
-    found: Callable[..., Surrogate] = getattr(
-        import_module(f"mondrian_bo.surrogates.{module}"), attribute
-    )
+    found: SurrogateFactory = getattr(import_module(f"mondrian_bo.surrogates.{module}"), attribute)
     return found

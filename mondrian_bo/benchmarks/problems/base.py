@@ -89,18 +89,7 @@ class Problem:
         }
 
     def instance(self, seed: int) -> Objective:
-        """Return the noise-free function with the shifts of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed of a run.
-
-        Returns
-        -------
-        callable
-            Takes a mapping of the active parameters.
-        """
+        """Return the noise-free function, moved by the shifts of a run's seed."""
         offsets = self.offsets(seed)
         if not offsets:
             return self.function

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,8 +102,11 @@ def _pipeline(params: Mapping[str, Any]) -> float:
     return 1.0 + _cross_validated(make_pipeline(*steps), _data("breast_cancer", 300), "roc_auc")
 
 
+_development = partial(Problem, optimum=None, budget=200, group="real", tolerance=0.0)
+_held_out = partial(_development, half="held-out", tolerance=0.01)
+
 LEARNING_PROBLEMS: tuple[Problem, ...] = (
-    Problem(
+    _development(
         name="real_support_vectors",
         space=SearchSpace(
             {
@@ -113,13 +116,9 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
             }
         ),
         function=_support_vectors,
-        optimum=None,
-        budget=200,
-        group="real",
-        tolerance=0.0,
         description="error of a support vector machine on digits",
     ),
-    Problem(
+    _held_out(
         name="real_boosting",
         space=SearchSpace(
             {
@@ -131,14 +130,9 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
             }
         ),
         function=_boosting,
-        optimum=None,
-        budget=200,
-        group="real",
-        half="held-out",
-        tolerance=0.01,
         description="RMSE of histogram gradient boosting on diabetes",
     ),
-    Problem(
+    _held_out(
         name="real_perceptron",
         space=SearchSpace(
             {
@@ -152,14 +146,9 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
             }
         ),
         function=_perceptron,
-        optimum=None,
-        budget=200,
-        group="real",
-        half="held-out",
-        tolerance=0.01,
         description="log loss of a multilayer perceptron on digits",
     ),
-    Problem(
+    _development(
         name="real_pipeline",
         space=SearchSpace(
             {
@@ -181,10 +170,6 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
             }
         ),
         function=_pipeline,
-        optimum=None,
-        budget=200,
-        group="real",
-        tolerance=0.0,
         description="1 - AUC of a scaler and one of four models on breast cancer",
     ),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mondrian_bo.benchmarks.problems.base import Problem
+from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 __all__ = ["MIXED_PROBLEMS"]
@@ -156,63 +157,59 @@ def _ordinal(params: Mapping[str, Any]) -> float:
     return float(bowl + 2 * (batch - width) ** 2 + 2 * (level + x) ** 2 + abs(grade * dropout))
 
 
+_MIXED6_SPACE = SearchSpace(
+    {
+        "first": Categorical(("a", "b", "c", "d")),
+        "second": Categorical(("p", "q", "r")),
+        **{f"x{i}": Float(0, 1) for i in range(1, 5)},
+    }
+)
+
+
+def _problem(
+    name: str, space: SearchSpace, function: Objective, description: str, **facts: Any
+) -> Problem:
+    """Return a problem with a minimum of 0 and the usual budget."""
+    return Problem(
+        name=name,
+        space=space,
+        function=function,
+        optimum=0.0,
+        budget=200,
+        description=description,
+        **facts,
+    )
+
+
+_mixed = partial(_problem, group="mixed", tolerance=0.01)
+_mixed_held_out = partial(_mixed, half="held-out")
+_conditional_tree = partial(_problem, group="conditional")
+
 MIXED_PROBLEMS: tuple[Problem, ...] = (
-    Problem(
-        name="mixed6",
-        space=SearchSpace(
-            {
-                "first": Categorical(("a", "b", "c", "d")),
-                "second": Categorical(("p", "q", "r")),
-                **{f"x{i}": Float(0, 1) for i in range(1, 5)},
-            }
-        ),
-        function=_mixed6,
-        optimum=0.0,
-        budget=200,
-        group="mixed",
-        tolerance=0.01,
+    _mixed(
+        "mixed6",
+        _MIXED6_SPACE,
+        _mixed6,
+        "twelve pairs of categories, the right one deceptively steep",
         shift=0.1,
-        description="twelve pairs of categories, the right one deceptively steep",
     ),
-    Problem(
-        name="integer",
-        space=_INTEGER_SPACE,
-        function=_integer,
-        optimum=0.0,
-        budget=200,
-        group="mixed",
+    _mixed_held_out(
+        "integer", _INTEGER_SPACE, _integer, "integers, one on a log scale and one with a step"
+    ),
+    _mixed_held_out(
+        "ordinal", _ORDINAL_SPACE, _ordinal, "ordered levels, given as indices and as choices"
+    ),
+    _conditional_tree(
+        "conditional",
+        _CONDITIONAL_SPACE,
+        _conditional,
+        "four bowls, one per choice of c, each with inputs of its own",
+    ),
+    _conditional_tree(
+        "deep_tree",
+        _DEEP_TREE_SPACE,
+        _deep_tree,
+        "conditions three deep, the best leaf the deepest and narrowest",
         half="held-out",
-        tolerance=0.01,
-        description="integers, one on a log scale and one with a step",
-    ),
-    Problem(
-        name="ordinal",
-        space=_ORDINAL_SPACE,
-        function=_ordinal,
-        optimum=0.0,
-        budget=200,
-        group="mixed",
-        half="held-out",
-        tolerance=0.01,
-        description="ordered levels, given as indices and as choices",
-    ),
-    Problem(
-        name="conditional",
-        space=_CONDITIONAL_SPACE,
-        function=_conditional,
-        optimum=0.0,
-        budget=200,
-        group="conditional",
-        description="four bowls, one per choice of c, each with inputs of its own",
-    ),
-    Problem(
-        name="deep_tree",
-        space=_DEEP_TREE_SPACE,
-        function=_deep_tree,
-        optimum=0.0,
-        budget=200,
-        group="conditional",
-        half="held-out",
-        description="conditions three deep, the best leaf the deepest and narrowest",
     ),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Half, Problem
 from mondrian_bo.benchmarks.problems.synthetic import BRANIN_SPACE, box, of_vector
@@ -32,116 +35,75 @@ _NOISE = 0.1
 _HEAVY_TAILS = 2.0
 """Degrees of freedom of heavy-tailed noise, whose variance is infinite: some trials are far off."""
 
-_BRANIN = Problem(
-    name="shifted_branin",
-    space=BRANIN_SPACE,
-    function=of_vector(functions.branin, 2),
-    optimum=functions.BRANIN_MINIMUM,
-    budget=_BUDGET,
-    group="smooth numeric",
-    shift=_SHIFT,
-    description="Branin, three equal minima",
-)
-_HARTMANN6 = Problem(
-    name="shifted_hartmann6",
-    space=box(0, 1, 6),
-    function=of_vector(functions.hartmann6, 6),
-    optimum=functions.HARTMANN6_MINIMUM,
-    budget=_BUDGET,
-    group="smooth numeric",
-    shift=_SHIFT,
-    description="Hartmann function of six inputs, a second basin 0.12 above",
-)
-_ACKLEY5 = Problem(
-    name="shifted_ackley5",
-    space=box(-5, 10, 5),
-    function=of_vector(functions.ackley, 5),
-    optimum=0.0,
-    budget=_BUDGET,
-    group="rugged numeric",
-    tolerance=0.01,
-    shift=_SHIFT,
-    description="Ackley function, ripples around a narrow hole",
-)
+_FUNCTIONS: dict[str, tuple[SearchSpace, Callable[[FloatArray], float], float, Half, float]] = {
+    "branin": (BRANIN_SPACE, functions.branin, functions.BRANIN_MINIMUM, "development", 1e-3),
+    "hartmann3": (box(0, 1, 3), functions.hartmann3, functions.HARTMANN3_MINIMUM, "held-out", 1e-3),
+    "hartmann6": (
+        box(0, 1, 6),
+        functions.hartmann6,
+        functions.HARTMANN6_MINIMUM,
+        "development",
+        1e-3,
+    ),
+    "rosenbrock4": (box(-5, 10, 4), functions.rosenbrock, 0.0, "held-out", 0.1),
+    "ackley5": (box(-5, 10, 5), functions.ackley, 0.0, "development", 0.01),
+    "levy10": (box(-10, 10, 10), functions.levy, 0.0, "development", 0.1),
+    "michalewicz5": (
+        box(0, math.pi, 5),
+        functions.michalewicz,
+        functions.MICHALEWICZ5_MINIMUM,
+        "held-out",
+        0.01,
+    ),
+    "griewank6": (box(-600, 600, 6), functions.griewank, 0.0, "held-out", 0.1),
+    "styblinski_tang6": (
+        box(-5, 5, 6),
+        functions.styblinski_tang,
+        6 * functions.STYBLINSKI_TANG_MINIMUM,
+        "held-out",
+        0.1,
+    ),
+}
+"""Space, function of a vector, optimum, half and tolerance of each problem."""
 
-_SMOOTH = (
-    _BRANIN,
-    Problem(
-        name="shifted_hartmann3",
-        space=box(0, 1, 3),
-        function=of_vector(functions.hartmann3, 3),
-        optimum=functions.HARTMANN3_MINIMUM,
-        budget=_BUDGET,
-        group="smooth numeric",
-        half="held-out",
-        shift=_SHIFT,
-        description="Hartmann function of three inputs",
-    ),
-    _HARTMANN6,
-    Problem(
-        name="shifted_rosenbrock4",
-        space=box(-5, 10, 4),
-        function=of_vector(functions.rosenbrock, 4),
-        optimum=0.0,
-        budget=_BUDGET,
-        group="smooth numeric",
-        half="held-out",
-        tolerance=0.1,
-        shift=_SHIFT,
-        description="Rosenbrock function, a flat bent valley between steep walls",
-    ),
-)
+_DESCRIPTIONS = {
+    "branin": "Branin, three equal minima",
+    "hartmann3": "Hartmann function of three inputs",
+    "hartmann6": "Hartmann function of six inputs, a second basin 0.12 above",
+    "rosenbrock4": "Rosenbrock function, a flat bent valley between steep walls",
+    "ackley5": "Ackley function, ripples around a narrow hole",
+    "levy10": "Levy function of ten inputs",
+    "michalewicz5": "Michalewicz function, narrow valleys on a plain",
+    "griewank6": "Griewank function, a bowl with ripples",
+    "styblinski_tang6": "Styblinski-Tang function, 64 basins",
+}
+"""One line on each function, for listings."""
 
-_RUGGED = (
-    _ACKLEY5,
-    Problem(
-        name="shifted_levy10",
-        space=box(-10, 10, 10),
-        function=of_vector(functions.levy, 10),
-        optimum=0.0,
+
+def _shifted(name: str, group: str) -> Problem:
+    space, function, optimum, half, tolerance = _FUNCTIONS[name]
+    return Problem(
+        name=f"shifted_{name}",
+        space=space,
+        function=of_vector(function, len(space)),
+        optimum=optimum,
         budget=_BUDGET,
-        group="rugged numeric",
-        tolerance=0.1,
+        group=group,
+        half=half,
+        tolerance=tolerance,
         shift=_SHIFT,
-        description="Levy function of ten inputs",
-    ),
-    Problem(
-        name="shifted_michalewicz5",
-        space=box(0, 3.141592653589793, 5),
-        function=of_vector(functions.michalewicz, 5),
-        optimum=functions.MICHALEWICZ5_MINIMUM,
-        budget=_BUDGET,
-        group="rugged numeric",
-        half="held-out",
-        tolerance=0.01,
-        shift=_SHIFT,
-        description="Michalewicz function, narrow valleys on a plain",
-    ),
-    Problem(
-        name="shifted_griewank6",
-        space=box(-600, 600, 6),
-        function=of_vector(functions.griewank, 6),
-        optimum=0.0,
-        budget=_BUDGET,
-        group="rugged numeric",
-        half="held-out",
-        tolerance=0.1,
-        shift=_SHIFT,
-        description="Griewank function, a bowl with ripples",
-    ),
-    Problem(
-        name="shifted_styblinski_tang6",
-        space=box(-5, 5, 6),
-        function=of_vector(functions.styblinski_tang, 6),
-        optimum=6 * functions.STYBLINSKI_TANG_MINIMUM,
-        budget=_BUDGET,
-        group="rugged numeric",
-        half="held-out",
-        tolerance=0.1,
-        shift=_SHIFT,
-        description="Styblinski-Tang function, 64 basins",
-    ),
+        description=_DESCRIPTIONS[name],
+    )
+
+
+_SMOOTH = tuple(
+    _shifted(name, "smooth numeric") for name in ("branin", "hartmann3", "hartmann6", "rosenbrock4")
 )
+_RUGGED = tuple(
+    _shifted(name, "rugged numeric")
+    for name in ("ackley5", "levy10", "michalewicz5", "griewank6", "styblinski_tang6")
+)
+_BRANIN, _HARTMANN6, _ACKLEY5 = _SMOOTH[0], _SMOOTH[2], _RUGGED[0]
 
 _IRRELEVANT_HALVES: tuple[tuple[int, Half], ...] = ((10, "development"), (25, "held-out"))
 """Number of parameters and half of each variant of Branin's function with irrelevant inputs."""

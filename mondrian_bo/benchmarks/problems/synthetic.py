@@ -44,6 +44,25 @@ _BRANIN = Problem(
     description="three equal minima in the plane",
 )
 
+
+def _hartmann(
+    function: Callable[[FloatArray], float],
+    n_dimensions: int,
+    optimum: float,
+    budget: int,
+    inputs: str,
+) -> Problem:
+    return Problem(
+        name=f"hartmann{n_dimensions}",
+        space=box(0, 1, n_dimensions),
+        function=of_vector(function, n_dimensions),
+        optimum=optimum,
+        budget=budget,
+        group="smooth numeric",
+        description=f"Hartmann function of {inputs}",
+    )
+
+
 SYNTHETIC_PROBLEMS: tuple[Problem, ...] = (
     _BRANIN,
     replace(
@@ -61,22 +80,12 @@ SYNTHETIC_PROBLEMS: tuple[Problem, ...] = (
         tolerance=0.1,
         description="Branin seen through Gaussian noise of standard deviation 1",
     ),
-    Problem(
-        name="hartmann3",
-        space=box(0, 1, 3),
-        function=of_vector(functions.hartmann3, 3),
-        optimum=functions.HARTMANN3_MINIMUM,
-        budget=100,
-        group="smooth numeric",
-        description="Hartmann function of three inputs",
-    ),
-    Problem(
-        name="hartmann6",
-        space=box(0, 1, 6),
-        function=of_vector(functions.hartmann6, 6),
-        optimum=functions.HARTMANN6_MINIMUM,
-        budget=200,
-        group="smooth numeric",
-        description="Hartmann function of six inputs; a second basin ends at -3.2032",
+    _hartmann(functions.hartmann3, 3, functions.HARTMANN3_MINIMUM, 100, "three inputs"),
+    _hartmann(
+        functions.hartmann6,
+        6,
+        functions.HARTMANN6_MINIMUM,
+        200,
+        "six inputs; a second basin ends at -3.2032",
     ),
 )

@@ -190,12 +190,8 @@ def memory(estimator: Estimator, n: int, d: int, onelearn: OnelearnProcess | Non
 
     Parameters
     ----------
-    estimator : {"regressor", "classifier"}
-        Which estimator learns.
-    n, d : int
-        Numbers of samples and features.
-    onelearn : OnelearnProcess or None
-        The process that measures onelearn, if there is one.
+    estimator, n, d, onelearn
+        See :func:`learning`.
 
     Returns
     -------

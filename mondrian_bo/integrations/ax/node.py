@@ -38,11 +38,8 @@ class MondrianGenerationNode(ExternalGenerationNode):
 
     Parameters
     ----------
-    seed : int or None, default=None
-        Seed of all randomness; None takes entropy from the system.
-    settings : mapping, optional
-        Further arguments of :class:`mondrian_bo.MondrianOptimizer`, such as ``surrogate``,
-        ``acquisition``, ``n_startup_trials``.
+    seed, settings
+        See :class:`MondrianGenerator`.
     name : str, default="Mondrian"
         Name of the node.
     suggested_experiment_status : ExperimentStatus, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,11 @@ def to_parameter(
         if isinstance(distribution, CategoricalDistribution):
             indices = {int(distribution.to_internal_repr(c)): None for c in distribution.choices}
             return Categorical(tuple(indices), condition=condition)
-        if isinstance(distribution, IntDistribution):
-            return Int(
-                distribution.low,
-                distribution.high,
-                log=distribution.log,
-                step=distribution.step,
-                condition=condition,
+        if isinstance(distribution, IntDistribution | FloatDistribution):
+            number: Callable[..., Parameter] = (
+                Int if isinstance(distribution, IntDistribution) else Float
             )
-        if isinstance(distribution, FloatDistribution):
-            return Float(
+            return number(
                 distribution.low,
                 distribution.high,
                 log=distribution.log,

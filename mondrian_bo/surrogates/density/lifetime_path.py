@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime
 
 Criterion = Literal["validation", "leave_one_out"]
 
 
 @dataclass(frozen=True)
-class DensityLifetimePath:
+class DensityLifetimePath(PiecewiseByLifetime):
     """Log-likelihoods at all lifetimes.
 
     Values are constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and from the last
@@ -39,21 +40,6 @@ class DensityLifetimePath:
     training: FloatArray
     leave_one_out: FloatArray
     validation: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.lifetimes)
-
-    def index(self, lifetime: float) -> int:
-        """Return the position whose density is that of a lifetime.
-
-        Raises
-        ------
-        ValueError
-            If the lifetime is not in [0, max_lifetime].
-        """
-        if not 0.0 <= lifetime <= self.max_lifetime:
-            raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
-        return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
 
     def best_lifetime(self, criterion: Criterion = "leave_one_out") -> float:
         """Return the middle of the interval of lifetimes with the largest likelihood.

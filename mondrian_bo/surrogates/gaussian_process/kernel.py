@@ -135,10 +135,8 @@ def precision_gradient(points, covariance, weights, factors, result):  # type: i
 
     Parameters
     ----------
-    points : float64 array of shape (n, d)
-        Points.
-    covariance : Covariance
-        Parameters of the kernel.
+    points, covariance
+        See :func:`kernel_matrix`.
     weights : float64 array of shape (n, n)
         A symmetric matrix, of which only the lower triangle is read.
     factors : float64 array of shape (n, n)

@@ -28,12 +28,8 @@ class GaussianProcessForestSurrogate:
 
     Parameters
     ----------
-    n_choices : int array of shape (d,)
-        Number of choices of categorical columns, 0 for numeric ones.
-    may_be_absent : bool
-        Whether rows may hold NaN, for inactive parameters.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    n_choices, may_be_absent, seed
+        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=2
         Number of trees, of which the first is used alone while all trials fit into one leaf.
     block_size : int, default=200
@@ -59,7 +55,7 @@ class GaussianProcessForestSurrogate:
         self._n_choices = n_choices
         self._is_categorical = n_choices > 0
         self._encoding = TreeEncoding.if_needed(
-            n_choices, may_be_absent, n_estimators, np.random.default_rng(encoding_seed)
+            n_choices, may_be_absent, n_estimators, encoding_seed
         )
         self._forest = GaussianProcessForest(
             n_estimators,

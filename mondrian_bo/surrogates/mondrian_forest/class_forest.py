@@ -92,14 +92,10 @@ class ClassForest(GrowingForest[KneserNey]):
 
         Parameters
         ----------
-        points : float64 array of shape (S, n, d)
-            Points; kept.
         targets : int32 array of shape (n,)
             Classes; kept.
-        rates : float64 array of shape (d,)
-            Split rates of the dimensions.
-        n_jobs : int or None, default=1
-            Number of workers, as joblib counts.
+        points, rates, n_jobs
+            See :meth:`GaussianForest.build`.
         """
         settings = (targets, rates, self._growth_settings())
         capacity = max(2 * len(targets), _LEAST_NODES)

@@ -21,12 +21,8 @@ class ForestSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    n_choices : int array of shape (d,)
-        Number of choices of categorical columns, 0 for numeric ones.
-    may_be_absent : bool
-        Whether rows may hold NaN, for inactive parameters.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    n_choices, may_be_absent, seed
+        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=10
         Number of trees.
     posterior, branch_off
@@ -53,7 +49,6 @@ class ForestSurrogate(TreeSurrogate):
             branch_off=branch_off,
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
         )
-        places = np.random.default_rng(place_seed)
         super().__init__(
-            model, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, places)
+            model, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed)
         )

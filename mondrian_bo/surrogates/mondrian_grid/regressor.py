@@ -15,6 +15,7 @@ from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    Validation,
     check_path_data,
     location_and_variance,
 )
@@ -35,13 +36,8 @@ class MondrianGridRegressor(KernelRegression):
         Number of grids, M.
     lifetimes : float or array-like of shape (n_features,), default=1.0
         Inverse widths of the kernel, in inverse units of the inputs.
-    noise_variance : float, default=0.01
-        Variance of the noise.
-    prior_variance : float, default=1.0
-        Prior variance of the function. The ridge delta^2 is the noise variance over this one.
-    normalize_y : bool, default=True
-        Whether the prior mean is the mean of the targets, and both variances are in units of the
-        variance of the targets. Otherwise the mean is 0, and the units are those of the targets.
+    noise_variance, prior_variance, normalize_y
+        See :class:`MondrianKernelRegressor`.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids.
 
@@ -92,11 +88,7 @@ class MondrianGridRegressor(KernelRegression):
         self.random_state = random_state
 
     def grid_model(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, X_val: Validation = None, y_val: Validation = None
     ) -> GridModel:
         """Return a model whose lifetimes can be changed; they are 0 at first.
 

@@ -23,10 +23,16 @@ from mondrian_bo.surrogates.estimators.validation import (
     own_copy,
 )
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    PathData,
+    Validation,
+    sample_path_data,
+)
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
 
-Samples = tuple[ArrayLike, ArrayLike, ArrayLike | None, ArrayLike | None]
+Samples = tuple[ArrayLike, ArrayLike, Validation, Validation]
 """Inputs and targets, and those for validation; the latter may be None."""
 
 
@@ -84,6 +90,41 @@ class KernelRegression(PredictiveMomentsMixin, RegressorMixin, KernelEstimator):
         return self.model_.predict_targets(check_samples(self, X)[None], with_variance)
 
 
+class KernelRegressionWithPaths(KernelRegression):
+    """A regression with Mondrian processes, whose models at all lifetimes can be followed."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **KernelRegression._parameter_constraints,
+        "feature_weights": ["array-like", None],
+        "n_jobs": [Integral, None],
+    }
+
+    feature_weights: ArrayLike | None
+    n_jobs: int | None
+
+    def _sample_path_data(
+        self, X: ArrayLike, y: ArrayLike, X_val: Validation, y_val: Validation, max_lifetime: float
+    ) -> PathData:
+        return sample_path_data(
+            X,
+            y,
+            X_val,
+            y_val,
+            n_estimators=self.n_estimators,
+            max_lifetime=max_lifetime,
+            normalize_y=bool(self.normalize_y),
+            feature_weights=self.feature_weights,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def _kernel_path(self, data: PathData, **options: Any) -> LifetimePath:
+        return kernel_path(data, *self._variances(data), **options)
+
+    def _variances(self, data: PathData) -> tuple[float, float]:
+        return data.variances(float(self.noise_variance), float(self.prior_variance))
+
+
 class LinearMachine(KernelEstimator):
     """A linear model on Mondrian features whose loss has no closed form (Balog2016, 4.2.2).
 
@@ -112,8 +153,8 @@ class LinearMachine(KernelEstimator):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        X_val: Validation = None,
+        y_val: Validation = None,
         *,
         learning_rate: float | None = None,
         n_evaluations: int | None = 200,

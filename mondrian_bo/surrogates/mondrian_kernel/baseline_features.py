@@ -31,12 +31,8 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
     ----------
     n_estimators : int, default=50
         Number of features, M.
-    lifetime : float, default=1.0
-        Inverse width of the kernel, in inverse units of the inputs.
-    feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, one for each input feature; None is all ones.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies and phases.
+    lifetime, feature_weights, random_state
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------
@@ -92,12 +88,8 @@ class RandomBinningFeatures(LaplaceFeatureMap):
     ----------
     n_estimators : int, default=50
         Number of grids, M.
-    lifetime : float, default=1.0
-        Inverse width of the kernel, in inverse units of the inputs.
-    feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, one for each input feature; None is all ones.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids.
+    lifetime, feature_weights, random_state
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------

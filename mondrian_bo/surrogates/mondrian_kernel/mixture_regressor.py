@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.validation import check_samples
-from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
+from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import (
     Cdf,
     LifetimePosterior,
@@ -26,7 +25,7 @@ from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
-class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegression):
+class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressionWithPaths):
     """Gaussian-process regression with the Mondrian kernel and a prior over its lifetime.
 
     The marginal likelihood is computed for all lifetimes up to `max_lifetime`. The predictive
@@ -78,12 +77,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **KernelRegression._parameter_constraints,
+        **KernelRegressionWithPaths._parameter_constraints,
         "max_lifetime": [Interval(Real, 0, None, closed="neither")],
         "lifetime_cdf": [callable, None],
-        "feature_weights": ["array-like", None],
         "max_models": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
     }
 
     path_: LifetimePath
@@ -117,19 +114,8 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         self.n_jobs = n_jobs
 
     def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
-        path_data = sample_path_data(
-            data,
-            targets,
-            None,
-            None,
-            n_estimators=self.n_estimators,
-            max_lifetime=self.max_lifetime,
-            normalize_y=bool(self.normalize_y),
-            feature_weights=self.feature_weights,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-        noise, prior = path_data.variances(float(self.noise_variance), float(self.prior_variance))
+        path_data = self._sample_path_data(data, targets, None, None, self.max_lifetime)
+        noise, prior = self._variances(path_data)
         self.path_ = kernel_path(path_data, noise, prior)
         self.posterior_ = lifetime_posterior(self.path_, self.lifetime_cdf)
         kept, self.weights_ = self.posterior_.representatives(self.max_models)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,19 +18,18 @@ from mondrian_bo.surrogates.estimators.validation import (
     own_copy,
     seed_sequence,
 )
-from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegression
+from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import (
     Direction,
     Method,
-    kernel_path,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     PathData,
+    Validation,
     location_and_variance,
-    sample_path_data,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
@@ -50,7 +49,7 @@ class LifetimePaths(NamedTuple):
     forest: LifetimePath
 
 
-class MondrianKernelRegressor(KernelRegression):
+class MondrianKernelRegressor(KernelRegressionWithPaths):
     """Gaussian-process regression with the Mondrian kernel, online.
 
     A target is the sum of the weights of the M cells that hold its input, plus noise. Weights and
@@ -109,10 +108,8 @@ class MondrianKernelRegressor(KernelRegression):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **KernelRegression._parameter_constraints,
+        **KernelRegressionWithPaths._parameter_constraints,
         "lifetime": [Interval(Real, 0, None, closed="left")],
-        "feature_weights": ["array-like", None],
-        "n_jobs": [Integral, None],
     }
 
     model_: KernelModel
@@ -186,8 +183,8 @@ class MondrianKernelRegressor(KernelRegression):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        X_val: Validation = None,
+        y_val: Validation = None,
         *,
         direction: Direction = "forward",
         method: Method = "auto",
@@ -228,11 +225,7 @@ class MondrianKernelRegressor(KernelRegression):
         )
 
     def forest_lifetime_path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, X_val: Validation = None, y_val: Validation = None
     ) -> LifetimePath:
         """Return the path of the forest of `predict_forest` (Balog2016thesis, section 4.1).
 
@@ -257,8 +250,8 @@ class MondrianKernelRegressor(KernelRegression):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        X_val: Validation = None,
+        y_val: Validation = None,
         *,
         n_evaluations: int | None = None,
     ) -> LifetimePaths:
@@ -286,31 +279,14 @@ class MondrianKernelRegressor(KernelRegression):
         self.model_ = KernelModel(partitions, self._ridge, centred=bool(self.normalize_y))
         self._set_prior_variance()
 
-    def _kernel_path(self, data: PathData, **options: Any) -> LifetimePath:
-        return kernel_path(data, *self._variances(data), **options)
-
     def _forest_path(self, data: PathData) -> LifetimePath:
         return forest_path(data, *self._variances(data))
 
-    def _variances(self, data: PathData) -> tuple[float, float]:
-        return data.variances(float(self.noise_variance), float(self.prior_variance))
-
     def _path_data(
-        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None, y_val: ArrayLike | None
+        self, X: ArrayLike, y: ArrayLike, X_val: Validation, y_val: Validation
     ) -> PathData:
         self._validate_params()
-        return sample_path_data(
-            X,
-            y,
-            X_val,
-            y_val,
-            n_estimators=self.n_estimators,
-            max_lifetime=self.lifetime,
-            normalize_y=bool(self.normalize_y),
-            feature_weights=self.feature_weights,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
+        return self._sample_path_data(X, y, X_val, y_val, self.lifetime)
 
     def _new_partitions(self) -> PartitionForest:
         rates = check_feature_weights(self.feature_weights, self.n_features_in_)

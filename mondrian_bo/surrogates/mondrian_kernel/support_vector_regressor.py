@@ -41,17 +41,8 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         Errors up to this size have no loss, in units of the standard deviation of the targets.
     prior_variance : float, default=1.0
         Prior variance of f: scikit-learn's C.
-    feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, one for each input feature; None is all ones.
-    tol : float, default=1e-4
-        Tolerance of scikit-learn's solver.
-    max_iter : int, default=1000
-        Largest number of iterations; the solver gives a
-        :class:`~sklearn.exceptions.ConvergenceWarning` if it has not converged by then.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the partitions and of the solver. Results do not depend on `n_jobs`.
-    n_jobs : int or None, default=None
-        Number of partitions to sample at a time, as joblib counts.
+    feature_weights, tol, max_iter, random_state, n_jobs
+        See :class:`MondrianKernelClassifier`.
 
     Attributes
     ----------

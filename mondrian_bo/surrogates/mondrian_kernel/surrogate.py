@@ -43,12 +43,8 @@ class KernelSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    n_choices : int array of shape (d,)
-        Number of choices of categorical columns, 0 for numeric ones.
-    may_be_absent : bool
-        Whether rows may hold NaN, for inactive parameters.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    n_choices, may_be_absent, seed
+        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=50
         Number of partitions, M.
     """
@@ -62,10 +58,9 @@ class KernelSurrogate(TreeSurrogate):
         n_estimators: int = 50,
     ) -> None:
         partition_seed, place_seed = seed.spawn(2)
-        places = np.random.default_rng(place_seed)
         super().__init__(
             AdaptiveKernelModel(n_estimators, len(n_choices), partition_seed),
-            TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, places),
+            TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed),
         )
 
 
@@ -74,12 +69,8 @@ class AdaptiveKernelModel:
 
     Parameters
     ----------
-    n_trees : int
-        Number of partitions, M.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of the partitions.
+    n_trees, n_dimensions, seed
+        See :class:`PartitionForest`.
     """
 
     def __init__(self, n_trees: int, n_dimensions: int, seed: np.random.SeedSequence) -> None:

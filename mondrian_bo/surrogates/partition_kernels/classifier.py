@@ -47,12 +47,8 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
     solver : {"auto", "cg", "dense"}, default="auto"
         "cg" is matrix-free, "dense" forms and factorises matrices, and "auto" is "dense" up to 2000
         samples.
-    preconditioned : bool, default=True
-        Whether conjugate gradients use the preconditioner of equations 9 and 10.
-    tol : float, default=1e-10
-        Relative residual at which conjugate gradients stop.
-    max_iter : int, default=1000
-        Iterations at most for a right-hand side.
+    preconditioned, tol, max_iter
+        See :class:`PartitionGaussianProcessRegressor`.
     max_newton : int, default=50
         Newton steps at most. A :class:`~sklearn.exceptions.ConvergenceWarning` says when they do
         not suffice.

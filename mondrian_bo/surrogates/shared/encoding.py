@@ -41,10 +41,12 @@ class TreeEncoding:
         n_choices: IntArray,
         may_be_absent: bool,
         n_trees: int,
-        rng: np.random.Generator,
+        seed: np.random.SeedSequence,
     ) -> TreeEncoding | None:
         """Return an encoding, or None for a space with numeric, always active parameters only."""
-        return cls(n_choices, n_trees, rng) if may_be_absent or n_choices.any() else None
+        if not (may_be_absent or n_choices.any()):
+            return None
+        return cls(n_choices, n_trees, np.random.default_rng(seed))
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the points of each tree, shape (T, m, d)."""

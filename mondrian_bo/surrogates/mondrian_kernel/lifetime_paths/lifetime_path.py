@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
+from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime
 from mondrian_bo.trees.partition import assign_cells
 
 Criterion = Literal["validation_error", "log_marginal_likelihood"]
@@ -18,7 +19,7 @@ Criterion = Literal["validation_error", "log_marginal_likelihood"]
 
 
 @dataclass(frozen=True)
-class LifetimePath:
+class LifetimePath(PiecewiseByLifetime):
     """Errors and evidence of a model as functions of the lifetime.
 
     They are constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``, and from the last one
@@ -51,21 +52,6 @@ class LifetimePath:
     n_cells: IntArray
     partitions: PartitionForest
     coefficients: FloatArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.lifetimes)
-
-    def index(self, lifetime: float) -> int:
-        """Return the position of the model at a lifetime.
-
-        Raises
-        ------
-        ValueError
-            If the lifetime is not in [0, max_lifetime].
-        """
-        if not 0.0 <= lifetime <= self.max_lifetime:
-            raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
-        return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
 
     def weights(self, index: int) -> tuple[FloatArray, NDArray[np.int32]]:
         """Return the weights of the features at ``lifetimes[index]``, O(n M).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,9 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+
+Validation: TypeAlias = ArrayLike | None
+"""Inputs or targets to validate with; None is none."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,8 @@ def location_and_variance(targets: FloatArray, normalize: bool) -> tuple[float, 
 def sample_path_data(
     X: ArrayLike,
     y: ArrayLike,
-    X_val: ArrayLike | None,
-    y_val: ArrayLike | None,
+    X_val: Validation,
+    y_val: Validation,
     *,
     n_estimators: int,
     max_lifetime: float,
@@ -102,7 +106,7 @@ def sample_path_data(
 
 
 def check_path_data(
-    X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None, y_val: ArrayLike | None
+    X: ArrayLike, y: ArrayLike, X_val: Validation, y_val: Validation
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return all inputs, training inputs first, the training targets and the validation targets.
 

@@ -1,0 +1,32 @@
+"""What paths over lifetimes share: finding the position of a lifetime."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+
+
+class PiecewiseByLifetime:
+    """Values that are constant from ``lifetimes[i]`` until before ``lifetimes[i + 1]``.
+
+    From the last lifetime to `max_lifetime` they are constant too.
+    """
+
+    lifetimes: FloatArray
+    max_lifetime: float
+
+    def index(self, lifetime: float) -> int:
+        """Return the position of the values at a lifetime.
+
+        Raises
+        ------
+        ValueError
+            If the lifetime is not in [0, max_lifetime].
+        """
+        if not 0.0 <= lifetime <= self.max_lifetime:
+            raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
+        return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
+
+    def __len__(self) -> int:
+        return len(self.lifetimes)
