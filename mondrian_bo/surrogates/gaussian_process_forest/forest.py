@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,21 +18,12 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     initial_covariances,
 )
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
-from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import (
-    DrawnFunction,
-    draw_from_posterior,
-)
-from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
-from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
-from mondrian_bo.trees.layout import N_NODES, ROOT
-from mondrian_bo.trees.leaf_models import (
-    all_leaves,
-    leaf_means,
-    members_of,
-    set_messages,
-)
+
+if TYPE_CHECKING:
+    from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees
+    from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import DrawnFunction
 
 _ITERATIONS_BEFORE_TREES = 50
 """Iterations of the fit that only determines split rates, which need no precise maximum."""
@@ -44,14 +37,20 @@ _ITERATIONS = 8
 _NEVER = 2**62
 """A number of points that is never reached."""
 
+_ONLY_LEAF = 0
+"""Node of the only leaf of each tree, which is its root."""
+
 
 class GaussianProcessForest:
     """Mondrian trees with a Gaussian process in each leaf.
 
     Targets are ``leaf mean + process + noise``. The processes of different leaves are independent
     and share their hyper-parameters; the leaf means follow the hierarchical Gaussian of
-    Lakshminarayanan2016. While all points fit into one leaf, the forest is one Gaussian process.
-    The split rates are the inverse lengthscales.
+    Lakshminarayanan2016. The split rates are the inverse lengthscales.
+
+    While all points fit into one leaf, the forest is one Gaussian process. The trees are grown when
+    a second leaf is needed, or when something asks for them: then the points are inserted as if the
+    trees had been there from the start.
 
     Parameters
     ----------
@@ -103,14 +102,15 @@ class GaussianProcessForest:
         self._fit_growth = fit_growth
         self._fit_points = fit_points
         self._block_size = block_size
-        tree_seed, fit_seed = seed.spawn(2)
-        self._trees = GaussianForest(
-            n_trees, n_dimensions, tree_seed, min_samples_split=block_size + 1
-        )
-        self._fit_seed = fit_seed
+        self._n_trees = n_trees
+        self._tree_seed, self._fit_seed = seed.spawn(2)
+        self._trees: LeafTrees | None = None
+        # While there are no trees: the points that they will see, and the first scale of times.
+        self._batches: list[FloatArray] = []
+        self._gamma_2 = 1.0
         # For each smoothness, the best first.
         self._covariances = initial_covariances(categorical, self._prior)
-        self._rows = GrowingArray(n_dimensions)
+        self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
         # Of each tree, by node: processes, posterior moments of means, and leaves to be updated.
@@ -121,7 +121,14 @@ class GaussianProcessForest:
     @property
     def n_points(self) -> int:
         """Number of points learnt."""
-        return self._trees.n_points
+        return len(self._rows)
+
+    @property
+    def points(self) -> FloatArray:
+        """The points as the trees see them, shape (S, n, d), n >= 1."""
+        if self._trees is None:
+            return np.concatenate(self._batches, axis=1)
+        return self._trees.points
 
     @property
     def covariance(self) -> Covariance:
@@ -129,9 +136,9 @@ class GaussianProcessForest:
         return self._covariances[0]
 
     @property
-    def trees(self) -> GaussianForest:
-        """The trees, with the hierarchical Gaussian of the leaf means."""
-        return self._trees
+    def trees(self) -> LeafTrees:
+        """The trees, of at least one point; `update` completes the messages of their leaves."""
+        return self._grow_trees() if self._trees is None else self._trees
 
     @property
     def has_single_leaf(self) -> bool:
@@ -141,7 +148,7 @@ class GaussianProcessForest:
     @property
     def n_components(self) -> int:
         """Number of different predictions: 1 while there is a single leaf, else one per tree."""
-        return 1 if self.has_single_leaf else self._trees.n_trees
+        return 1 if self.has_single_leaf else self._n_trees
 
     def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
         """Fit the hyper-parameters to some points, for the split rates of trees yet to be grown.
@@ -170,19 +177,21 @@ class GaussianProcessForest:
             Their targets.
         """
         self._rows.extend(rows)
-        if self.n_points == 0:
-            self._trees.build(
-                points, targets, self._rates(), Hyperparameters(self._gamma_2(len(targets)), 1.0)
-            )
-            self._mark_all_stale()
+        self._targets.extend(targets)
+        if self._trees is None:
+            if not self._batches:
+                self._gamma_2 = self._scale_of_times(len(targets))
+            self._wait(points)
         else:
-            n_nodes = self._n_nodes()
+            n_nodes = self._trees.n_nodes()
             self._trees.extend(points, targets, self._rates()[None])
-            self._mark_stale(points, n_nodes)
+            self._mark_stale(self._trees, points, n_nodes)
 
     def set_targets(self, targets: FloatArray) -> None:
         """Replace all targets; the trees do not depend on them."""
-        self._trees.set_targets(targets)
+        self._targets.replace(targets.copy())
+        if self._trees is not None:
+            self._trees.set_targets(targets)
         self._mark_all_stale()
 
     def rescale(self, rows: FloatArray, units: FloatArray, targets: FloatArray) -> None:
@@ -235,10 +244,10 @@ class GaussianProcessForest:
             gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
             prediction = Moments(*moments, *gradients)
             if self.has_single_leaf:
-                groups = [([self._root(0)], [np.arange(m)])]
+                groups = [([_ONLY_LEAF], [np.arange(m)])]
             else:
                 assert points is not None
-                groups = [_group_by_leaf(leaves) for leaves in self._trees.leaves(points).T]
+                groups = [_group_by_leaf(leaves) for leaves in self.trees.leaves(points).T]
             for t, (leaves, members) in enumerate(groups):
                 of_tree = Moments(*(moment[t] for moment in prediction))
                 for leaf, inside, (mean, variance) in zip(
@@ -259,7 +268,7 @@ class GaussianProcessForest:
         residuals = np.empty((self.n_components, self.n_points))
         variances = np.empty_like(residuals)
         for t in range(self.n_components):
-            leaves = self._nodes_of_leaves(t).tolist()
+            leaves = self._nodes_of_leaves(t)
             for leaf, (mean, variance) in zip(leaves, self._means_of(t, leaves), strict=True):
                 members = self._members(t, leaf)
                 residuals[t, members], variances[t, members] = self._leaves[t][leaf].leave_one_out(
@@ -287,11 +296,17 @@ class GaussianProcessForest:
             Maps points and rows, as in `predict`, to values of shape (m,). Until the forest learns
             again, all calls evaluate the same function.
         """
+        # Loaded here: few searches draw functions.
+        from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import (
+            draw_from_posterior,
+        )
+
+        trees = self.trees
         self.update()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
         return draw_from_posterior(
-            self._trees,
+            trees,
             tree,
             self._leaves[tree],
             self.covariance,
@@ -305,19 +320,28 @@ class GaussianProcessForest:
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Learn further points inside a ``with`` block, without a fit of the hyper-parameters."""
         self.update()
-        n_rows, saved = len(self._rows), (self._leaves, self._leaf_means, self._n_fitted)
+        n_points, trees = self.n_points, self._trees
+        saved = (trees, self._batches, self._leaves, self._leaf_means, self._n_fitted)
         self._rows.extend(rows)
+        self._targets.extend(targets)
         self._leaves = [leaves.copy() for leaves in self._leaves]
         self._leaf_means = self._leaf_means.copy()
         self._n_fitted = _NEVER
-        n_nodes = self._n_nodes()
         try:
-            with self._trees.extended(points, targets, self._rates()[None]):
-                self._mark_stale(points, n_nodes)
+            if trees is None:
+                # Trees that are grown in here are given up at the end.
+                self._batches = self._batches.copy()
+                self._wait(points)
                 yield
+            else:
+                n_nodes = trees.n_nodes()
+                with trees.extended(points, targets, self._rates()[None]):
+                    self._mark_stale(trees, points, n_nodes)
+                    yield
         finally:
-            self._rows.shorten(n_rows)
-            self._leaves, self._leaf_means, self._n_fitted = saved
+            self._rows.shorten(n_points)
+            self._targets.shorten(n_points)
+            self._trees, self._batches, self._leaves, self._leaf_means, self._n_fitted = saved
             for stale in self._stale:
                 stale.clear()
 
@@ -333,17 +357,13 @@ class GaussianProcessForest:
         """Fit the hyper-parameters to random leaves; all leaves are stale then."""
         parts, n_points = [], 0
         rng = np.random.default_rng(self._fit_seed)
-        leaves = [
-            (t, leaf)
-            for t in range(self.n_components)
-            for leaf in self._nodes_of_leaves(t).tolist()
-        ]
+        leaves = [(t, leaf) for t in range(self.n_components) for leaf in self._nodes_of_leaves(t)]
         for t, leaf in (leaves[k] for k in rng.permutation(len(leaves))):
-            members = self._members(t, leaf)
-            if n_points and n_points + len(members) > self._fit_points:
+            rows, targets = self._data_of(t, leaf)
+            if n_points and n_points + len(targets) > self._fit_points:
                 continue
-            n_points += len(members)
-            parts.append((self._rows.rows[members], self._trees.targets[members]))
+            n_points += len(targets)
+            parts.append((rows, targets))
         iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
         self._covariances = fit_hyperparameters(parts, self._covariances, self._prior, iterations)
         self._n_fitted = self.n_points
@@ -355,12 +375,8 @@ class GaussianProcessForest:
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
-                members = self._members(t, node)
                 leaf = GaussianProcessLeaf(
-                    self._rows.rows[members],
-                    self._trees.targets[members],
-                    self.covariance,
-                    self._scale_strength,
+                    *self._data_of(t, node), self._covariances[0], self._scale_strength
                 )
                 self._leaves[t][node] = leaf
                 messages[k] = (
@@ -369,55 +385,86 @@ class GaussianProcessForest:
                     leaf.residual * self._gamma_1,
                     leaf.log_determinant,
                 )
-        set_messages(
-            self._trees.arrays,
-            self._trees.node_stats,
-            t,
-            np.array(stale, dtype=np.int64),
-            messages,
-            self._trees.hyperparameters.gamma_2,
-        )
         self._stale[t].clear()
-        self._leaf_means[t] = {}
+        if self._trees is not None:
+            self._leaf_means[t] = {}
+            self._trees.set_messages(t, stale, messages)
+            return
+        # The prior of the only mean, of variance 1/2 in units of gamma_1, times the leaf's message.
+        precision, location, *_ = messages[0].tolist()
+        scale = 1.0 + 0.5 * precision
+        mean, variance = 0.5 * precision * location / scale, 0.5 / scale * self._gamma_1
+        self._leaf_means[t] = {_ONLY_LEAF: [mean, variance]}
 
-    def _mark_stale(self, points: FloatArray, n_nodes_before: IntArray) -> None:
+    def _wait(self, points: FloatArray) -> None:
+        """Keep stored points for the trees, and grow these if there is more than one leaf."""
+        self._batches.append(points)
+        if self.has_single_leaf:
+            self._mark_all_stale()
+        else:
+            self._grow_trees()
+
+    def _grow_trees(self) -> LeafTrees:
+        """Grow the trees as if they had seen the points at the time: all leaves are stale then.
+
+        A leaf that holds all points neither draws random numbers nor depends on rates. So the
+        points after the first batch are inserted in one call.
+        """
+        # Loaded here: a search of up to `block_size` trials needs no trees.
+        from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees
+        from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
+
+        self._trees = trees = LeafTrees(
+            self._n_trees,
+            len(self._units),
+            deepcopy(self._tree_seed),
+            min_samples_split=self._block_size + 1,
+        )
+        first, *later = self._batches
+        n_first, rates = first.shape[1], self._rates()
+        # The trees keep the arrays that they are given.
+        targets = self._targets.rows.copy()
+        trees.build(first, targets[:n_first], rates, Hyperparameters(self._gamma_2, 1.0))
+        if later:
+            trees.extend(np.concatenate(later, axis=1), targets[n_first:], rates[None])
+        self._batches = []
+        self._mark_all_stale()
+        return trees
+
+    def _mark_stale(self, trees: LeafTrees, points: FloatArray, n_nodes_before: IntArray) -> None:
         """Mark the leaves of points that have been inserted, and new leaves, as stale."""
-        for t, leaves in enumerate(self._trees.leaves(points).T):
+        n_nodes = trees.n_nodes()
+        for t, leaves in enumerate(trees.leaves(points).T):
             self._stale[t].update(leaves.tolist())
-            if self._trees.arrays.counters[t, N_NODES] > n_nodes_before[t]:
+            if n_nodes[t] > n_nodes_before[t]:
                 # A split node is no longer a leaf, and new leaves have no process yet.
-                nodes = set(self._nodes_of_leaves(t).tolist())
+                nodes = set(self._nodes_of_leaves(t))
                 self._leaves[t] = {k: leaf for k, leaf in self._leaves[t].items() if k in nodes}
                 self._stale[t] = (self._stale[t] & nodes) | (nodes - self._leaves[t].keys())
 
     def _mark_all_stale(self) -> None:
-        for t in range(self._trees.n_trees):
+        for t in range(self._n_trees):
             self._leaves[t].clear()
-            self._stale[t] = set(self._nodes_of_leaves(t).tolist())
+            self._stale[t] = set(self._nodes_of_leaves(t))
 
-    def _root(self, tree: int) -> int:
-        return int(self._trees.arrays.counters[tree, ROOT])
+    def _nodes_of_leaves(self, tree: int) -> list[int]:
+        return [_ONLY_LEAF] if self._trees is None else self._trees.nodes_of_leaves(tree)
 
-    def _n_nodes(self) -> IntArray:
-        return self._trees.arrays.counters[:, N_NODES].copy()
+    def _members(self, tree: int, leaf: int) -> IntArray | slice:
+        """Return what selects the points of a leaf."""
+        return slice(None) if self._trees is None else self._trees.members(tree, leaf)
 
-    def _nodes_of_leaves(self, tree: int) -> IntArray:
-        nodes = np.empty(int(self._trees.arrays.counters[tree, N_NODES]), dtype=np.int64)
-        return nodes[: all_leaves(self._trees.arrays, tree, nodes)]
-
-    def _members(self, tree: int, leaf: int) -> IntArray:
-        """Return the indices of the points of a leaf."""
-        members = np.empty(int(self._trees.arrays.size[tree, leaf]), dtype=np.int64)
-        members_of(self._trees.arrays, tree, leaf, members)
-        return members
+    def _data_of(self, tree: int, leaf: int) -> tuple[FloatArray, FloatArray]:
+        """Return rows and targets of the points of a leaf."""
+        members = self._members(tree, leaf)
+        return self._rows.rows[members], self._targets.rows[members]
 
     def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
         """Return posterior means and variances of leaf means, which are kept until an update."""
         known = self._leaf_means[tree]
         new = [leaf for leaf in leaves if leaf not in known]
         if new:
-            found = np.empty((len(new), 2))
-            leaf_means(self._trees.arrays, self._trees.node_stats, tree, np.array(new), 0.0, found)
+            found = self.trees.leaf_means(tree, new)
             found[:, 1] *= self._gamma_1
             known.update(zip(new, found.tolist(), strict=True))
         return [known[leaf] for leaf in leaves]
@@ -431,7 +478,8 @@ class GaussianProcessForest:
         # The prior variance from time 0 to infinity is gamma_1 / 2.
         return 2.0 * self._prior.mean_variance
 
-    def _gamma_2(self, n_points: int) -> float:
+    def _scale_of_times(self, n_points: int) -> float:
+        """Return gamma_2 for a first batch of points."""
         # Lakshminarayanan2016, appendix B, with leaves instead of points and the sum of the split
         # rates instead of the dimension.
         n_leaves = max(n_points / self._block_size, 2.0)

@@ -157,13 +157,13 @@ class GaussianProcessForestModel:
 
     def _refresh(self) -> None:
         self._set_scales()
-        rows = self._rows(self.forest.points)
+        rows = self._rows(self._processes.points)
         self._processes.rescale(rows, self._units, self._standardised(self._targets.rows))
         self._learn_correction()
         self._refreshed_at = self.n_points
 
     def _learn_correction(self) -> None:
-        points = self.forest.points
+        points = self._processes.points
         residuals, variances = self._processes.leave_one_out()
         # Equal as the processes see them: features with weight 0 do not count.
         rows = self._rows(points)
@@ -222,8 +222,9 @@ class GaussianProcessForestModel:
 
     def log_marginal_likelihood(self) -> FloatArray:
         """Return the log marginal likelihood of the targets under each tree, shape (C,)."""
+        forest = self.forest
         self._processes.update()
-        terms = self.forest.log_likelihood_terms()[: self._processes.n_components]
+        terms = forest.log_likelihood_terms()[: self._processes.n_components]
         gamma_1 = 2.0 * REGRESSION_PRIOR.mean_variance
         # The leaves' log-determinants are not in units of gamma_1, and the density of the targets
         # is that of the standardised ones over their standard deviation.

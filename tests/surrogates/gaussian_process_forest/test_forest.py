@@ -9,7 +9,8 @@ from scipy.special import expit
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
 from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
-from mondrian_bo.trees.layout import NONE
+from mondrian_bo.trees.layout import N_NODES, NONE
+from mondrian_bo.trees.tree import NODE_FIELDS
 
 NUMERIC = np.zeros(3, dtype=bool)
 
@@ -152,7 +153,7 @@ def test_hyper_parameters_are_fitted_to_current_leaves(monkeypatch, step):
             assert len(set(places)) == len(places)
             assert np.array_equal(their_targets, targets[places])
     for t in range(3):
-        assert sorted(forest._leaves[t]) == forest._nodes_of_leaves(t).tolist()
+        assert sorted(forest._leaves[t]) == forest._nodes_of_leaves(t)
 
 
 def test_gradients_are_limits_of_differences():
@@ -189,6 +190,35 @@ def test_extensions_are_learnt_and_undone(block_size):
     forest.learn(new_points[None], new_points, new_targets)
     for t, means in enumerate(predict(forest, probes).means):
         assert np.allclose(means, dense_prediction(forest, t, *both, probes)[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_first", [1, 12])
+def test_trees_that_are_grown_late_are_those_of_a_forest_with_trees_from_the_start(n_first):
+    points, targets = data(90)
+    probes, _ = data(15, seed=1)
+    late, early = (
+        GaussianProcessForest(2, 3, np.random.SeedSequence(1), NUMERIC, block_size=40)
+        for _ in range(2)
+    )
+    ends = [n_first, *range(n_first + 1, 91)]
+    for start, end in zip([0, *ends], ends, strict=False):
+        for forest in (late, early):
+            forest.learn(points[None, start:end], points[start:end], targets[start:end])
+        assert early.trees is early._trees
+        assert (late._trees is None) == (end <= 40)
+        assert np.array_equal(predict(late, probes)[:2], predict(early, probes)[:2])
+        if end == 38:
+            for n_more in (1, 5):
+                more = points[None, 40 : 40 + n_more], points[40 : 40 + n_more], targets[:n_more]
+                with late.extended(*more), early.extended(*more):
+                    assert np.array_equal(predict(late, probes)[:2], predict(early, probes)[:2])
+                assert late._trees is None
+    one, other = late.trees.arrays, early.trees.arrays
+    assert np.array_equal(one.counters, other.counters) and np.array_equal(one.stream, other.stream)
+    n_nodes = one.counters[:, N_NODES].min()
+    assert n_nodes > 1
+    for field in NODE_FIELDS:
+        assert np.array_equal(getattr(one, field)[:, :n_nodes], getattr(other, field)[:, :n_nodes])
 
 
 def test_an_error_inside_an_extension_is_undone():
