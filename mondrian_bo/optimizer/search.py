@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,7 @@ _FEWEST_STEPS = 8
 """Gradient steps at least: with more components a step costs more, and fewer are taken."""
 
 
+@dataclass(eq=False)
 class Search:
     """Trials, models of them with their acquisitions, and the choice of the next trial.
 
@@ -43,19 +45,11 @@ class Search:
         Shift of the quasi-random sequence.
     """
 
-    def __init__(
-        self,
-        trials: Trials,
-        arms: Sequence[tuple[ObjectiveModel, Sequence[Acquisition]]],
-        n_startup_trials: int,
-        n_candidates: int,
-        shift: FloatArray,
-    ) -> None:
-        self.trials = trials
-        self._arms = arms
-        self._n_startup_trials = n_startup_trials
-        self._n_candidates = n_candidates
-        self._shift = shift
+    trials: Trials
+    arms: Sequence[tuple[ObjectiveModel, Sequence[Acquisition]]]
+    n_startup_trials: int
+    n_candidates: int
+    shift: FloatArray
 
     def suggest(
         self,
@@ -83,9 +77,9 @@ class Search:
         log_probability : callable or None, default=None
             Logarithm of the probability that rows satisfy constraints on other outcomes.
         """
-        n_trials, n_candidates = len(self.trials), self._n_candidates
-        if n_trials == 0 or n_trials + len(pending) < self._n_startup_trials:
-            row: FloatArray = spread(space, index, 1, self._shift)[0]
+        n_trials, n_candidates = len(self.trials), self.n_candidates
+        if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
+            row: FloatArray = spread(space, index, 1, self.shift)[0]
             if not is_taken(row):
                 return row
             # The sequence repeats the points of a space that has few of them.
@@ -93,7 +87,7 @@ class Search:
             return maximize(
                 lambda rows: rng.random(len(rows)), space, starts, is_taken, rng, n_candidates
             )
-        model, acquisitions = self._arms[int(rng.integers(len(self._arms)))]
+        model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         local: Callable[[FloatArray], FloatArray] | None = None
         # Models limit BLAS to one thread where they need it; a limit around all of it is cheaper.
@@ -119,7 +113,7 @@ class Search:
 
         The prediction is the equally weighted mixture of those of all arms.
         """
-        return mixed_moments([model.outcome_moments(rows) for model, _ in self._arms])
+        return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
 
 
 def _score_of(

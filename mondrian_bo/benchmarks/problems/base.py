@@ -12,7 +12,7 @@ from optuna.trial import Trial
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
 
-__all__ = ["Half", "Objective", "Problem", "suggest"]
+__all__ = ["Half", "Objective", "Problem", "problem", "suggest"]
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 Half: TypeAlias = Literal["development", "held-out"]
@@ -127,6 +127,15 @@ class Problem:
         if self.noise_freedom is None:
             return float(value + self.noise * rng.standard_normal())
         return float(value + self.noise * rng.standard_t(self.noise_freedom))
+
+
+def problem(
+    name: str, space: SearchSpace, function: Objective, description: str, **facts: Any
+) -> Problem:
+    """Return a problem with a budget of 200 trials, the usual length of a study."""
+    return Problem(
+        name=name, space=space, function=function, description=description, budget=200, **facts
+    )
 
 
 def suggest(trial: Trial, space: SearchSpace) -> dict[str, Any]:

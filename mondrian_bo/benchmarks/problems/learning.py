@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.benchmarks.problems.base import Problem
+from mondrian_bo.benchmarks.problems.base import Problem, problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 __all__ = ["LEARNING_PROBLEMS"]
@@ -102,74 +102,73 @@ def _pipeline(params: Mapping[str, Any]) -> float:
     return 1.0 + _cross_validated(make_pipeline(*steps), _data("breast_cancer", 300), "roc_auc")
 
 
-_development = partial(Problem, optimum=None, budget=200, group="real", tolerance=0.0)
+_SUPPORT_VECTORS_SPACE = SearchSpace(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "gamma": Float(1e-6, 1, log=True),
+        "kernel": Categorical(("rbf", "poly", "sigmoid")),
+    }
+)
+_BOOSTING_SPACE = SearchSpace(
+    {
+        "learning_rate": Float(0.01, 1, log=True),
+        "max_leaf_nodes": Int(2, 64, log=True),
+        "min_samples_leaf": Int(1, 100, log=True),
+        "l2_regularization": Float(1e-3, 1e3, log=True),
+        "max_features": Float(0.1, 1),
+    }
+)
+_PERCEPTRON_SPACE = SearchSpace(
+    {
+        "depth": Int(1, 3),
+        "width": Int(4, 64, log=True),
+        "activation": Categorical(("relu", "tanh", "logistic")),
+        "alpha": Float(1e-6, 1, log=True),
+        "batch_size": Int(16, 128, log=True),
+        "learning_rate_init": Float(1e-4, 0.3, log=True),
+        "beta_1": Float(0.5, 0.99),
+    }
+)
+_PIPELINE_SPACE = SearchSpace(
+    {
+        "scaler": Categorical(("none", "standard", "robust")),
+        "model": Categorical(("support vectors", "logistic", "neighbours", "trees")),
+        "svm_C": Float(1e-3, 1e3, log=True, condition=Condition("model", ("support vectors",))),
+        "svm_gamma": Float(1e-6, 10, log=True, condition=Condition("model", ("support vectors",))),
+        "logistic_C": Float(1e-4, 1e4, log=True, condition=Condition("model", ("logistic",))),
+        "n_neighbors": Int(1, 50, log=True, condition=Condition("model", ("neighbours",))),
+        "p": Float(1, 4, condition=Condition("model", ("neighbours",))),
+        "max_features": Float(0.05, 1, condition=Condition("model", ("trees",))),
+        "min_samples_leaf": Int(1, 50, log=True, condition=Condition("model", ("trees",))),
+    }
+)
+
+_development = partial(problem, optimum=None, group="real", tolerance=0.0)
 _held_out = partial(_development, half="held-out", tolerance=0.01)
 
 LEARNING_PROBLEMS: tuple[Problem, ...] = (
     _development(
-        name="real_support_vectors",
-        space=SearchSpace(
-            {
-                "C": Float(1e-3, 1e3, log=True),
-                "gamma": Float(1e-6, 1, log=True),
-                "kernel": Categorical(("rbf", "poly", "sigmoid")),
-            }
-        ),
-        function=_support_vectors,
-        description="error of a support vector machine on digits",
+        "real_support_vectors",
+        _SUPPORT_VECTORS_SPACE,
+        _support_vectors,
+        "error of a support vector machine on digits",
     ),
     _held_out(
-        name="real_boosting",
-        space=SearchSpace(
-            {
-                "learning_rate": Float(0.01, 1, log=True),
-                "max_leaf_nodes": Int(2, 64, log=True),
-                "min_samples_leaf": Int(1, 100, log=True),
-                "l2_regularization": Float(1e-3, 1e3, log=True),
-                "max_features": Float(0.1, 1),
-            }
-        ),
-        function=_boosting,
-        description="RMSE of histogram gradient boosting on diabetes",
+        "real_boosting",
+        _BOOSTING_SPACE,
+        _boosting,
+        "RMSE of histogram gradient boosting on diabetes",
     ),
     _held_out(
-        name="real_perceptron",
-        space=SearchSpace(
-            {
-                "depth": Int(1, 3),
-                "width": Int(4, 64, log=True),
-                "activation": Categorical(("relu", "tanh", "logistic")),
-                "alpha": Float(1e-6, 1, log=True),
-                "batch_size": Int(16, 128, log=True),
-                "learning_rate_init": Float(1e-4, 0.3, log=True),
-                "beta_1": Float(0.5, 0.99),
-            }
-        ),
-        function=_perceptron,
-        description="log loss of a multilayer perceptron on digits",
+        "real_perceptron",
+        _PERCEPTRON_SPACE,
+        _perceptron,
+        "log loss of a multilayer perceptron on digits",
     ),
     _development(
-        name="real_pipeline",
-        space=SearchSpace(
-            {
-                "scaler": Categorical(("none", "standard", "robust")),
-                "model": Categorical(("support vectors", "logistic", "neighbours", "trees")),
-                "svm_C": Float(
-                    1e-3, 1e3, log=True, condition=Condition("model", ("support vectors",))
-                ),
-                "svm_gamma": Float(
-                    1e-6, 10, log=True, condition=Condition("model", ("support vectors",))
-                ),
-                "logistic_C": Float(
-                    1e-4, 1e4, log=True, condition=Condition("model", ("logistic",))
-                ),
-                "n_neighbors": Int(1, 50, log=True, condition=Condition("model", ("neighbours",))),
-                "p": Float(1, 4, condition=Condition("model", ("neighbours",))),
-                "max_features": Float(0.05, 1, condition=Condition("model", ("trees",))),
-                "min_samples_leaf": Int(1, 50, log=True, condition=Condition("model", ("trees",))),
-            }
-        ),
-        function=_pipeline,
-        description="1 - AUC of a scaler and one of four models on breast cancer",
+        "real_pipeline",
+        _PIPELINE_SPACE,
+        _pipeline,
+        "1 - AUC of a scaler and one of four models on breast cancer",
     ),
 )

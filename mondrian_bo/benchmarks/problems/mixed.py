@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.benchmarks.problems.base import Objective, Problem
+from mondrian_bo.benchmarks.problems.base import Problem, problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 __all__ = ["MIXED_PROBLEMS"]
@@ -166,24 +166,9 @@ _MIXED6_SPACE = SearchSpace(
 )
 
 
-def _problem(
-    name: str, space: SearchSpace, function: Objective, description: str, **facts: Any
-) -> Problem:
-    """Return a problem with a minimum of 0 and the usual budget."""
-    return Problem(
-        name=name,
-        space=space,
-        function=function,
-        optimum=0.0,
-        budget=200,
-        description=description,
-        **facts,
-    )
-
-
-_mixed = partial(_problem, group="mixed", tolerance=0.01)
+_mixed = partial(problem, optimum=0.0, group="mixed", tolerance=0.01)
 _mixed_held_out = partial(_mixed, half="held-out")
-_conditional_tree = partial(_problem, group="conditional")
+_conditional_tree = partial(problem, optimum=0.0, group="conditional")
 
 MIXED_PROBLEMS: tuple[Problem, ...] = (
     _mixed(

@@ -125,11 +125,6 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _probabilities(self, X: ArrayLike) -> FloatArray:
-        points = self._points(X)
-        pooling = SUM_OF_LOGS if self.pooling == "geometric" else SUM
-        return self.model_.predict_proba(points, pooling, self.n_jobs)
-
     def _reset(self, n_features: int, n_classes: int) -> None:
         usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
         self.model_ = AggregationModel(
@@ -139,3 +134,8 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
             step=float(self.step),
             split_pure=bool(self.split_pure),
         )
+
+    def _probabilities(self, X: ArrayLike) -> FloatArray:
+        points = self._points(X)
+        pooling = SUM_OF_LOGS if self.pooling == "geometric" else SUM
+        return self.model_.predict_proba(points, pooling, self.n_jobs)

@@ -131,6 +131,13 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _reset(self, n_features: int) -> None:
+        self.model_ = AggregationModel(
+            **self._shared_settings(n_features),
+            n_classes=REAL,
+            step=self.step if isinstance(self.step, str) else float(self.step),
+        )
+
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
@@ -145,10 +152,3 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
         points = self._points(X)
         return self.model_.mixture(points)
-
-    def _reset(self, n_features: int) -> None:
-        self.model_ = AggregationModel(
-            **self._shared_settings(n_features),
-            n_classes=REAL,
-            step=self.step if isinstance(self.step, str) else float(self.step),
-        )

@@ -121,6 +121,17 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         self.margin = margin
         self.random_state = random_state
 
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
+        points, box = self._data_and_box(X)
+        streams = self._streams()
+        if self.lifetime == "auto":
+            path = self._auto_path(streams, points, box)
+            self.lifetime_ = path.best_lifetime()
+        else:
+            self.lifetime_ = float(self.lifetime)
+        self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
+        self.bounds_ = box.T.copy()
+
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of inputs, shape (n_samples,); -inf outside of the box."""
         return self.model_.log_density(self._checked(X))
@@ -194,17 +205,6 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
             return self._auto_path(streams, points, box, validation)
         model = DensityModel(streams, points, box, float(self.lifetime), self.concentration)
         return model.path(validation)
-
-    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
-        points, box = self._data_and_box(X)
-        streams = self._streams()
-        if self.lifetime == "auto":
-            path = self._auto_path(streams, points, box)
-            self.lifetime_ = path.best_lifetime()
-        else:
-            self.lifetime_ = float(self.lifetime)
-        self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
-        self.bounds_ = box.T.copy()
 
     def _auto_path(
         self,

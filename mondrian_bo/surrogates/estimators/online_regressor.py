@@ -27,9 +27,7 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn more samples, one after the other.
-
-        Invalid input leaves the estimator unchanged.
+        """Learn more samples, one after the other; invalid ones leave the estimator unchanged.
 
         Parameters
         ----------

@@ -257,17 +257,6 @@ class KernelModel(CellPosterior):
 
     partitions: PartitionForest
 
-    def __init__(
-        self,
-        partitions: PartitionForest,
-        ridge: float,
-        prior_variance: float = 1.0,
-        *,
-        centred: bool = True,
-        form: Form | None = None,
-    ) -> None:
-        super().__init__(partitions, ridge, prior_variance, centred=centred, form=form)
-
     def learn(self, points: FloatArray, targets: FloatArray) -> None:
         """Learn more points, one after the other, O(min(C, n)^2) each.
 

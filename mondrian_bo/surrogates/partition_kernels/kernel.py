@@ -72,18 +72,10 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
         return (self.gram(X) if Y is None or Y is X else self.cross_gram(X, Y)).toarray()
 
     def transform(self, X: Any) -> csr_matrix:
-        """Return features with ``features @ features.T`` equal to the kernel.
+        """Return sparse features with ``features @ features.T`` equal to the kernel.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        csr_matrix of shape (n_samples, sum(n_clusters_))
-            m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone input have
-            no column.
+        They have shape (n_samples, sum(n_clusters_)) and hold m^-1/2 in the columns of the clusters
+        that hold the input. Clusters of a lone input have no column.
         """
         gram = self.gram(X)
         shared = gram.memberships()[:, : int(gram.offsets[-1])]

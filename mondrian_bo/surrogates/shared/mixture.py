@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
@@ -18,6 +21,7 @@ _REACH = 40.0
 """Half-width of a bracket, in standard deviations: a normal tail beyond it underflows to 0."""
 
 
+@dataclass(frozen=True, eq=False)
 class GaussianMixture:
     """A Gaussian mixture for each of m points (Lakshminarayanan2016, eq. 3 and 5).
 
@@ -33,18 +37,10 @@ class GaussianMixture:
         Standard deviations of the components, positive.
     """
 
-    def __init__(
-        self,
-        point: IntArray,
-        weight: FloatArray,
-        mean: FloatArray,
-        std: FloatArray,
-    ) -> None:
-        self._point = point
-        self._weight = weight
-        self._mean = mean
-        self._std = std
-        self._starts = np.flatnonzero(np.diff(point, prepend=-1))
+    point: IntArray
+    weight: FloatArray
+    mean: FloatArray
+    std: FloatArray
 
     def __len__(self) -> int:
         """Return the number of points m."""
@@ -52,17 +48,17 @@ class GaussianMixture:
 
     def logpdf(self, values: ArrayLike) -> FloatArray:
         """Return the log density at one value per point, shape (m,)."""
-        standardised = (self._per_row(values) - self._mean) / self._std
+        standardised = (self._per_row(values) - self.mean) / self.std
         with np.errstate(divide="ignore"):
-            terms = np.log(self._weight) - np.log(self._std) - 0.5 * standardised**2
+            terms = np.log(self.weight) - np.log(self.std) - 0.5 * standardised**2
         peak = np.maximum.reduceat(terms, self._starts)
-        total: FloatArray = np.add.reduceat(np.exp(terms - peak[self._point]), self._starts)
+        total: FloatArray = np.add.reduceat(np.exp(terms - peak[self.point]), self._starts)
         return np.asarray(peak + np.log(total) - _LOG_SQRT_2_PI)
 
     def cdf(self, values: ArrayLike) -> FloatArray:
         """Return the distribution function at one value per point, shape (m,)."""
-        standardised = (self._per_row(values) - self._mean) / self._std
-        return np.asarray(np.add.reduceat(self._weight * ndtr(standardised), self._starts))
+        standardised = (self._per_row(values) - self.mean) / self.std
+        return np.asarray(np.add.reduceat(self.weight * ndtr(standardised), self._starts))
 
     def quantile(self, level: float) -> FloatArray:
         """Return the quantile of every point at a level in (0, 1), shape (m,).
@@ -70,9 +66,9 @@ class GaussianMixture:
         Bisection finds it to floating-point resolution.
         """
         # At the lower end every component has less than `level` below it, at the upper end more.
-        reach = _REACH * self._std
-        low = np.minimum.reduceat(self._mean - reach, self._starts)
-        high = np.maximum.reduceat(self._mean + reach, self._starts)
+        reach = _REACH * self.std
+        low = np.minimum.reduceat(self.mean - reach, self._starts)
+        high = np.maximum.reduceat(self.mean + reach, self._starts)
         for _ in range(_N_BISECTIONS):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < level
@@ -81,16 +77,21 @@ class GaussianMixture:
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Draw independent values, shape (m, n_samples)."""
-        cumulative = np.cumsum(self._weight)
+        cumulative = np.cumsum(self.weight)
         # Inverse transform sampling of a component, within the weights of each point.
         before = np.concatenate([[0.0], cumulative])[self._starts]
-        ends = np.append(self._starts[1:], len(self._weight)) - 1
+        ends = np.append(self._starts[1:], len(self.weight)) - 1
         share = rng.random((len(self), n_samples))
         target = before[:, None] + share * (cumulative[ends] - before)[:, None]
         chosen = np.searchsorted(cumulative, target, side="right")
         chosen = np.clip(chosen, self._starts[:, None], ends[:, None])
         noise = rng.standard_normal(chosen.shape)
-        return np.asarray(self._mean[chosen] + self._std[chosen] * noise)
+        return np.asarray(self.mean[chosen] + self.std[chosen] * noise)
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        """The first component of each point."""
+        return np.flatnonzero(np.diff(self.point, prepend=-1))
 
     def _per_row(self, values: ArrayLike) -> FloatArray:
-        return np.asarray(values, dtype=np.float64)[self._point]
+        return np.asarray(values, dtype=np.float64)[self.point]
