@@ -72,10 +72,8 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of features, and their names if the first data had string column names.
     forest_ : ClassForest
         The trees and their counts.
     scales_ : Scales

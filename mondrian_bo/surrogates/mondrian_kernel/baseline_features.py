@@ -36,10 +36,8 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of input features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input features, and their names if the first data had string column names.
     frequencies_ : ndarray of shape (n_features_in_, n_estimators)
         Frequencies of the cosines.
     offsets_ : ndarray of shape (n_estimators,)
@@ -93,10 +91,8 @@ class RandomBinningFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of input features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input features, and their names if the first data had string column names.
     pitch_, shift_ : ndarrays of shape (n_estimators, n_features_in_)
         The grids.
 

@@ -73,10 +73,8 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         Weights of the cells.
     n_iter_ : int
         Number of iterations of the solver, the largest one over the classes.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of features, and their names if the first data had string column names.
 
     Notes
     -----

@@ -106,10 +106,8 @@ class MondrianFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of input features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input features, and their names if the first data had string column names.
     partitions_ : PartitionForest
         The partitions.
 

@@ -49,10 +49,8 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of features, and their names if the first data had string column names.
     path_ : LifetimePath
         Training error and marginal likelihood at all lifetimes.
     posterior_ : LifetimePosterior

@@ -52,10 +52,8 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         Weights of the cells, for the scaled targets.
     n_iter_ : int
         Number of iterations of the solver.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the first data had string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of features, and their names if the first data had string column names.
 
     Notes
     -----
