@@ -9,10 +9,10 @@ import numpy as np
 from mondrian_bo.array_types import FloatArray
 
 _MEMORY = 20.0
-"""Number of latest trials that the calibration averages over."""
+"""Number of latest trials in the average, our choice: enough for a stable mean of squares."""
 
 _LARGEST_SCORE = 3.0
-"""Cap of standardised errors, so that one surprise does not count as a bad model."""
+"""Cap of standardised errors, our choice: a single outlier does not widen all predictions."""
 
 _SMALLEST_STD = 1e-9
 """Smallest standard deviation, of transformed values, that errors are divided by."""
@@ -24,8 +24,8 @@ class VarianceCalibration:
     Attributes
     ----------
     scale : float
-        Factor of predicted standard deviations: above 1 where recent predictions were wrong by
-        more than they claimed, below 1 where they were wrong by less; 1 before any.
+        Factor of predicted standard deviations: above 1 if recent errors were larger than
+        predicted, below 1 if they were smaller, and 1 before any prediction.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class VarianceCalibration:
         self._squared_scores, self._weight = 1.0, 1.0
 
     def update(self, values: FloatArray, means: FloatArray, stds: FloatArray) -> None:
-        """Compare new values with what was predicted for them, all arrays of shape (m,)."""
+        """Compare new values with their predictions, all arrays of shape (m,)."""
         scores = np.minimum(
             np.abs(values - means) / np.maximum(stds, _SMALLEST_STD), _LARGEST_SCORE
         )

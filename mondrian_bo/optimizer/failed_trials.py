@@ -1,4 +1,4 @@
-"""Failed trials: which of them the model learns, and as what."""
+"""Failed trials: which of them the model learns, and with which value."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _N_FAILED = 2
-"""A failed trial is learnt if so many nearest trials failed as well: one may be an accident."""
+"""Number of nearest trials that must have failed for a failed trial to be learnt: a single failure
+may be an accident. Our choice."""
 
 
 class FailedTrials:
     """The trials that failed.
 
-    A failed trial is not learnt, but its exact point is avoided. Where the nearest trials failed
-    as well, the fault is likely to lie there, and a model that knew nothing of it would suggest
-    the like for ever: the trial is learnt as the median of all values, and as infeasible.
+    A failed trial is not learnt, and its exact point is not suggested again. If the nearest trials
+    failed as well, the region is probably faulty, and a model without these trials would keep
+    suggesting points in it. The trial is then learnt with the median of all values, as infeasible.
 
     Parameters
     ----------
     trials : Trials
-        The trials that are learnt; failed ones are added by the caller.
+        The trials that are learnt. The caller adds failed ones to them.
 
     Attributes
     ----------
@@ -36,12 +37,12 @@ class FailedTrials:
         self.learnt: list[int] = []
 
     def value_of(self, row: FloatArray) -> float | None:
-        """Return the value that a failed trial is learnt with; None if it is avoided only, O(n).
+        """Return the value that a failed trial is learnt with, or None if it is only avoided; O(n).
 
         Parameters
         ----------
         row : float64 array of shape (1, d)
-            Its point; it is among the failed ones from now on.
+            Its point, which is stored among the failed ones.
         """
         n_trials = len(self._trials)
         is_faulty = self._is_among_failures(row)
@@ -64,7 +65,7 @@ class FailedTrials:
 
 def _distances(row: FloatArray, others: FloatArray) -> FloatArray:
     """Return the L1 distances of a row, shape (1, d), from others, shape (n, d)."""
-    # Categories, and parameters that only one of two rows has, count 1 where they differ.
+    # Different categories, and parameters that only one of two rows has, have distance 1.
     gaps = np.minimum(np.abs(others - row), 1.0)
     gaps = np.where(np.isnan(gaps), np.isnan(others) != np.isnan(row), gaps)
     return np.asarray(gaps.sum(axis=1))

@@ -1,7 +1,8 @@
 """Local search of an acquisition from several starts: gradients and neighbouring choices.
 
-A score's gradient follows from that of the prediction by the chain rule; its derivatives by the
-moments of the components are finite differences (:func:`moved_moments`, :func:`gradient_of`).
+A score's gradient follows from that of the prediction by the chain rule. Its derivatives with
+respect to the moments of the components are finite differences (:func:`moved_moments`,
+:func:`gradient_of`).
 """
 
 from __future__ import annotations
@@ -20,26 +21,27 @@ Gradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Maps rows of shape (k, d) to scores of shape (k,) and their derivatives of shape (k, d)."""
 
 _FIRST_MOVE = 0.02
-"""Length of the first step in any column, in the unit cube."""
+"""Length of the largest column of a first step, in sides of the unit cube; our choice."""
 
 _LARGEST_MOVE = 0.2
-"""Cap of a step's length in any column, in the unit cube."""
+"""Cap of a step's length in any column, in sides of the unit cube; our choice."""
 
 _SMALLEST_MOVE = 1e-7
-"""The ascent ends when no row moves farther than this, in the unit cube."""
+"""Largest move of a last step, in sides of the unit cube: smaller ones do not change the score visibly."""
 
 _ROUNDS = 2
-"""How often neighbouring choices are tried, each time followed by an ascent."""
+"""Number of times that neighbouring choices are tried, each followed by an ascent; our choice."""
 
 _ALL_VALUES = 16
-"""On grids with at most this many values all are neighbours; on others two on either side."""
+"""Largest size of a grid whose values are all neighbours; on larger ones two on either side are."""
 
 _STEP = 1e-5
-"""Step of a finite difference in a component's mean or deviation, in its deviations."""
+"""Step of a finite difference in a component's mean or deviation, in its deviations: small
+against the curvature of a score, and large against its rounding error."""
 
 
 def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: int) -> FloatArray:
-    """Climb along the continuous columns by projected gradient steps, all rows in step.
+    """Climb along the continuous columns by projected gradient steps, all rows at once.
 
     Step sizes are those of Barzilai and Borwein (1988), two-point step size gradient methods.
 
@@ -52,12 +54,12 @@ def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: i
     rows : float64 array of shape (k, d)
         Where to start.
     n_steps : int
-        How many steps to take at most.
+        Largest number of steps.
 
     Returns
     -------
     float64 array of shape (k, d)
-        The best rows met, one for each start.
+        The best rows visited, one for each start.
     """
     free = (space.grid_sizes == 0) & ~np.isnan(rows)
     if not free.any():
@@ -79,7 +81,7 @@ def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: i
 
 @njit(cache=True, nogil=True)
 def _propose(current, gradient, step, free, proposal):  # type: ignore[no-untyped-def]
-    """Write where a step leads, within the cube; what is not free stays."""
+    """Write the ends of the steps, within the cube; columns that are not free stay."""
     for i in range(current.shape[0]):
         for j in range(current.shape[1]):
             if free[i, j]:
@@ -110,7 +112,7 @@ def _move(proposal, new_gradient, free, current, gradient, step):  # type: ignor
                 largest = max(largest, abs(moved))
                 current[i, j] = proposal[i, j]
                 gradient[i, j] = new_gradient[i, j]
-        # Where the score is not concave along the move, go on faster.
+        # The step doubles if the score is not concave along the move.
         step[i] = min(square / overlap if overlap > 1e-300 else 2.0 * step[i], 1e100)
     return largest
 
@@ -122,7 +124,7 @@ def improve(
     rows: FloatArray,
     n_steps: int,
 ) -> FloatArray:
-    """Search from each row in turns along the continuous columns and among neighbouring choices.
+    """Search from each row, by turns along the continuous columns and among neighbouring choices.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def _neighbours(space: SearchSpace, row: FloatArray) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def moved_moments(means, stds):  # type: ignore[no-untyped-def]
-    """Return all moments as they are and with each moved by a step, to be scored in one call.
+    """Return all moments unchanged and with each moved by a step, to be scored in one call.
 
     Parameters
     ----------
@@ -183,8 +185,8 @@ def moved_moments(means, stds):  # type: ignore[no-untyped-def]
     Returns
     -------
     means, stds : float64 arrays of shape (C, (2 C + 1) m)
-        As they are at all rows; then, for each component, with its mean moved, and with its
-        deviation moved.
+        Unchanged at all rows; then, for each component, with its mean moved, and with its deviation
+        moved.
     """
     n_components, m = means.shape
     n_copies = 2 * n_components + 1
@@ -203,12 +205,12 @@ def moved_moments(means, stds):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no-untyped-def]
-    """Return the derivatives of scores by the rows.
+    """Return the derivatives of scores with respect to the rows.
 
     Parameters
     ----------
     scores : float64 array of shape ((2 C + 1) m,)
-        Of what :func:`moved_moments` returns.
+        Scores of what :func:`moved_moments` returns.
     stds : float64 array of shape (C, m)
         Predicted standard deviations.
     mean_gradients, std_gradients : float64 arrays of shape (C, m, d)
@@ -217,8 +219,7 @@ def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no
     Returns
     -------
     float64 array of shape (m, d)
-        Derivatives; 0 where they are not finite: where the score is minus infinity there is no way
-        up.
+        Derivatives; 0 where they are not finite, such as where the score is minus infinity.
     """
     n_components, m, d = mean_gradients.shape
     gradient = np.zeros((m, d))

@@ -16,26 +16,27 @@ from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
 
 _REFIT_GROWTH = 1.1
-"""Factor of the number of trials at which the transform is refitted: O(1) per trial in all."""
+"""Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
+per trial."""
 
 
 class ObjectiveModel:
-    """A surrogate of trials, which learns new ones when it is next asked for something.
+    """A surrogate of trials. It learns new trials at the next prediction or draw.
 
     Parameters
     ----------
     surrogate : Surrogate
         An empty surrogate.
     trials : Trials
-        The trials, which may grow.
+        The trials. More may be added later.
     power : bool, default=True
-        Whether a power transform makes the values as Gaussian as it can.
+        Whether a power transform makes the values nearly Gaussian.
     """
 
     def __init__(self, surrogate: Surrogate, trials: Trials, power: bool = True) -> None:
         self.trials = trials
         self._surrogate = surrogate
-        # To ask whether a protocol is fulfilled takes as long as a small prediction.
+        # An isinstance check of a protocol takes as long as a small prediction.
         self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
         self._power = power
         self._n_learnt = 0
@@ -95,7 +96,7 @@ class ObjectiveModel:
         nodes, weights = np.polynomial.hermite_e.hermegauss(31)
         values = self._transform.inverse(mean[:, None] + std[:, None] * nodes)
         weights = weights / weights.sum()
-        # Halves and relative deviations: neither differences nor squares overflow.
+        # With halves and relative deviations neither differences nor squares overflow.
         halves = 0.5 * values
         expected = halves @ weights
         deviations = halves - expected[:, None]
@@ -106,7 +107,7 @@ class ObjectiveModel:
 
     @contextmanager
     def pending(self, rows: FloatArray) -> Iterator[None]:
-        """Impute running trials with the model's prediction for the time of a ``with`` block."""
+        """Impute running trials with the model's prediction inside a ``with`` block."""
         if len(rows) == 0:
             yield
             return
@@ -145,11 +146,11 @@ def mixed_moments(
     ----------
     moments : sequence of (mean, std), at least one
         Means and standard deviations of the components, float64 arrays of shape (m,), finite. A
-        single component is returned as it is.
+        single component is returned unchanged.
     """
     if len(moments) == 1:
         return moments[0]
-    # Shares and relative deviations: neither sums nor squares overflow.
+    # With shares and relative deviations neither sums nor squares overflow.
     shares = np.array(moments) / len(moments)
     mean = shares[:, 0].sum(axis=0)
     deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))

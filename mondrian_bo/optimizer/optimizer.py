@@ -1,4 +1,4 @@
-"""The optimizer: ask and tell over a search space, with no framework around it."""
+"""The optimizer: ask and tell over a search space, without a framework."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ Params: TypeAlias = dict[str, Any]
 """Values of the active parameters by name."""
 
 Direction: TypeAlias = Literal["minimize", "maximize"]
-"""What is wanted of the values."""
+"""Direction in which values are better."""
 
 
 class MondrianOptimizer:
-    """Sequential optimisation of an expensive function with a Mondrian forest.
+    """Sequential optimisation of an expensive function with a probabilistic model.
 
     Parameters
     ----------
     space : SearchSpace
-        Where to search.
+        The parameters and their ranges.
     direction : {"minimize", "maximize"}, default="minimize"
-        What is wanted of the values.
+        Direction in which values are better.
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
-        The model: "gaussian_process" is a Mondrian forest with Gaussian processes in its leaves,
-        which up to 200 trials is one process; "forest" is the forest of Lakshminarayanan2016, whose
-        nodes predict with the empirical moments of their values (section 5.3); "amf" an aggregated
-        Mondrian forest (Mourtada2021); "kernel" ridge regression with the Mondrian kernel
-        (Balog2016).
+        The model. "gaussian_process" is one Gaussian process up to 200 trials, and beyond them a
+        Mondrian forest with Gaussian processes in its leaves. "forest" is the forest of
+        Lakshminarayanan2016, whose nodes predict with the empirical moments of their values
+        (section 5.3). "amf" is an aggregated Mondrian forest (Mourtada2021). "kernel" is ridge
+        regression with the Mondrian kernel (Balog2016).
     acquisition : str, Acquisition or Portfolio, default="auto"
-        How to choose the next trial: "auto" (one of several acquisitions, drawn for each trial,
-        and with Gaussian processes restarts where the search has collapsed), "ucb", "ei",
-        "log_ei", "pi", "thompson", an instance of one, or a
-        :class:`mondrian_bo.optimizer.portfolio.Portfolio`.
+        The score that suggestions maximise: "ucb", "ei", "log_ei", "pi", "thompson", an instance
+        of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
+        acquisitions for each trial; with Gaussian processes the search also restarts when it has
+        collapsed on its incumbent.
     n_startup_trials : int, default=10
         Number of quasi-random first trials.
     n_estimators : int or None, default=None
@@ -64,7 +64,7 @@ class MondrianOptimizer:
 
     Notes
     -----
-    `tell` is O(1); the next `ask` learns what is new at O(log n) per trial, and its cost grows with
+    `tell` is O(1). The next `ask` learns new trials at O(log n) each, and its own cost grows with
     the logarithm of the number of trials.
 
     Examples
@@ -175,7 +175,8 @@ class MondrianOptimizer:
         for _ in range(1 if n is None else n):
             params = self.suggest(self._pending, self._n_asked)
             self._n_asked += 1
-            # Decoding and encoding may differ by a rounding error: pending is what will be told.
+            # Decoding and encoding may differ by a rounding error. The stored row is the one that
+            # `tell` will get.
             row = self.space.to_unit(params)
             self._pending = np.concatenate([self._pending, row[None]])
             asked.append(params)
@@ -203,9 +204,9 @@ class MondrianOptimizer:
         params : mapping, or sequence of mappings
             Parameters by name.
         value : float, or sequence of float
-            Their values. Infinities are very good or very bad ones; NaN says that the trial failed:
-            its exact point is not suggested again while others are left, and it is not learnt,
-            unless the two nearest trials failed as well: then it counts as the median.
+            Their values. Infinities are very good or very bad values. NaN means that the trial
+            failed: it is not learnt, and its exact point is suggested again only when no other is
+            left. If the two nearest trials failed as well, it is learnt with the median value.
 
         Raises
         ------
@@ -218,7 +219,7 @@ class MondrianOptimizer:
             raise ValueError(f"Got {len(rows)} trials, but {len(values)} values.")
         self.tell_rows(rows, values)
         if self._allow_missing:
-            # The parameters that a trial lacks play no part: with any value it is the same trial.
+            # With any value of the parameters that it lacks, a trial is the same trial.
             self._search.trials.exclude(rows[~np.isnan(values)])
 
     def predict(
@@ -270,20 +271,20 @@ class MondrianOptimizer:
     def tell_rows(
         self, rows: FloatArray, values: FloatArray, feasible: BoolArray | None = None
     ) -> None:
-        """Report trials as rows of the unit cube, for frameworks that encode by themselves.
+        """Report trials as rows of the unit cube, for adapters that encode parameters themselves.
 
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Encoded points. Numeric entries may lie below 0 or above 1, for trials from before a
-            range was narrowed; suggestions stay within the space.
+            Encoded points. Numeric entries are below 0 or above 1 where a trial is older than the
+            present, narrower range. Suggestions stay within the space.
         values : float64 array of shape (m,)
             Their values; NaN for trials that failed.
         feasible : bool array of shape (m,) or None, default=None
             Which of them satisfy the constraints that `suggest` gets; None is all.
         """
         for row in rows if len(self._pending) else ():
-            # A trial may lack parameters that were asked for.
+            # A trial may lack parameters that were suggested.
             told = ((self._pending == row) | np.isnan(row)).all(axis=1)
             self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
         self._search.tell(rows, self._sign * values, feasible)
@@ -295,17 +296,18 @@ class MondrianOptimizer:
         within: SearchSpace | None = None,
         log_probability: Score | None = None,
     ) -> Params:
-        """Suggest a trial without keeping account of it, for frameworks that do.
+        """Suggest a trial without storing it as pending, for adapters that do so themselves.
 
         Parameters
         ----------
         pending : float64 array of shape (k, d)
             Encoded points of the trials that are running now.
         index : int
-            Names the random draw: an optimizer in the same state suggests the same trial for the
-            same index. Quasi-random first trials are the points of a sequence with this index.
+            Number of the random draw: an optimizer in the same state suggests the same trial for
+            the same index. Quasi-random first trials are the points of a sequence at this index.
         within : SearchSpace or None, default=None
-            Part of the space to stay in (see :class:`RestrictedSpace`); None is all of it.
+            Part of the space that contains the suggestion (see :class:`RestrictedSpace`); None is
+            all of it.
         log_probability : callable or None, default=None
             Logarithm of the probability that rows of shape (m, d) satisfy constraints on other
             outcomes; None if there are none.
@@ -327,11 +329,11 @@ class MondrianOptimizer:
         return self.space.from_unit(row)
 
     def exclude_rows(self, rows: FloatArray) -> None:
-        """Suggest no trial with the values of encoded points (m, d), whatever fills their gaps."""
+        """Never suggest a trial with the values of encoded points (m, d); NaN matches every value."""
         self._search.trials.exclude(rows)
 
     def accepts(self, rows: FloatArray) -> BoolArray:
-        """Whether encoded points (m, d) have all the parameters that they must have, shape (m,)."""
+        """Whether encoded points (m, d) have all required parameters, shape (m,)."""
         if self._allow_missing:
             return np.asarray(~np.isnan(rows).all(axis=1))
         return self.space.is_complete(rows)
@@ -347,9 +349,9 @@ class MondrianOptimizer:
                 self.space.from_unit(rows[i])
         return rows
 
-    def _check_told(self, complaint: str) -> None:
+    def _check_told(self, problem: str) -> None:
         if self.n_trials == 0:
-            raise ValueError(f"{complaint}: no trial has been told yet.")
+            raise ValueError(f"{problem}: no trial has been told yet.")
 
     def _decode(self, row: FloatArray) -> Params:
         known = ~np.isnan(row)

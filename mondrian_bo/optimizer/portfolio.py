@@ -1,4 +1,4 @@
-"""The settings of a search: its surrogate, and the acquisitions that it chooses among."""
+"""The settings of a search: its surrogate and its portfolio of acquisitions."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Arm:
     acquisitions : sequence of Acquisition
         One of them is drawn for each trial.
     power : bool, default=True
-        Whether a power transform makes the values as Gaussian as it can.
+        Whether a power transform makes the values nearly Gaussian.
     options : mapping
-        Keyword arguments of the surrogate, in the place of its defaults.
+        Keyword arguments of the surrogate that replace its defaults.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -47,7 +47,7 @@ class Portfolio:
     arms : tuple of Arm
         The arms.
     restarts : bool, default=False
-        Whether the search restarts where it has collapsed on its incumbent.
+        Whether the search restarts when it has collapsed on its incumbent.
     """
 
     arms: tuple[Arm, ...]
@@ -55,13 +55,13 @@ class Portfolio:
 
 
 AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition | Portfolio
-"""The ways to say how the next trial is chosen."""
+"""Values of the parameter `acquisition`."""
 
 _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
 """Acquisitions of the default portfolio. A single one keeps polishing a single basin."""
 
 _DEFAULT = Portfolio((Arm(_WIDE),))
-"""The portfolio of surrogates that have none of their own."""
+"""The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
 _PORTFOLIOS = {"gaussian_process": Portfolio((Arm(_WIDE),), restarts=True)}
 """Portfolios by surrogate, for `acquisition="auto"`."""
@@ -75,11 +75,11 @@ class SearchSettings(NamedTuple):
     surrogate : str
         Name of the surrogate.
     portfolio : Portfolio
-        What the next trial is chosen with.
+        Acquisitions, one of which is drawn for each trial.
     n_startup_trials : int
         Number of quasi-random first trials, >= 0.
     n_estimators : int or None
-        Number of trees, >= 1; None leaves it to the surrogate.
+        Number of trees, >= 1; None is the surrogate's default.
     n_candidates : int
         Number of candidates to score for each suggestion, >= 1.
     """
@@ -125,12 +125,12 @@ def get_portfolio(surrogate: SurrogateName, acquisition: AcquisitionChoice) -> P
         Name of the surrogate.
     acquisition : str, Acquisition or Portfolio
         "auto" is the surrogate's own portfolio. Another acquisition replaces those of its arms,
-        without restarts. A portfolio is returned as it is.
+        without restarts. A portfolio is returned unchanged.
 
     Raises
     ------
     ValueError
-        If the acquisition is none, or an arm has an option that the surrogate does not know.
+        If the acquisition is unknown, or an arm has an option that the surrogate does not accept.
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:

@@ -1,4 +1,4 @@
-"""A search that restarts where it has collapsed on its incumbent."""
+"""A search that restarts when it has collapsed on its incumbent."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from mondrian_bo.optimizer.search import Search
 from mondrian_bo.optimizer.trials import Trials
 
 _NEAR = 0.02
-"""Rows are near each other if no number of theirs differs by more than this, in the unit cube."""
+"""Largest difference of a number between near rows, in sides of the unit cube; our choice."""
 
 _LEAST_GAIN = 1e-3
-"""Values that differ by at most this share of the interquartile range of all count as equal."""
+"""Largest difference of equal values, as a share of the interquartile range of all: our choice."""
 
 _COLLAPSED = 6
-"""Pressure at which a search has collapsed: each trial in vain adds 2, each other trial that does
-not improve takes off 1 (see :class:`RestartingSearch`)."""
+"""Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
+vain adds 2, another trial that does not improve subtracts 1 (see :class:`RestartingSearch`)."""
 
 _BACKOFF = 2.0
-"""Factor of the pressure that the next restart takes, after a restart that gained nothing."""
+"""Factor of the next restart's pressure after a restart without a gain: restarts become rarer."""
 
 _PATIENCE = 12
-"""A restarted search ends after so many trials without improvement of its own incumbent."""
+"""Trials without improvement of its own incumbent that end a restarted search; our choice."""
 
 
 class SearchMaker(Protocol):
-    """Makes searches that differ in their random draws alone."""
+    """Makes searches that differ only in their random draws."""
 
     def new(self, trials: Trials) -> Search:
         """Return a search over trials, which are empty."""
@@ -40,14 +40,17 @@ class SearchMaker(Protocol):
 class RestartingSearch:
     """A search over all trials and, at times, a restarted one that knows only its own trials.
 
-    A search that polishes its incumbent in vain leaves the rest of the space alone, because its
-    model is certain of it. A restarted search has another model, and finds another basin or the
-    same one. Polishing is in vain where the objective is flat: around the best point of a smooth
-    basin values differ by the square of the distance, and soon not at all. Where they are still
-    worse near the incumbent (a cusp, a ripple, a bent valley) something is left to gain, unless
-    only numbers on grids differ, which cannot be refined.
+    A search collapses when its model is certain of the rest of the space: it then suggests points
+    near its incumbent only. A restarted search has a model of its own trials, and finds another
+    basin or the same one.
 
-    The state is a function of the trials told, their order included.
+    A trial near the incumbent is in vain if its value is equal to the incumbent's. That is so at
+    the bottom of a smooth basin, where values differ by the square of the distance. If the value
+    is worse (at a cusp, on a ripple, in a bent valley), a gain is still possible, and the trial is
+    not in vain. Rows that differ only in numbers on grids cannot be refined: such a trial is in
+    vain if it does not improve.
+
+    The state depends only on the trials told and on their order.
 
     Parameters
     ----------
@@ -128,7 +131,7 @@ class RestartingSearch:
                 self._tell(row, imputed, False)
 
     def _tell(self, row: FloatArray, value: float, feasible: bool) -> None:
-        """Add one trial, shape (1, d), and restart or come back from a restart."""
+        """Add one trial, shape (1, d); start or end a restarted search if it is due."""
         values = np.array([value])
         if not self._restarts or len(self.trials) == 0:
             self.trials.tell(row, values, feasible)
@@ -164,12 +167,12 @@ class RestartingSearch:
             self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
 
     def _least_gain(self) -> float:
-        """Return what a trial must gain to count as better, and may lose to count as equal."""
+        """Return the largest difference of values that count as equal."""
         n_trials = len(self.trials)
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > 1.1 * self._n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
-            # Of quarters, whose differences are finite.
+            # Quarters of the values have finite differences.
             lower, upper = np.percentile(0.25 * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
             self._gain, self._n_at_gain = 4.0 * _LEAST_GAIN * float(upper - lower), n_trials
         return self._gain
@@ -178,6 +181,6 @@ class RestartingSearch:
         """Return whether two rows are near each other, and whether continuous numbers differ."""
         gaps = np.abs(row - other)
         gaps[np.isnan(row) & np.isnan(other)] = 0.0
-        # Where one row alone has a parameter, the gap is NaN, which is not near.
+        # A parameter that only one row has gives the gap NaN, which is not near.
         is_near = bool(np.all(gaps <= self._nearness))
         return is_near, bool(np.any(gaps[self._is_continuous] > 0.0))

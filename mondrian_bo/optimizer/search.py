@@ -21,10 +21,11 @@ from mondrian_bo.surrogates.registry import get_surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _STEPS = 20
-"""Gradient steps of a local search over a prediction with one component."""
+"""Gradient steps of a local search over a prediction with one component: our choice."""
 
 _FEWEST_STEPS = 8
-"""Gradient steps at least: with more components a step costs more, and fewer are taken."""
+"""Smallest number of gradient steps. A step costs as much as there are components, so the number of
+steps falls with them."""
 
 
 @dataclass(eq=False)
@@ -34,7 +35,7 @@ class Search:
     Parameters
     ----------
     trials : Trials
-        The trials, which may grow.
+        The trials. More may be added later.
     arms : sequence of (ObjectiveModel, sequence of Acquisition)
         One model, and one of its acquisitions, is drawn for each trial.
     n_startup_trials : int
@@ -69,11 +70,11 @@ class Search:
         pending : float64 array of shape (k, d)
             Trials that are running.
         index : int
-            Which point of the quasi-random sequence to take while there is no model.
+            Index of the point in the quasi-random sequence, used while there is no model.
         rng : numpy.random.Generator
             Source of all other randomness.
         is_taken : callable
-            Whether a row of shape (d,) need not be tried any more.
+            Whether a row of shape (d,) has been tried or is running.
         log_probability : callable or None, default=None
             Logarithm of the probability that rows satisfy constraints on other outcomes.
         """
@@ -82,7 +83,7 @@ class Search:
             row: FloatArray = spread(space, index, 1, self.shift)[0]
             if not is_taken(row):
                 return row
-            # The sequence repeats the points of a space that has few of them.
+            # In a small finite space the sequence repeats its points.
             starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
             return maximize(
                 lambda rows: rng.random(len(rows)), space, starts, is_taken, rng, n_candidates
@@ -90,11 +91,11 @@ class Search:
         model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         local: Callable[[FloatArray], FloatArray] | None = None
-        # Models limit BLAS to one thread where they need it; a limit around all of it is cheaper.
+        # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
         with single_threaded_blas(), model.pending(pending):
             score, gradients = _score_of(model, acquisition, rng)
             if log_probability is not None:
-                # While no trial is feasible, the first thing is to find one.
+                # While no trial is feasible, only feasibility counts.
                 feasible = len(self.trials.incumbents(feasible=True)) > 0
                 score = (
                     constrained(acquisition, score, log_probability)
@@ -102,7 +103,7 @@ class Search:
                     else log_probability
                 )
             elif gradients is not None:
-                # Components cost as much as steps.
+                # The cost is proportional to components times steps.
                 n_steps = max(_STEPS // model.n_gradients, _FEWEST_STEPS)
                 local = partial(improve, score, gradients, space, n_steps=n_steps)
             incumbents = self.trials.incumbents()
@@ -138,7 +139,7 @@ def _score_of(
 
 
 class SearchFactory:
-    """Makes the searches of one optimizer: the same settings, and a seed of its own for each.
+    """Makes the searches of one optimizer, which have the same settings and different seeds.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ class SearchFactory:
         self._seed = seed
 
     def new(self, trials: Trials) -> Search:
-        """Return a search over trials, which are empty, with new models."""
+        """Return a search over empty `trials`, with new models."""
         settings = self._settings
         arms = settings.portfolio.arms
         *seeds, shift_seed = self._seed.spawn(1)[0].spawn(len(arms) + 1)

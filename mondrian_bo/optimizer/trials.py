@@ -10,7 +10,8 @@ from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _N_INCUMBENTS = 10
-"""Number of best trials that the search for candidates starts from."""
+"""Number of best trials that candidates start from: several, so that one lucky trial of a noisy
+objective does not hold the search."""
 
 
 class Trials:
@@ -83,7 +84,7 @@ class Trials:
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Points with gaps (NaN), which stand for any value.
+            Points; NaN matches every value.
         """
         for row in rows:
             gaps = np.isnan(row)
@@ -95,7 +96,7 @@ class Trials:
         Parameters
         ----------
         feasible : bool, default=False
-            Whether to leave out those of them that are not feasible.
+            Whether to leave out infeasible trials among them.
         """
         best = sorted(self._best, reverse=True)
         return self._rows.rows[[-index for good, _, index in best if good or not feasible]]
