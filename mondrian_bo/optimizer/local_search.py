@@ -27,7 +27,7 @@ _LARGEST_MOVE = 0.2
 """Cap of a step's length in any column, in sides of the unit cube; our choice."""
 
 _SMALLEST_MOVE = 1e-7
-"""Largest move of a last step, in sides of the unit cube: smaller ones do not change the score visibly."""
+"""Largest move at which the ascent ends, in sides of the unit cube: such moves gain nothing."""
 
 _ROUNDS = 2
 """Number of times that neighbouring choices are tried, each followed by an ascent; our choice."""

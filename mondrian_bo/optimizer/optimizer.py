@@ -329,7 +329,7 @@ class MondrianOptimizer:
         return self.space.from_unit(row)
 
     def exclude_rows(self, rows: FloatArray) -> None:
-        """Never suggest a trial with the values of encoded points (m, d); NaN matches every value."""
+        """Rule out all trials with the values of encoded points (m, d); NaN matches every value."""
         self._search.trials.exclude(rows)
 
     def accepts(self, rows: FloatArray) -> BoolArray:
