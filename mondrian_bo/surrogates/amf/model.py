@@ -19,7 +19,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
-from mondrian_bo.surrogates.shared.scales import Scales
+from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
@@ -52,7 +52,7 @@ _RENUMBERED_FROM = 512
 trees fit into the processor's cache in any order."""
 
 
-class AggregationModel:
+class AggregationModel(ScaledForestModel):
     """An aggregated Mondrian forest over arrays that the caller has checked.
 
     Parameters
@@ -91,6 +91,8 @@ class AggregationModel:
         Whether to predict with the forest as it was at a random time (Lemma 2).
     """
 
+    forest: AggregatedForest
+
     def __init__(
         self,
         n_trees: int,
@@ -121,8 +123,7 @@ class AggregationModel:
             box=np.stack(bounds) if unrestricted and bounds is not None else None,
             record=record,
         )
-        self.scales = Scales(n_dimensions, bounds, feature_weights)
-        self._own_weights = self.scales.feature_weights
+        super().__init__(n_dimensions, bounds, feature_weights)
         self._rule = AGGREGATED if use_aggregation else AT_LEAF
         self._step = step
         self._feature_relevance = feature_relevance
@@ -131,11 +132,6 @@ class AggregationModel:
         self._half_range = 0.0
         self._times = np.random.default_rng(time_seed) if online_to_batch else None
         self._past: AggregatedForest | None = None
-
-    @property
-    def n_points(self) -> int:
-        """Number of points learnt."""
-        return self.forest.n_points
 
     @property
     def predictor(self) -> AggregatedForest:

@@ -56,6 +56,4 @@ class DensityLifetimePath(PiecewiseByLifetime):
         values = getattr(self, criterion)
         if np.isnan(values).any():
             raise ValueError("the path was computed without validation points")
-        best = int(np.argmax(values))
-        end = self.lifetimes[best + 1] if best + 1 < len(self) else self.max_lifetime
-        return float(0.5 * (self.lifetimes[best] + end))
+        return self._middle(int(np.argmax(values)))

@@ -21,7 +21,7 @@ from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
-from mondrian_bo.surrogates.shared.scales import Scales
+from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     LOG_DETERMINANT,
@@ -60,7 +60,7 @@ def appendix_b(n_points: int, extent: float) -> Hyperparameters:
     )
 
 
-class HierarchicalGaussianModel:
+class HierarchicalGaussianModel(ScaledForestModel):
     """A Mondrian forest with the hierarchical Gaussian, over validated arrays.
 
     Parameters
@@ -97,6 +97,8 @@ class HierarchicalGaussianModel:
         splits of a first batch, and to new splits whenever the number of points has doubled.
     """
 
+    forest: GaussianForest
+
     def __init__(
         self,
         n_trees: int,
@@ -126,16 +128,10 @@ class HierarchicalGaussianModel:
             self._rule = EMPIRICAL
         else:
             self._rule = {"remaining": REMAINING, "bridge": BRIDGE, "paper": PAPER}[branch_off]
-        self.scales = Scales(n_dimensions, bounds, feature_weights)
-        self._own_weights = self.scales.feature_weights
+        super().__init__(n_dimensions, bounds, feature_weights)
         self._refreshed_at = 0
         self._learns = hyperparameters == "leave_one_out" and self._rule != EMPIRICAL
         self._learnt_ratio: float | None = None
-
-    @property
-    def n_points(self) -> int:
-        """Number of points learnt."""
-        return self.forest.n_points
 
     @property
     def weights(self) -> FloatArray:

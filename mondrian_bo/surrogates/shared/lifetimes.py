@@ -28,5 +28,10 @@ class PiecewiseByLifetime:
             raise ValueError(f"lifetime must be in [0, {self.max_lifetime}], got {lifetime}")
         return int(np.searchsorted(self.lifetimes, lifetime, side="right")) - 1
 
+    def _middle(self, index: int) -> float:
+        """Return the middle of the interval of lifetimes at a position."""
+        end = self.lifetimes[index + 1] if index + 1 < len(self) else self.max_lifetime
+        return float(0.5 * (self.lifetimes[index] + end))
+
     def __len__(self) -> int:
         return len(self.lifetimes)

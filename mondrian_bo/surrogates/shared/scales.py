@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.trees.tree import lie_within
 
 _CHUNK = 1024
@@ -128,3 +131,29 @@ class Scales:
         # A constant dimension has extent 1, as in scikit-learn's MinMaxScaler. So has a dimension
         # whose inverse extent overflows.
         return np.asarray(self.feature_weights / np.where(extent > _SMALLEST_EXTENT, extent, 1.0))
+
+
+class ScaledForestModel:
+    """Base of models whose forest grows at rates that follow the scales of the data.
+
+    Parameters
+    ----------
+    n_dimensions, bounds, feature_weights
+        See :class:`Scales`.
+    """
+
+    forest: GrowingForest[Any]
+
+    def __init__(
+        self,
+        n_dimensions: int,
+        bounds: tuple[FloatArray, FloatArray] | None,
+        feature_weights: FloatArray | None,
+    ) -> None:
+        self.scales = Scales(n_dimensions, bounds, feature_weights)
+        self._own_weights = self.scales.feature_weights
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self.forest.n_points

@@ -102,9 +102,7 @@ class LifetimePath(PiecewiseByLifetime):
         score = getattr(self, criterion)
         if np.isnan(score).any():
             raise ValueError(f"this path has no {criterion}")
-        best = int(np.argmin(score if criterion == "validation_error" else -score))
-        ends = np.append(self.lifetimes[1:], self.max_lifetime)
-        return float(0.5 * (self.lifetimes[best] + ends[best]))
+        return self._middle(int(np.argmin(score if criterion == "validation_error" else -score)))
 
 
 class PathRecorder:
