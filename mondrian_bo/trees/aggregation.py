@@ -64,7 +64,7 @@ FORECAST, BEST = 0, 1
 
 
 class Progress(NamedTuple):
-    """How far each tree has learnt, and what is recorded on the way; leading axis T.
+    """The progress of each tree, and the record of its forecasts; leading axis T.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Progress(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Which points trees are extended with, and how.
+    """The points that trees are extended with, and the settings of their growth.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Growth(NamedTuple):
 
 @njit(**INNER)
 def _forecast(tree, stats, x, target, settings):  # type: ignore[no-untyped-def]
-    """Return the tree's forecast at x, which its partition has been updated with."""
+    """Return the tree's forecast at x, which its partition holds already."""
     node = tree.counters[ROOT]
     total, unstopped, inherited = 0.0, 1.0, 0.0
     while True:
@@ -167,7 +167,7 @@ def _list_members(tree, node, stack, found):  # type: ignore[no-untyped-def]
 
 @njit(**INNER_COUNTING)
 def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type: ignore[no-untyped-def]
-    """Let nodes that have come to be below `node` learn the targets that came before `new`."""
+    """Let the new nodes below `node` learn the targets before `new`."""
     members = np.empty(tree.size[node], dtype=np.int64)
     _list_members(tree, node, np.empty(len(members) + 1, dtype=np.int64), members)
     _sort(members, new + 1)
@@ -183,7 +183,7 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
 
 @njit(**INNER)
 def _insert(tree, stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
-    """Update a restricted partition with a point; let the new nodes learn what they missed."""
+    """Update a restricted partition with a point; let the new nodes learn earlier targets."""
     first_new = tree.counters[N_NODES]
     # Algorithm 4, line 5
     node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, ALWAYS_ONLINE))
@@ -201,10 +201,10 @@ def _insert(tree, stats, best, samples, point, rates, settings):  # type: ignore
 
 @njit(**INNER)
 def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
-    """Do as `_insert` in an unrestricted partition (Algorithm 2, lines 2-11).
+    """Update an unrestricted partition as `_insert` does (Algorithm 2, lines 2-11).
 
-    Without `learn` new nodes stay as they are made. Returns False, with a sound tree in which the
-    point is missing, if there is no room.
+    Without `learn` new nodes learn nothing. Returns False if there is no room; the tree is then
+    valid and lacks the point.
     """
     x = tree.points[point]
     if tree.counters[N_NODES] == 0:
@@ -270,7 +270,7 @@ def _extend_restricted(arrays, sample_fields, growth_fields, setting_fields):  #
 
 @njit(**COUNTING)
 def _extend_cells(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-    """Learn stored points, or just insert them, with unrestricted partitions; False: no room."""
+    """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
     forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
     samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
     growth = Growth(*growth_fields)

@@ -1,4 +1,4 @@
-"""What each node of an aggregated Mondrian tree knows, and how it learns (Mourtada2021, AMF).
+"""The state of each node of an aggregated Mondrian tree, and its updates (Mourtada2021, AMF).
 
 Node v has a forecaster, its cumulative loss L_v, its weight ``w_v = exp(-step L_v)`` and its
 averaged weight, the average of the weights of all prunings below v under the prior of equation 7.
@@ -25,19 +25,19 @@ MEAN, MASS = 0, 1
 For classes, column k is the weight of class k."""
 
 REAL = 0
-"""The number of classes that stands for real targets."""
+"""Value of `n_classes` for real targets."""
 
 LOG_2 = math.log(2.0)
 """Each pruning halves its prior weight at every node that it splits (Mourtada2021, equation 7)."""
 
 
 class Aggregation(NamedTuple):
-    """What each node of a tree knows (a forest has one more leading axis).
+    """The state of each node of a tree (a forest has one more leading axis).
 
     Attributes
     ----------
     statistics : array of shape (capacity, 2 or K)
-        What the node's forecaster knows: mean and total weight of real targets (float64), or the
+        The state of the node's forecaster: mean and total weight of real targets (float64), or the
         weight of each class (float32, exact up to 16 million samples in a node).
     loss : float64 array of shape (capacity,)
         L_v, the cumulative loss of the node's forecasts.
@@ -87,7 +87,7 @@ class AggregationSettings(NamedTuple):
 
 
 def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
-    """Return what the nodes know in trees without nodes, for `n_classes` classes or `REAL`."""
+    """Return the states of trees without nodes, for `n_classes` classes or `REAL`."""
     precision = np.float64 if n_classes == REAL else np.float32
     return Aggregation(
         np.empty((n_trees, 0, 2 if n_classes == REAL else n_classes), dtype=precision),
@@ -125,7 +125,7 @@ def class_forecast(weight, mass, n_classes, dirichlet):  # type: ignore[no-untyp
 
 @njit(**INNER, error_model="numpy")
 def _learn_mean(mass, mean, target, weight, inherited):  # type: ignore[no-untyped-def]
-    """Return mass and mean of targets with one more, its loss, and what had been forecast."""
+    """Return mass and mean of targets with one more, its loss, and its forecast."""
     forecast = mean if mass > 0.0 else inherited
     gap = target - forecast
     if weight > 0.0:
@@ -152,7 +152,7 @@ def _learn_target(statistics, target, weight, inherited, settings):  # type: ign
 @njit(**INNER)
 def learn_on_path(tree, stats, node, x, target, weight, settings):  # type: ignore[no-untyped-def]
     """Let the nodes that hold x learn a target, from `node` down; return the leaf."""
-    # Before the first target all prunings forecast alike: it costs nothing.
+    # Before the first target all prunings have the same forecast, so its loss is not counted.
     inherited = float(target)
     while True:
         loss, inherited = _learn_target(stats.statistics[node], target, weight, inherited, settings)
@@ -202,7 +202,7 @@ def stop_share(tree, stats, node, step):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def clear_node(stats, node):  # type: ignore[no-untyped-def]
-    """Let a node know nothing: w_v is 1."""
+    """Reset a node to the state without targets: w_v is 1."""
     for k in range(stats.statistics.shape[1]):
         stats.statistics[node, k] = 0.0
     stats.loss[node] = 0.0
@@ -211,7 +211,7 @@ def clear_node(stats, node):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def copy_node(stats, source, target):  # type: ignore[no-untyped-def]
-    """Let node `target` know what node `source` knows."""
+    """Copy the state of node `source` to node `target`."""
     for k in range(stats.statistics.shape[1]):
         stats.statistics[target, k] = stats.statistics[source, k]
     stats.loss[target] = stats.loss[source]
@@ -232,7 +232,7 @@ def refresh_averaged_weights(forest, stats, best, step):  # type: ignore[no-unty
 @njit(**INNER)
 def _learn_means(statistics, order, start, end, samples, inherited):  # type: ignore[no-untyped-def]
     """Let an empty node learn the real targets of order[start:end]; return its loss."""
-    # Kept in registers: in the arrays each target would wait for the one before to be stored.
+    # These stay in registers. In arrays each target would wait until the one before is stored.
     mass, mean, total = 0.0, 0.0, 0.0
     for i in range(start, end):
         point = order[i]
@@ -280,10 +280,10 @@ def _share(order, start, end, right_ones, points, dimension, threshold):  # type
 def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-untyped-def]
     """Let all nodes learn all targets anew, walking down each tree with all points together.
 
-    So what a node knows stays in the processor while it learns. Every node sees the same targets in
-    the same order as if the points had come one by one, and ends with the same values. `room` is
-    for the order of the points, for the right ones among them and, of real targets alone, for what
-    the parent forecast for each point just before it learnt the target.
+    A node's state stays in the processor while it learns. Every node sees the same targets in the
+    same order as in a stream, and ends with the same values. `room` holds three arrays: the order
+    of the points, the right ones among them and, for real targets, the parent's forecast for each
+    point just before it learns the target.
     """
     order, right_ones, inherited = room
     n_points = len(samples.targets)
@@ -326,7 +326,7 @@ def relearn_forest(
     samples: Samples,
     settings: AggregationSettings,
 ) -> None:
-    """Learn all targets anew, O(n log n) a tree: faster than one by one where many are new."""
+    """Learn all targets anew, O(n log n) a tree: faster than one by one if many are new."""
     n_points = len(samples.targets)
     room = (
         mapped_zeros((n_points,), np.int32),

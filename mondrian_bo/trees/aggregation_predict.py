@@ -38,17 +38,17 @@ AT_LEAF, AGGREGATED = 0, 1
 """Whether trees predict with their leaves alone or with all prunings."""
 
 DEPTH = -1
-"""What to predict, beside `REAL` targets and numbers of classes: the depth where prunings end."""
+"""Value of `Query.kind` for the depth where prunings end; other values are those of `n_classes`."""
 
 APART, SUM, SUM_OF_LOGS = 0, 1, 2
-"""How the results of the trees are pooled: not at all, by their sum, by the sum of logarithms."""
+"""Pooling of the results of the trees: none, their sum, the sum of their logarithms."""
 
 _NEGLIGIBLE = 1e-16
-"""A share of the weight, below the resolution of float64 beside 1: the walk ends there."""
+"""Share of the weight at which a walk ends: below the resolution of float64 at 1."""
 
 _SMALLEST_CHUNK = 16384
-"""Number of points that walk down a tree together, at least: more often, and loading the nodes
-would take longer than what the smaller intermediate results save in the processor's cache."""
+"""Smallest number of points that walk down a tree together. With fewer, loading nodes more often
+would take longer than the smaller intermediate results save in the processor's cache."""
 
 _FRAME = 8
 """Columns of a frame of the stack before those of the totals: node, start, end, depth, mean,
@@ -56,18 +56,18 @@ variance, reaching and time above."""
 
 
 class Query(NamedTuple):
-    """What to predict, and how.
+    """The quantity to predict, and the settings of the prediction.
 
     Attributes
     ----------
     rates : float64 array of shape (d,)
         Split rates of the dimensions, if points outside of a node's box are to be split off from it
         as often as they would be if learnt (Algorithm 6, on average over its random draw): such a
-        point is forecast by the node. Of length 0 if points follow the splits that are there.
+        point is forecast by the node. Of length 0 if points follow the existing splits only.
     rule : int
         `AGGREGATED` or `AT_LEAF`.
     kind : int
-        What to predict: probabilities of so many classes, `REAL` targets or `DEPTH`.
+        Number of classes whose probabilities are predicted, `REAL` or `DEPTH`.
     pooling : int
         `APART`, `SUM` or `SUM_OF_LOGS` over trees.
     step, dirichlet : float
@@ -90,14 +90,14 @@ def _separation(span, distance):  # type: ignore[no-untyped-def]
     """
     if not distance > 0.0:
         return 0.0
-    # Not by `expm1`, which takes three times as long: a share below 1e-16 weighs nothing.
+    # `expm1` takes three times as long, and would be more accurate only for shares below 1e-16.
     # Algorithm 5, lines 3-4: the probability of E < span for E ~ Exp(distance)
     return 1.0 - math.exp(-span * distance) if span < np.inf else 1.0
 
 
 @njit(**INNER)
 def _node_share(tree, stats, node, query):  # type: ignore[no-untyped-def]
-    """Return the share of what reaches a node that its forecast gets."""
+    """Return the share of the weight reaching a node that its forecast gets."""
     if query.rule == AT_LEAF:
         return 1.0 if is_leaf(tree, node) else 0.0
     return stop_share(tree, stats, node, query.step)
@@ -108,27 +108,26 @@ def node_moments(stats, node, mean, variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of a node's forecast of real targets, given its parent's.
 
     The variance is the node's mean loss without the first target's share, averaged with one more
-    sample that is as far off as the parent's variance says. Each target has been forecast from
-    earlier ones.
+    sample whose loss is the parent's variance. Each target has been forecast from earlier ones.
     """
     mass = stats.statistics[node, MASS]
     if not mass > 0.0:
         return mean, variance
-    # The first target tells how far the node is from its parent, not how far targets are from it.
+    # The first target's loss measures the distance of the node's mean from its parent's.
     loss = stats.loss[node] * max(mass - 1.0, 0.0) / mass
     return stats.statistics[node, MEAN], (loss + variance) / (mass + 1.0)
 
 
 @njit(**INNER)
 def first_moments(tree, stats):  # type: ignore[no-untyped-def]
-    """Return what stands for the parent of the root: mean and variance of all targets."""
+    """Return the moments above the root: mean and variance of all targets."""
     root = tree.counters[ROOT]
     return stats.statistics[root, MEAN], stats.loss[root] / max(stats.statistics[root, MASS], 1.0)
 
 
 @njit(**INNER)
 def _note(sink, n_components, point, share, mean, variance):  # type: ignore[no-untyped-def]
-    """Write a component into `sink`, if it weighs anything; return their number."""
+    """Write a component of positive weight into `sink`; return the number of components."""
     if not share > 0.0:
         return n_components
     if n_components < len(sink):
@@ -154,7 +153,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     root = tree.counters[ROOT]
     order = np.arange(n_points)
     result[:] = 0.0
-    # Of each point, where they differ; of all points at the node, where they do not.
+    # Arrays hold a number for each point; `reaching` is for all points if they do not differ.
     unstopped = np.ones(n_points if each else 0)
     separation = np.empty(n_points if each else 0)
     reaching = 1.0
@@ -164,7 +163,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
     if kind == REAL:
         mean, variance = first_moments(tree, stats)
     offset = mean
-    # Right children that wait, as many as there are on one path.
+    # Waiting right children, at most as many as a path has nodes.
     stack = np.empty((64, _FRAME + n_columns))
     pending, depth = 0, 0
     node, start, end = root, 0, n_points
@@ -189,8 +188,8 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             distances_outside(tree, node, rates, points, order, start, end, separation)
             for i in range(start, end):
                 point = order[i]
-                # A point that is split off goes to a new cell. The cell repeats its parent, a copy
-                # of the node. The variance above says how far targets of such cells differ.
+                # A point that is split off goes to a new cell, which repeats the forecast of its
+                # parent, a copy of the node. The variance above is that of targets in such cells.
                 separated = _separation(span, separation[i])
                 remaining = 1.0  # or more than negligible, which is all that matters below
                 if separated > 0.0 or stop > _NEGLIGIBLE:
@@ -243,7 +242,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         middle = start
         for i in range(start, end):
             point = order[i]
-            # Without a branch, which would be mispredicted half of the time.
+            # There is no branch, because it would be mispredicted half of the time.
             order[i], order[middle] = order[middle], point
             middle += points[point, dimension] <= threshold
         left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
@@ -276,13 +275,13 @@ def predict_aggregation(forest, stats, points, query, result, sink):  # type: ig
     points : array of shape (1 or T, m, d)
         Where to predict.
     query : Query
-        What to predict, and how.
+        The quantity to predict.
     result : float64 array of shape (T or 1, m, columns)
         Results: probabilities, or mean and variance, or depth; one for each tree if they are kept
         `APART`.
     sink : float64 array of shape (rows, 4)
-        For the components of the mixtures of real targets: point, weight, mean and variance. What
-        has no room is counted and left out. Of length 0 if not wanted.
+        Result: the components of the mixtures of real targets (point, weight, mean and variance).
+        Components without room are counted and left out. Of length 0 if not wanted.
 
     Returns
     -------
@@ -296,8 +295,8 @@ def predict_aggregation(forest, stats, points, query, result, sink):  # type: ig
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(stats, t)
         own_points = points[t if len(points) > 1 else 0]
-        # Of few points at a time the intermediate results stay in the processor's cache; of too few
-        # the nodes would be loaded more often than need be.
+        # The intermediate results of few points stay in the processor's cache. With too few the
+        # nodes would be loaded too often.
         size = n_points if len(sink) > 0 else max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
         for start in range(0, n_points, size):
             end = min(start + size, n_points)
@@ -327,7 +326,7 @@ def sample_pruning(forest, stats, index, key, points, query, result):  # type: i
 
     The pruning and its forecasts are fixed functions of `key`, so that further calls continue the
     same function: a draw from the mixture of predictions, without noise, for Thompson sampling.
-    Each node has a key made of its parent's, whatever its number.
+    Each node's key depends on its parent's key and its side, not on its number.
     """
     rates = query.rates
     tree, own = tree_at(forest, index), aggregation_at(stats, index)

@@ -1,11 +1,9 @@
-"""Growing Mondrian trees on a given box, not restricted to the data.
-
-The algorithms are those of Mourtada2021.
+"""Growing Mondrian trees on a given box, not restricted to the data (Mourtada2021).
 
 Here ``tree.box`` holds the cell of each node, and splits that leave a cell empty are kept. The tree
-is the smallest part of one fixed Mondrian partition of the box that separates the data, whatever
-the order they arrive in. A cell splits only while it holds two distinct points; where classes are
-given, a cell whose points are all of one class is paused.
+is the smallest part of one fixed Mondrian partition of the box that separates the data. It does not
+depend on the order of the data. A cell splits only while it holds two distinct points. If classes
+are given, a cell whose points are all of one class is paused.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ def add_cell(tree, parent, cell, lifetime):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def _are_apart(points, one, other, rates):  # type: ignore[no-untyped-def]
-    """Whether some split may come between two points."""
+    """Whether a split can separate two points."""
     for d in range(points.shape[1]):
         if points[one, d] != points[other, d] and rates[d] > 0.0:
             return True
@@ -59,10 +57,9 @@ def _are_apart(points, one, other, rates):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def must_split(tree, leaf, points, point, rates, classes):  # type: ignore[no-untyped-def]
-    """Whether the leaf may not hold a further point next to its own (Algorithm 2, line 3).
+    """Whether a leaf must split before it gets a further point (Algorithm 2, line 3).
 
-    Without classes, all points of a leaf are equal, and so they are in a leaf of several classes. A
-    leaf of one class is paused.
+    All points of a leaf are equal, unless it is paused: a leaf of one class.
     """
     member = tree.children[leaf, FIRST_POINT]
     if member == NONE:
@@ -125,7 +122,7 @@ def join_cell(tree, leaf, point, classes):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def link_point(tree, leaf, point):  # type: ignore[no-untyped-def]
-    """Add a point to the chain of a leaf, whatever its class."""
+    """Add a point to the chain of a leaf; classes are ignored."""
     tree.size[leaf] += 1
     tree.next_point[point] = tree.children[leaf, FIRST_POINT]
     tree.children[leaf, FIRST_POINT] = point

@@ -50,9 +50,9 @@ from mondrian_bo.trees.tree import (
 )
 
 _FEW = 32
-"""Points up to which a leaf of one class hands its box to a new parent, instead of keeping a copy.
+"""Points up to which a leaf of one class gives its box to a new parent instead of copying it.
 
-Computing the box of so few points again is fast; the number is a choice, without effect on results.
+The box of so few points is fast to compute again. Our choice; results do not depend on it.
 """
 
 _STACK_DEPTH = 64
@@ -417,7 +417,7 @@ def sample_forest(forest, points, n_points, rates, classes, settings):  # type: 
 
 @njit(**COUNTING)
 def extend_forest(forest, points, progress, end, rates, classes, settings):  # type: ignore[no-untyped-def]
-    """Insert stored points into all trees, without updating what nodes know of the targets.
+    """Insert stored points into all trees, without updating the nodes' statistics of the targets.
 
     ``progress[t]`` is the next point of tree t and becomes `end`. The other parameters are those of
     :func:`extend_tree`.

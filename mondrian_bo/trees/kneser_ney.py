@@ -39,13 +39,13 @@ from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import distance_outside, is_leaf, preorder, tree_at
 
 _NEGLIGIBLE = 1e-16
-"""A point whose probability of not having branched off is smaller goes no deeper.
+"""Probability of not having branched off at which a point stops.
 
 Its weight is lost, which is below the rounding error of a probability.
 """
 
 _SMALLEST_CHUNK = 16384
-"""Points that are predicted at a time, at least: their intermediate results fit into the cache."""
+"""Smallest number of points predicted at a time: their intermediate results fit into the cache."""
 
 
 class KneserNey(NamedTuple):

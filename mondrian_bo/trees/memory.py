@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from mondrian_bo.array_types import AnyArray
 
 _LARGE = 1 << 20
-"""Bytes from which on spare capacity is mapped: 1 MiB, half of a huge page (2 MiB on Linux)."""
+"""Smallest size in bytes of arrays whose spare capacity is mapped: half of a huge page of Linux."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -38,7 +38,7 @@ _UNBOUNDED = tuple(-math.log1p(-level) for level in _QUANTILES)
 """The same quantiles of the standard exponential distribution, for blocks that never split."""
 
 _SMALLEST_CHUNK = 4096
-"""Points that are predicted at a time, at least: their intermediate results fit into the cache."""
+"""Smallest number of points predicted at a time: their intermediate results fit into the cache."""
 
 _REACHING, _FIRST, _SECOND = 0, 1, 2
 """Columns of the state of a point on its way down.
@@ -48,14 +48,14 @@ its prediction so far, about the prior mean.
 """
 
 _NEGLIGIBLE = 1e-13
-"""A point whose probability of not having branched off is smaller goes no deeper.
+"""Probability of not having branched off at which a point stops.
 
 Its weight is lost, which changes the moments by a relative 1e-13 at most.
 """
 
 
 class PredictionSettings(NamedTuple):
-    """What predictions depend on besides trees and messages. All types are fixed.
+    """Settings of predictions. All types are fixed, so that functions are compiled once.
 
     Attributes
     ----------

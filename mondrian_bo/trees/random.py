@@ -26,8 +26,10 @@ _SHIFT_3 = np.uint64(31)
 """Multipliers and shifts of the output function of SplitMix64 ("mix13" of Stafford)."""
 
 _SHIFT_TO_53_BITS = np.uint64(11)
+"""Shift that leaves the upper 53 of 64 bits, the precision of a double."""
+
 _UNIT = 2.0**-53
-"""The upper 53 of 64 bits, times 2**-53, are a double in [0, 1)."""
+"""Factor that maps 53 bits to a double in [0, 1)."""
 
 
 def make_streams(seed: np.random.SeedSequence, n_streams: int) -> NDArray[np.uint64]:

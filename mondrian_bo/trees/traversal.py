@@ -1,10 +1,9 @@
-"""Many points go down a tree together.
+"""Moving many points down a tree together.
 
 At each node the points are divided by its split, so that a node's arrays are loaded once however
 many points pass. A caller keeps the points in an array `order`, of which order[start:end] are at
-the current node, and a stack of int64, shape (STACK_DEPTH, 3), of nodes that wait with their points
-(node, start, end). What else it knows of a node that waits it keeps at the same row of an array of
-its own.
+the current node, and a stack of int64, shape (STACK_DEPTH, 3), of waiting nodes with their points
+(node, start, end). Other values of a waiting node are in the same row of further arrays.
 
 :mod:`mondrian_bo.trees.aggregation_predict` has its own stack, as it goes left first, in the order
 of nodes in memory.
