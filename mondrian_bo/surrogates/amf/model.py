@@ -57,12 +57,8 @@ class AggregationModel(ScaledForestModel):
 
     Parameters
     ----------
-    n_trees : int
-        Number of trees.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    n_trees, n_dimensions, seed
+        See :class:`GrowingForest`. The seed is the source of all randomness.
     n_classes : int
         Number of classes, or ``REAL`` for real targets.
     dirichlet : float, default=0.5
@@ -153,10 +149,8 @@ class AggregationModel(ScaledForestModel):
             The points, once (S = 1) or as each tree sees them.
         targets : array of shape (m,)
             Real targets, or numbers of classes.
-        importance : float64 array of shape (m,) or None, default=None
-            Weights of the samples; None is all ones.
-        n_jobs : int or None, default=1
-            Number of workers.
+        importance, n_jobs
+            See :meth:`AggregatedForest.extend`.
         """
         if len(targets) == 0:
             return

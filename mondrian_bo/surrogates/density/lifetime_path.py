@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime
+from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime, check_criterion
 
 Criterion = Literal["validation", "leave_one_out"]
 
@@ -49,10 +49,7 @@ class DensityLifetimePath(PiecewiseByLifetime):
         ValueError
             If the path does not have the criterion.
         """
-        if criterion not in ("validation", "leave_one_out"):
-            raise ValueError(
-                f'criterion must be "validation" or "leave_one_out", got {criterion!r}'
-            )
+        check_criterion(criterion, get_args(Criterion))
         values = getattr(self, criterion)
         if np.isnan(values).any():
             raise ValueError("the path was computed without validation points")

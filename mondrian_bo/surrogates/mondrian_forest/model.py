@@ -65,12 +65,8 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
     Parameters
     ----------
-    n_trees : int
-        Number of trees.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    n_trees, n_dimensions, seed
+        See :class:`GrowingForest`. The seed is the source of all randomness.
     min_samples_split : int, default=2
         Blocks with fewer points are not split.
     lifetime : float, default=inf

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import Criterion
+from mondrian_bo.surrogates.shared.lifetimes import check_criterion
 
 
 @dataclass
@@ -113,10 +114,7 @@ def search_lifetimes(
     ValueError
         If the model does not have the criterion.
     """
-    if criterion not in ("validation_error", "log_marginal_likelihood"):
-        raise ValueError(
-            f"criterion must be 'validation_error' or 'log_marginal_likelihood', got {criterion!r}"
-        )
+    check_criterion(criterion, get_args(Criterion))
     search = LifetimeSearch(criterion)
     score = search.evaluate(model)
     if np.isnan(score):

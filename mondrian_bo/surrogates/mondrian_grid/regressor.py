@@ -95,10 +95,8 @@ class MondrianGridRegressor(KernelRegression):
 
         Parameters
         ----------
-        X, y : array-likes
-            Training data, as in `fit`.
-        X_val, y_val : array-likes or None, default=None
-            Validation data.
+        X, y, X_val, y_val
+            See :meth:`MondrianKernelRegressor.lifetime_path`.
 
         Raises
         ------

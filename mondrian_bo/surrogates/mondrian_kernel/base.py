@@ -166,10 +166,8 @@ class LinearMachine(KernelEstimator):
 
         Parameters
         ----------
-        X, y : array-likes
-            Training data, as in `fit`.
-        X_val, y_val : array-likes or None, default=None
-            Validation data.
+        X, y, X_val, y_val
+            See :meth:`MondrianKernelRegressor.lifetime_path`.
         learning_rate : float or None, default=None
             Length of the first step, see :func:`sgd_lifetime_path`; None is 1.0 for classification
             and 0.1 for regression.

@@ -1,10 +1,24 @@
-"""What paths over lifetimes share: finding the position of a lifetime."""
+"""What choices of lifetimes share: the criterion, and finding the position of a lifetime."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+
+
+def check_criterion(criterion: str, known: Sequence[str]) -> None:
+    """Check the word that says what a choice of lifetimes compares.
+
+    Raises
+    ------
+    ValueError
+        If it is none of the known ones.
+    """
+    if criterion not in known:
+        raise ValueError(f"criterion must be one of {', '.join(known)}; got {criterion!r}")
 
 
 class PiecewiseByLifetime:

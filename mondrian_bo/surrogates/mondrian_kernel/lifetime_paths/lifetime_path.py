@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
-from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime
+from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime, check_criterion
 from mondrian_bo.trees.partition import assign_cells
 
 Criterion = Literal["validation_error", "log_marginal_likelihood"]
@@ -97,8 +97,7 @@ class LifetimePath(PiecewiseByLifetime):
         if criterion is None:
             known = not np.isnan(self.validation_error).any()
             criterion = "validation_error" if known else "log_marginal_likelihood"
-        if criterion not in ("validation_error", "log_marginal_likelihood"):
-            raise ValueError(f"criterion must be a column of the path, got {criterion!r}")
+        check_criterion(criterion, get_args(Criterion))
         score = getattr(self, criterion)
         if np.isnan(score).any():
             raise ValueError(f"this path has no {criterion}")
