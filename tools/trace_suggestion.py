@@ -27,6 +27,7 @@ import mondrian_bo
 from mondrian_bo import MondrianSampler
 
 PACKAGE = Path(mondrian_bo.__file__).resolve().parent
+"""Directory of the package, whose files and functions are counted."""
 
 SPACE: dict[str, optuna.distributions.BaseDistribution] = {
     "a": optuna.distributions.FloatDistribution(-5.0, 10.0),
@@ -35,6 +36,7 @@ SPACE: dict[str, optuna.distributions.BaseDistribution] = {
     "rate": optuna.distributions.FloatDistribution(1e-4, 1.0, log=True),
     "depth": optuna.distributions.IntDistribution(1, 9),
 }
+"""The search space of the traced study."""
 
 
 def objective(params: dict[str, Any]) -> float:

@@ -35,6 +35,7 @@ _BY_NAME: dict[AcquisitionName, type[Acquisition]] = {
     "pi": ProbabilityOfImprovement,
     "thompson": ThompsonSampling,
 }
+"""Classes of the acquisitions by name."""
 
 
 def get_acquisition(acquisition: AcquisitionName | Acquisition) -> Acquisition:

@@ -12,8 +12,12 @@ from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_impr
 from mondrian_bo.array_types import FloatArray
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-# Below this z the series is exact to float64, while 1 minus the Mills ratio loses digits as z**2.
+"""Log of the normalising constant of the standard normal density."""
+
+
 _SERIES_BELOW = -1e3
+"""Standardised improvement below which a series is used. It is exact to float64 there, while 1 minus
+the Mills ratio loses digits as its square."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ from mondrian_bo.array_types import FloatArray, IntArray
 _N_BITS = 30
 """Binary digits of a coordinate, as many as scipy takes."""
 
-# Joe and Kuo's table "new-joe-kuo-6" for dimensions 2 to 40: a primitive polynomial over the
-# integers modulo 2, its coefficients as binary digits, and the initial direction numbers.
 # fmt: off
 _DIRECTIONS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (3, (1,)),
@@ -64,6 +62,8 @@ _DIRECTIONS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (301, (1, 3, 1, 11, 11, 11, 77, 249)),
 )
 # fmt: on
+"""Joe and Kuo's table "new-joe-kuo-6" for dimensions 2 to 40: a primitive polynomial over the
+integers modulo 2, its coefficients as binary digits, and the initial direction numbers."""
 
 
 @lru_cache(maxsize=4)

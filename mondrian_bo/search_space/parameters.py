@@ -314,6 +314,7 @@ class Categorical:
 
 
 Parameter: TypeAlias = Float | Int | Categorical
+"""A parameter of a search space."""
 
 
 def _log_ratio(larger: float, smaller: float) -> float:

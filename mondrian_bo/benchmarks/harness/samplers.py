@@ -63,6 +63,7 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
         "pip install 'mondrian-bo[bench]'",
     ),
 }
+"""The compared samplers, by the names that are saved with runs."""
 
 
 def _ax(strategy: Literal["default", "predictive", "candidate"]) -> BenchmarkSampler:

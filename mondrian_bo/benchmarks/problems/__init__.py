@@ -18,6 +18,7 @@ _DECLARED = {
     problem.name: problem
     for problem in (*SYNTHETIC_PROBLEMS, *NUMERIC_PROBLEMS, *MIXED_PROBLEMS, *LEARNING_PROBLEMS)
 }
+"""Problems that need no data files, by name."""
 
 
 def problem_names() -> tuple[str, ...]:

@@ -45,9 +45,12 @@ MICHALEWICZ5_MINIMUM = -4.687658179088148
 STYBLINSKI_TANG_MINIMUM = -39.16616570377143
 """Minimum of the Styblinski-Tang function per dimension, found numerically."""
 
-# Published coefficients of Hartmann's functions: weights, scales and centres of the terms.
 _HARTMANN_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
+"""Published weights of the terms of both functions of Hartmann."""
+
 _HARTMANN3_A = np.array([[3.0, 10, 30], [0.1, 10, 35], [3.0, 10, 30], [0.1, 10, 35]])
+"""Published scales of the terms of Hartmann's function of three inputs."""
+
 _HARTMANN3_P = np.array(
     [
         [0.3689, 0.1170, 0.2673],
@@ -56,6 +59,8 @@ _HARTMANN3_P = np.array(
         [0.0381, 0.5743, 0.8828],
     ]
 )
+"""Published centres of the terms of Hartmann's function of three inputs."""
+
 _HARTMANN6_A = np.array(
     [
         [10, 3, 17, 3.5, 1.7, 8],
@@ -64,6 +69,8 @@ _HARTMANN6_A = np.array(
         [17, 8, 0.05, 10, 0.1, 14],
     ]
 )
+"""Published scales of the terms of Hartmann's function of six inputs."""
+
 _HARTMANN6_P = np.array(
     [
         [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
@@ -72,6 +79,7 @@ _HARTMANN6_P = np.array(
         [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
     ]
 )
+"""Published centres of the terms of Hartmann's function of six inputs."""
 
 
 def branin(x: FloatArray) -> float:

@@ -172,3 +172,4 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
         "1 - AUC of a scaler and one of four models on breast cancer",
     ),
 )
+"""Problems that train real models."""

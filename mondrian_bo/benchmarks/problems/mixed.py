@@ -198,3 +198,4 @@ MIXED_PROBLEMS: tuple[Problem, ...] = (
         half="held-out",
     ),
 )
+"""Problems with categorical, integer or conditional parameters."""

@@ -99,10 +99,14 @@ def _shifted(name: str, group: str) -> Problem:
 _SMOOTH = tuple(
     _shifted(name, "smooth numeric") for name in ("branin", "hartmann3", "hartmann6", "rosenbrock4")
 )
+"""Smooth functions."""
+
 _RUGGED = tuple(
     _shifted(name, "rugged numeric")
     for name in ("ackley5", "levy10", "michalewicz5", "griewank6", "styblinski_tang6")
 )
+"""Functions with many local minima or kinks."""
+
 _BRANIN, _HARTMANN6, _ACKLEY5 = _SMOOTH[0], _SMOOTH[2], _RUGGED[0]
 
 _IRRELEVANT_HALVES: tuple[tuple[int, Half], ...] = ((10, "development"), (25, "held-out"))
@@ -119,6 +123,7 @@ _IRRELEVANT = tuple(
     )
     for d, half in _IRRELEVANT_HALVES
 )
+"""Branin's function with inputs that it ignores."""
 
 
 def _noisy(problem: Problem, value_range: float, tolerance: float) -> tuple[Problem, Problem]:
@@ -149,5 +154,7 @@ _NOISY = (
     replace(_ACKLEY5_NOISY, half="held-out"),
     _ACKLEY5_HEAVY,
 )
+"""Functions whose values have Gaussian or heavy-tailed noise."""
 
 NUMERIC_PROBLEMS: tuple[Problem, ...] = (*_SMOOTH, *_RUGGED, *_IRRELEVANT, *_NOISY)
+"""All problems with numeric parameters only."""

@@ -56,3 +56,4 @@ SUITES: dict[str, Suite] = {
         n_trials=2000,
     ),
 }
+"""The suites by name, as the command line lists them."""

@@ -89,3 +89,4 @@ SYNTHETIC_PROBLEMS: tuple[Problem, ...] = (
         "six inputs; a second basin ends at -3.2032",
     ),
 )
+"""Test functions in their usual boxes, with and without noise or irrelevant inputs."""

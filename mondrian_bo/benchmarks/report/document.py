@@ -29,14 +29,18 @@ _HEADER = (
     "mean rank",
     "ms per trial",
 )
+"""Names of the columns of a problem's table."""
+
 _LEGEND = (
     "Best noise-free value found, minimised: mean ± standard deviation over runs at the end, "
     "means at 25 % and 50 % of the trials. Hits: runs that end at the optimum, within the "
     "tolerance. Mean rank: among the samplers, per seed. Milliseconds: wall time "
     "of ask and tell on one thread."
 )
+"""Explanation of those columns."""
 
 _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
+"""A function that formats a header and rows as a table."""
 
 
 def write_report(

@@ -22,6 +22,7 @@ from mondrian_bo.benchmarks.report.summary import ProblemResults
 __all__ = ["Score", "Section", "score", "score_sections"]
 
 _Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Header and rows of a table."""
 
 _SIGNS = {"win": "+", "tie": "=", "loss": "-"}
 """Marks of test results in the table of problems."""
@@ -35,30 +36,43 @@ _RANK_LEGEND = (
     "resampled, problems fixed). The other columns are the difference to the reference: below 0 "
     "is better than it."
 )
+"""Text above the table of ranks."""
+
 _REGRET_LEGEND = (
     "Normalised regret: distance of the best trial so far to the optimum, in units of the median "
     "regret after ten random trials, at most 1, below a millionth counted as 0. Under noise the "
     "best trial is the one with the best observation, and its noise-free value counts. Where the "
     "optimum is not known, the best value of any run stands for it."
 )
+"""Text above the table of regrets."""
+
 _GROUP_LEGEND = (
     "Differences of the mean rank at 25 %, 50 % and 100 % of the budget, with the intervals of the "
     "first table: below 0 is better than the reference."
 )
+"""Text above the table of groups of problems."""
+
 _TEST_LEGEND = (
     "Problems on which a sampler is significantly better than, not different from and worse than "
     "the reference: Wilcoxon's signed-rank test, two-sided, 5 %, seed by seed over the seeds both "
     "have, not corrected for the number of problems. Fewer than six seeds cannot differ."
 )
+"""Text above the table of tests."""
+
 _PROBLEM_LEGEND = (
     "Mean normalised regret at the end of the budget; + better, = not different from, - worse than "
     "the reference by the same test."
 )
+"""Text above the table of problems."""
+
 _SOLVED_LEGEND = "Runs that end within the problem's tolerance of the optimum."
+"""Text above the table of solved runs."""
+
 _COST_LEGEND = (
     "Milliseconds of ask and tell per trial, wall time on one thread: mean over a run, and over "
     "its last tenth; median over seeds, then mean over problems."
 )
+"""Text above the table of costs."""
 
 
 class Section(NamedTuple):

@@ -17,6 +17,7 @@ from mondrian_bo.benchmarks.harness.results import ProblemFacts
 __all__ = ["ProblemResults", "SamplerSummary", "per_problem", "summarize"]
 
 _Runs: TypeAlias = Mapping[str, Mapping[int, Curve]]
+"""Curves by name of the sampler and seed."""
 
 _RESOLUTION = 1e-6
 """Relative regrets below this count as 0, so that samplers that only polish the optimum tie."""

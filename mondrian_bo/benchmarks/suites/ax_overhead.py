@@ -45,6 +45,7 @@ _DEFAULT = "Ax's default"
 """Name of Ax's default strategy in the table."""
 
 _SPACE = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(_N_DIMENSIONS)})
+"""Search space of the measured trials: the unit cube."""
 
 
 class _BareNode(ExternalGenerationNode):

@@ -15,6 +15,7 @@ from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.search_space import SearchSpace
 
 Parameters = Mapping[str, Any]
+"""Values of an arm's parameters by name."""
 
 
 class MondrianGenerator(TorchGenerator):

@@ -16,7 +16,10 @@ from ax.core.trial_status import TrialStatus
 from mondrian_bo.integrations.ax.engine import Observation
 
 Outcomes = dict[str, tuple[float, float]]
+"""Mean and standard error of each metric by name."""
+
 Parameters = Mapping[str, Any]
+"""Values of an arm's parameters by name."""
 
 
 class ArmReader:

@@ -43,8 +43,13 @@ _FEW_POINTS = 256
 """Number of points up to which starting several workers takes longer than one worker needs."""
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
+"""Stands for classes where blocks of one class are split, too."""
+
 _NO_RATES = np.empty(0)
+"""Stands for split rates where points follow the existing splits only."""
+
 _NO_COMPONENTS = np.empty((0, 4))
+"""Stands for the array of components where none are wanted."""
 
 
 class AggregatedForest(GrowingForest[Aggregation]):

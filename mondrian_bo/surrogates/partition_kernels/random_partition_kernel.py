@@ -19,12 +19,16 @@ from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel, num
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 
 Partition = Callable[[FloatArray], ArrayLike]
+"""A function from points to clusters."""
+
 Partitioner = Callable[[FloatArray, Any, np.random.RandomState], Partition | ArrayLike]
+"""A function of data, targets and a random state that returns a partition or clusters."""
 
 _NOISE = -1
 """What scikit-learn's clusterers return for points of no cluster."""
 
 _KMEANS_RESTART = KMeans(n_init=1)
+"""The default clusterer: one k-means run from a random start, as in Davies2014, section 4.1.1."""
 
 
 class RandomPartitionKernel(PartitionKernel):
@@ -33,7 +37,7 @@ class RandomPartitionKernel(PartitionKernel):
     Parameters
     ----------
     partitioner : callable, estimator or None, default=None
-        What yields a random partition (Davies2014, section 4.1). None is k-means from a random
+        Source of a random partition (Davies2014, section 4.1). None is k-means from a random
         start, ``KMeans(n_init=1)``.
 
         A callable gets ``(X, y, rng)``, with `rng` a numpy RandomState, and returns the clusters of

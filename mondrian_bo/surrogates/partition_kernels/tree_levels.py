@@ -13,6 +13,7 @@ from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.trees.layout import N_NODES, ROOT
 
 _NO_NODE = -1
+"""Marks an absent node."""
 
 
 class Hierarchy(NamedTuple):
