@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from _figures import progress
 from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
@@ -35,7 +36,7 @@ def error(params):
 
 def main():
     optimizer = MondrianOptimizer(SPACE, direction="minimize", seed=0)
-    for _ in range(20):
+    for _ in progress(range(20), desc="one at a time"):
         params = optimizer.ask()
         optimizer.tell(params, error(params))
 
@@ -44,7 +45,7 @@ def main():
         path = Path(folder) / "optimizer.pkl"
         optimizer.save(path)
         optimizer = MondrianOptimizer.load(path)
-    for _ in range(10):
+    for _ in progress(range(10), desc="two at a time"):
         batch = optimizer.ask(2)
         optimizer.tell(batch, [error(params) for params in batch])
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 
 import numpy as np
 import optuna
+from _figures import progress
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 
@@ -31,6 +33,7 @@ def through_optuna(first):
     study.optimize(
         lambda trial: branin(trial.suggest_float("x1", -5, 10), trial.suggest_float("x2", 0, 15)),
         n_trials=N_FIRST + N_TRIALS,
+        show_progress_bar=sys.stderr.isatty(),
     )
     return [tuple(trial.params.values()) for trial in study.trials]
 
@@ -51,7 +54,7 @@ def through_ax(first):
     for x1, x2 in first:
         index = client.attach_trial({"x1": x1, "x2": x2})
         client.complete_trial(index, raw_data={"value": branin(x1, x2)})
-    for _ in range(N_TRIALS):
+    for _ in progress(range(N_TRIALS), desc="Ax"):
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
         client.complete_trial(index, raw_data={"value": branin(**parameters)})
         trials.append(tuple(parameters.values()))

@@ -16,8 +16,8 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 _SERIES_BELOW = -1e3
-"""Standardised improvement below which a series is used. It is exact to float64 there, while 1 minus
-the Mills ratio loses digits as its square."""
+"""Standardised improvement below which a series is used. It is exact to float64 there, while 1
+minus the Mills ratio loses digits as its square."""
 
 
 @dataclass(frozen=True)
