@@ -21,6 +21,8 @@ from mondrian_bo.surrogates.estimators.validation import check_sample_weight, ch
 class OnlineDummyRegressor(PredictiveMomentsMixin, OnlineRegressor):
     """Predict the mean and the standard deviation of all targets seen so far.
 
+    After one sample the standard deviation is 0, that of one number.
+
     Attributes
     ----------
     mean_, variance_ : float

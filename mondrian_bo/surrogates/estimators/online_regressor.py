@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
-    check_labelled_samples,
+    check_further_samples,
     check_training_data,
     is_empty_batch,
     unchanged_by_failure,
@@ -47,7 +47,7 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
                 return self._learn_first(X, y, sample_weight)
         if is_empty_batch(self, X, y):
             return self
-        data, targets = check_labelled_samples(self, X, y, self._precision)
+        data, targets = check_further_samples(self, X, y, self._precision)
         return self._learn(data, targets, sample_weight)
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:

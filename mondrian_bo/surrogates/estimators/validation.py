@@ -67,7 +67,7 @@ def check_training_data(
     return data, targets
 
 
-def check_labelled_samples(
+def check_further_samples(
     estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
 ) -> tuple[AnyArray, FloatArray]:
     """Return further samples of a fitted regressor: X as `check_samples` does, float64 targets.

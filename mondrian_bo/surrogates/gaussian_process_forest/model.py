@@ -20,8 +20,8 @@ from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import V
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.model import (
     SMALLEST_RELATIVE_STD,
-    label_scale,
     log_evidence,
+    target_scale,
 )
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
@@ -205,7 +205,7 @@ class GaussianProcessForestModel:
             std=np.maximum(np.sqrt(variances.T.ravel()), SMALLEST_RELATIVE_STD * self._target_std),
         )
 
-    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+    def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function from a random tree's posterior; every call adds new noise.
 
         The result maps points of shape (1, m, d) to targets of shape (m,).
@@ -235,7 +235,7 @@ class GaussianProcessForestModel:
         self._units = self.scales.rates
         targets = self._targets.rows
         self._target_mean = float(targets.mean())
-        self._target_std = label_scale(self._target_mean, float(targets.std()))
+        self._target_std = target_scale(self._target_mean, float(targets.std()))
 
     def _rows(self, points: FloatArray) -> FloatArray:
         """Return points of shape (1, m, d) as the processes see them, shape (m, d)."""

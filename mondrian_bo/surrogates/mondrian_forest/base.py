@@ -19,7 +19,7 @@ from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
-    check_labelled_samples,
+    check_further_samples,
     check_samples,
     check_training_data,
     is_empty_batch,
@@ -48,7 +48,7 @@ class ForestModel(Protocol):
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the predictive mixtures."""
 
-    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+    def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function from the posterior; each evaluation adds new noise."""
 
     def log_marginal_likelihood(self) -> FloatArray:
@@ -93,7 +93,7 @@ class ForestRegressor(
             return self.fit(X, y)
         if is_empty_batch(self, X, y):
             return self
-        data, targets = check_labelled_samples(self, X, y)
+        data, targets = check_further_samples(self, X, y)
         self.model_.learn(data[None], targets, self.n_jobs)
         return self
 
@@ -129,7 +129,7 @@ class ForestRegressor(
         """
         points = self._points(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
-        draws = [self.model_.draw_labels(rng)(points) for _ in range(n_samples)]
+        draws = [self.model_.draw_targets(rng)(points) for _ in range(n_samples)]
         return np.stack(draws, axis=1)
 
     def log_marginal_likelihood(self) -> float:

@@ -207,7 +207,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
         rows = self.forest.components(points, *self._settings())
         mean, variance = self.forest.target_moments()
-        smallest = SMALLEST_RELATIVE_STD * label_scale(mean, math.sqrt(variance))
+        smallest = SMALLEST_RELATIVE_STD * target_scale(mean, math.sqrt(variance))
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
             weight=rows[:, 1] / self.forest.n_trees,
@@ -225,7 +225,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         key = int(rng.integers(2**63))
         return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
 
-    def draw_labels(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+    def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function as `draw` does; every evaluation adds new noise."""
         function = self.draw(rng)
         noise = 0.0 if self._rule == EMPIRICAL else self.noise_std()
@@ -292,7 +292,7 @@ def is_constant(mean: float, std: float) -> bool:
     return not std > 4.0 * np.finfo(np.float64).eps * abs(mean)
 
 
-def label_scale(mean: float, std: float) -> float:
+def target_scale(mean: float, std: float) -> float:
     """Return the standard deviation of targets, or their magnitude if they are constant."""
     return abs(mean) or 1.0 if is_constant(mean, std) else std
 

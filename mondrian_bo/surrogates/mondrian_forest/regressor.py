@@ -106,6 +106,9 @@ class MondrianForestRegressor(ForestRegressor):
     says: mu_H and gamma_1 match the mean and variance of the targets, ``gamma_2 = D / (20 log2 N)``
     and the noise is ``gamma_1 / min(2000, 2 N)``.
 
+    All variances are in proportion to the variance of the targets. So after one sample, or while
+    all targets are equal, the standard deviation is 0.
+
     Fitting takes O(T d n log n), a new sample O(T d log n), a prediction O(T d log n). Learning the
     hyper-parameters takes O(T n) and at most 40 sweeps over 125,000 leaves (some tenths of a
     second): at most 5000 samples are used, and with so many samples at most 25 trees.

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
-    check_labelled_samples,
+    check_further_samples,
     check_samples,
     own_copy,
     seed_sequence,
@@ -142,7 +142,7 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)
-        data, targets = check_labelled_samples(self, X, y)
+        data, targets = check_further_samples(self, X, y)
         self.model_.learn(data[None], targets)
         self._set_prior_variance()
         return self
