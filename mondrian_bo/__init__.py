@@ -1,4 +1,4 @@
-"""mondrian-bo: Mondrian forests as surrogates for sequential optimisation.
+"""mondrian-bo: Bayesian optimisation with Gaussian processes and Mondrian forests.
 
 The names below are imported on first use, so that ``import mondrian_bo`` stays light and compiles
 nothing.

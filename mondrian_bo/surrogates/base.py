@@ -35,7 +35,7 @@ class Surrogate(Protocol):
         ...
 
     def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
-        """Know further rows for the time of a ``with`` block, as if learnt."""
+        """Learn further rows for the duration of a ``with`` block."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Mondrian forests as generators of Ax 1.3 (extra ``ax``); never imported by the package root.
+"""The optimizer as generators of Ax 1.3 (extra ``ax``); never imported by the package root.
 
 ``space`` translates search spaces and parameterizations, ``goal`` optimization configs, and
 ``observations`` experiments. ``engine`` holds the optimizer and the models of outcomes, for both

@@ -1,4 +1,4 @@
-"""Mondrian forests as an Optuna sampler."""
+"""The optimizer as an Optuna sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MondrianSampler: Mondrian-forest optimisation for Optuna studies."""
+"""MondrianSampler: the optimizer as an Optuna sampler."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 
 class MondrianSampler(BaseSampler):
-    """Sampler for single-objective Optuna studies that models the objective by a Mondrian forest.
+    """Sampler for single-objective Optuna studies, with a probabilistic model of the objective.
 
-    One model covers all parameters that trials have had, conditional ones included: which choices
-    activate which parameters is learnt from the trials. A suggestion costs time that grows with the
-    logarithm of the number of trials.
+    The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
+    Mondrian forest beyond. One model covers all parameters of the trials, conditional ones
+    included: the sampler learns from the trials which choices activate which parameters. The time
+    of a suggestion grows with the logarithm of the number of trials.
 
     Parameters
     ----------
@@ -45,11 +46,11 @@ class MondrianSampler(BaseSampler):
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
     acquisition : str, Acquisition or Portfolio, default="auto"
-        How to choose the next trial: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an instance
-        from :mod:`mondrian_bo.acquisitions` or a
+        The score that suggestions maximise: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an
+        instance from :mod:`mondrian_bo.acquisitions` or a
         :class:`mondrian_bo.optimizer.portfolio.Portfolio`.
     n_estimators : int or None, default=None
-        Number of trees or partitions; None is what suits the surrogate.
+        Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion.
 
@@ -60,12 +61,12 @@ class MondrianSampler(BaseSampler):
 
     Notes
     -----
-    Pruned trials count as no better than the median of the complete ones, and as the median if they
-    have reported nothing. Failed trials are not learnt, but their exact points are avoided; where
-    the two nearest trials failed as well, a failed one counts as the median. Running trials, also
-    those of other threads and workers, are imputed with the model's prediction. Where a parameter's
-    range has changed, suggestions follow the latest range and the model keeps the trials outside
-    it; a range that keeps changing is covered as a whole.
+    A pruned trial is learnt with its last reported value, but no better than the median of the
+    complete trials; without a report, with the median. A failed trial is not learnt, and its exact
+    point is not suggested again. If the two nearest trials failed as well, it is learnt with the
+    median. Running trials, also those of other threads and workers, are imputed with the model's
+    prediction. If a parameter's range has changed, suggestions follow the latest range and the
+    model keeps the trials outside of it; a range that keeps changing is covered as a whole.
 
     Multi-objective studies and constraints are refused with a ``ValueError``.
 

@@ -1,8 +1,7 @@
 """Reading an Optuna study: each finished trial is read once, and conditions are learnt from it.
 
-In Optuna a conditional space is never declared: an objective asks for a parameter or does not.
-The parameters that trials ask for tell the conditions, and with them one model covers the whole
-space.
+Optuna's conditional spaces are never declared: an objective asks for a parameter or does not. The
+conditions are learnt from the parameters of the trials, and one model covers the whole space.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ _LONGEST_ATTRIBUTE = 2045
 """Length of the longest string that an attribute holds in a relational storage."""
 
 _MANY_CHANGES = 5
-"""A range that has changed more often than this is dynamic, and widened rather than followed."""
+"""Changes of a range after which it counts as dynamic, and is widened; our choice."""
 
 _MANY_CHOICES = 16
-"""Integer parameters with more values than this are not taken for the parents of others."""
+"""Largest number of values of an integer parameter that can be a parent of others; our choice."""
 
 Pattern: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
-"""The names that a trial has, and the choices of those that may be parents."""
+"""The names of a trial's parameters, and the choices of possible parents among them."""
 
 
 class FinishedTrial(NamedTuple):
@@ -64,8 +63,8 @@ class ConditionLearner:
     """Explains the absence of each parameter by the value of one other parameter, its parent.
 
     A parent is categorical, or an integer with few values such as a number of layers. Parameter q
-    is the parent of p if, in all trials seen, p is present exactly where q is present with one of
-    certain values. Of several such q the one that is present least often is taken, so that nested
+    is the parent of p if, in all trials so far, p is present exactly where q has one of certain
+    values. Of several such q the parent is the one that is present least often, so that nested
     conditions become chains.
 
     Attributes

@@ -56,7 +56,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of features, and their names if the first data had string column names.
     model_ : AggregationModel
-        The trees and what their nodes know.
+        The trees and the states of their nodes.
 
     Notes
     -----

@@ -244,7 +244,7 @@ class AggregationModel(ScaledForestModel):
 
     @contextmanager
     def extended(self, points: NDArray[np.float32], targets: FloatArray) -> Iterator[None]:
-        """Know further points for the time of a ``with`` block; exactly undone at its end.
+        """Add points for the duration of a ``with`` block; its end restores every bit.
 
         The scales and the learning rate stay as they are.
         """

@@ -63,7 +63,7 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of features, and their names if the first data had string column names.
     model_ : AggregationModel
-        The trees and what their nodes know.
+        The trees and the states of their nodes.
 
     Notes
     -----

@@ -59,8 +59,8 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool, default=False
-        Whether to learn the split rates of the features from how much splits have told about the
-        classes: for data with irrelevant features. `fit` then grows the trees twice. The paper's
+        Whether splits favour features whose earlier splits reduced the loss, for data with
+        irrelevant features. `fit` then grows the trees twice. The paper's
         trees do not depend on the classes in this way.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.

@@ -84,7 +84,7 @@ class MondrianForestRegressor(ForestRegressor):
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool or "lengthscales", default=False
         Whether to learn the split rates of the features: for data with irrelevant features. True
-        learns them from how much splits have told about the targets; `fit` then grows the trees
+        favours features whose earlier splits reduced the loss; `fit` then grows the trees
         twice. "lengthscales" uses the inverse lengthscales of a Gaussian process, fitted to up to
         300 samples. The paper's trees do not depend on the targets.
     random_state : int, RandomState instance or None, default=None
