@@ -149,7 +149,7 @@ def test_other_forests_of_scikit_learn(forest, discrete, n_trees):
         assert len(np.unique(np.stack([clusters, leaf]), axis=1).T) == len(np.unique(leaf))
 
 
-def test_default_forest_is_told_by_the_type_of_labels():
+def test_default_forest_follows_the_type_of_the_targets():
     X, y = make_data(30)
     assert isinstance(RandomForestKernel(2).fit(X, y.round()).forest_, RandomForestRegressor)
     assert isinstance(RandomForestKernel(2).fit(X, y > 0).forest_, RandomForestClassifier)
