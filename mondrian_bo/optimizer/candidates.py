@@ -94,7 +94,9 @@ def perturb(
     points = rows[rng.integers(len(rows), size=n_points)]
     points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
     # A change of a choice can activate parameters that have no value to start from.
-    points = np.where(np.isnan(points), _scatter(space, rng.random(points.shape)), points)
+    uniform = rng.random(points.shape)
+    drawn = np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)
+    points = np.where(np.isnan(points), drawn, points)
     share = np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=(n_points, 1))]
     changed = rng.random((n_points, d)) < share
     changed[np.arange(n_points), rng.integers(d, size=n_points)] = True
@@ -171,8 +173,9 @@ def maximize(
         rows = np.concatenate([rows, neighbours])
         scores = np.concatenate([scores, score(neighbours)])
     if improve is not None:
-        starts = _distinct(rows[np.argsort(-scores, kind="stable")], _N_STARTS)
-        better = space.snap(improve(starts))
+        ordered = rows[np.argsort(-scores, kind="stable")]
+        starts = np.empty(_N_STARTS, dtype=np.int64)
+        better = space.snap(improve(ordered[starts[: _choose_distinct(ordered, starts)]]))
         rows = np.concatenate([rows, better])
         scores = np.concatenate([scores, score(better)])
     return _best_unknown(rows, scores, is_known)
@@ -186,12 +189,6 @@ def _best_unknown(
         if not is_known(rows[i]):
             return np.asarray(rows[i])
     return np.asarray(rows[order[0]])
-
-
-def _distinct(rows: FloatArray, n_rows: int) -> FloatArray:
-    """Return the first `n_rows` rows that are not close to an earlier one."""
-    chosen = np.empty(n_rows, dtype=np.int64)
-    return np.asarray(rows[chosen[: _choose_distinct(rows, chosen)]])
 
 
 @njit(cache=True, nogil=True)
@@ -223,8 +220,3 @@ def _are_close(row, other):  # type: ignore[no-untyped-def]
         elif abs(row[j] - other[j]) > _APART:
             return False
     return True
-
-
-def _scatter(space: SearchSpace, uniform: FloatArray) -> FloatArray:
-    """Turn uniform numbers into choices where columns are categorical."""
-    return np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)

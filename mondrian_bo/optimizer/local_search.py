@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -40,6 +40,28 @@ _STEP = 1e-5
 against the curvature of a score, and large against its rounding error."""
 
 
+class _Ascent(NamedTuple):
+    """The state of an ascent of k rows.
+
+    Attributes
+    ----------
+    current, gradient : float64 arrays of shape (k, d)
+        Where the rows are, and the derivatives of their scores there.
+    step : float64 array of shape (k,)
+        Factors of the gradients in the next move.
+    best : float64 array of shape (k, d)
+        The best rows met, one for each start.
+    best_scores : float64 array of shape (k,)
+        Their scores.
+    """
+
+    current: FloatArray
+    gradient: FloatArray
+    step: FloatArray
+    best: FloatArray
+    best_scores: FloatArray
+
+
 def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: int) -> FloatArray:
     """Climb along the continuous columns by projected gradient steps, all rows at once.
 
@@ -64,24 +86,24 @@ def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: i
     free = (space.grid_sizes == 0) & ~np.isnan(rows)
     if not free.any():
         return rows
-    current, proposal = rows.copy(), rows.copy()
-    scores, new_gradient = gradients(current)
+    scores, new_gradient = gradients(rows)
     gradient = np.where(free, new_gradient, 0.0)
-    best, best_scores = current.copy(), scores.copy()
     size = np.max(np.abs(gradient), axis=1)
     step = _FIRST_MOVE / np.maximum(size, np.finfo(np.float64).tiny)
+    ascent = _Ascent(rows.copy(), gradient, step, rows.copy(), scores.copy())
+    proposal = rows.copy()
     for _ in range(n_steps):
-        _propose(current, gradient, step, free, proposal)
+        _propose(ascent, free, proposal)
         scores, new_gradient = gradients(proposal)
-        _keep_better(proposal, scores, best, best_scores)
-        if _move(proposal, new_gradient, free, current, gradient, step) < _SMALLEST_MOVE:
+        if _accept(ascent, free, proposal, scores, new_gradient) < _SMALLEST_MOVE:
             break
-    return best
+    return ascent.best
 
 
 @njit(cache=True, nogil=True)
-def _propose(current, gradient, step, free, proposal):  # type: ignore[no-untyped-def]
+def _propose(ascent, free, proposal):  # type: ignore[no-untyped-def]
     """Write the ends of the steps, within the cube; columns that are not free stay."""
+    current, gradient, step = ascent.current, ascent.gradient, ascent.step
     for i in range(current.shape[0]):
         for j in range(current.shape[1]):
             if free[i, j]:
@@ -90,19 +112,15 @@ def _propose(current, gradient, step, free, proposal):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _keep_better(rows, scores, best, best_scores):  # type: ignore[no-untyped-def]
-    for i in range(rows.shape[0]):
-        if scores[i] > best_scores[i]:
-            best_scores[i] = scores[i]
-            for j in range(rows.shape[1]):
-                best[i, j] = rows[i, j]
-
-
-@njit(cache=True, nogil=True)
-def _move(proposal, new_gradient, free, current, gradient, step):  # type: ignore[no-untyped-def]
-    """Go to the proposal, whose gradients are `new_gradient`; return the largest move."""
+def _accept(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-untyped-def]
+    """Go to the proposal, keep the best rows and set the next steps; return the largest move."""
+    current, gradient, step = ascent.current, ascent.gradient, ascent.step
     largest = 0.0
     for i in range(current.shape[0]):
+        if scores[i] > ascent.best_scores[i]:
+            ascent.best_scores[i] = scores[i]
+            for j in range(current.shape[1]):
+                ascent.best[i, j] = proposal[i, j]
         overlap, square = 0.0, 0.0
         for j in range(current.shape[1]):
             if free[i, j]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, SupportsFloat, TypeAlias, overload
 
@@ -323,7 +324,7 @@ class MondrianOptimizer:
             pending,
             index,
             np.random.default_rng([*self._ask_entropy, index]),
-            lambda row: row.tobytes() in running or self._search.trials.is_known(row),
+            partial(self._search.trials.is_known, running=running),
             log_probability,
         )
         return self.space.from_unit(row)

@@ -67,6 +67,8 @@ class RestartingSearch:
     ----------
     trials : Trials
         All trials.
+    current : Search
+        The search that the next trial is for.
     whole : Search
         The search over all trials.
     failed : FailedTrials
@@ -84,23 +86,18 @@ class RestartingSearch:
         self._n_dimensions = len(is_categorical)
         self.trials = Trials(self._n_dimensions)
         self.whole = maker.new(self.trials)
+        self.current = self.whole
         self._maker = maker
         self._nearness = np.where(is_categorical, 0.0, _NEAR)
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts
         self.failed = FailedTrials(self.trials)
-        self._restarted: Search | None = None
         self._pressure = 0
         self._n_in_vain = 0
         self._threshold = _COLLAPSED
         self._gained = False
         self._gain, self._n_at_gain = 0.0, 0
-
-    @property
-    def current(self) -> Search:
-        """The search that the next trial is for."""
-        return self.whole if self._restarted is None else self._restarted
 
     @property
     def n_successes(self) -> int:
@@ -145,24 +142,24 @@ class RestartingSearch:
         found_again = is_near and not improved
         in_vain = found_again and (gain >= -least or not is_refined)
         self.trials.tell(row, values, feasible)
-        if self._restarted is None:
+        if self.current is self.whole:
             if improved:
                 self._pressure = 0
             else:
                 self._pressure = max(self._pressure + (2 if in_vain else -1), 0)
             if self._pressure >= self._threshold:
-                self._restarted = self._maker.new(Trials(self._n_dimensions))
+                self.current = self._maker.new(Trials(self._n_dimensions))
                 self._n_in_vain = 0
                 self._gained = False
             return
         self._gained = self._gained or improved
-        own = self._restarted.trials
+        own = self.current.trials
         own_best = own.best()[1] if len(own) else -math.inf
         own.tell(row, values, feasible)
         self._n_in_vain = 0 if value > own_best else self._n_in_vain + 1
         is_over = found_again or self._n_in_vain >= _PATIENCE
         if len(own) > self._n_startup_trials and is_over:
-            self._restarted = None
+            self.current = self.whole
             self._pressure = 0
             self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 
 import numpy as np
 
@@ -68,11 +69,21 @@ class Trials:
                 heapq.heappushpop(self._best, entry)
             self._known.add(rows[i].tobytes())
 
-    def is_known(self, row: FloatArray) -> bool:
-        """Whether the trial of shape (d,) has been told, or ruled out by `avoid` or `exclude`."""
-        return row.tobytes() in self._known or any(
-            np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in self._excluded.values()
-        )
+    def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+        """Whether a trial has been told, or ruled out by `avoid` or `exclude`, or is running.
+
+        Parameters
+        ----------
+        row : float64 array of shape (d,)
+            The point.
+        running : collection of bytes
+            Bytes of the rows of running trials.
+        """
+        key = row.tobytes()
+        if key in self._known or key in running:
+            return True
+        excluded = self._excluded.values()
+        return any(np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in excluded)
 
     def avoid(self, rows: FloatArray) -> None:
         """Count rows of shape (m, d) as known without a value, as for trials that failed."""

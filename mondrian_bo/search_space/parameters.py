@@ -206,7 +206,7 @@ class Int:
             raise ValueError(f"Int: `step` must be 1 when `log` is True, got {step}.")
         object.__setattr__(self, "high", low + (high - low) // step * step)
 
-    @property
+    @cached_property
     def n_values(self) -> int:
         """Number of distinct values."""
         return (self.high - self.low) // self.step + 1

@@ -21,7 +21,7 @@ from ax.core.types import TParameterization, TParamValue
 from ax.exceptions.core import UnsupportedError, UserInputError
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.distributions import encode
+from mondrian_bo.integrations.optuna.study_reader import encode
 from mondrian_bo.search_space import (
     Categorical,
     Condition,

@@ -12,14 +12,17 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import complete, encode, to_external, to_space
+from mondrian_bo.integrations.optuna.distributions import to_space
 from mondrian_bo.integrations.optuna.study_reader import (
     StudyReader,
-    is_maximized,
+    complete,
+    encode,
     publish,
     running_values,
+    to_external,
 )
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.surrogates.registry import SurrogateName
@@ -211,12 +214,13 @@ class _StudyMemory:
                 lacks_conditions = any(
                     space[name].condition is None for name in learner.conditions if name in space
                 )
+                is_maximized = study.direction == StudyDirection.MAXIMIZE
                 # Loaded here: a sampler is constructed without numba and scipy.
                 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
                 self._optimizer = MondrianOptimizer(
                     space,
-                    direction="maximize" if is_maximized(study) else "minimize",
+                    direction="maximize" if is_maximized else "minimize",
                     seed=entropy,
                     allow_missing=learner.unexplained or lacks_conditions,
                     **settings,

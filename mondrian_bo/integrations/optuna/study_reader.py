@@ -1,7 +1,8 @@
-"""Reading an Optuna study: each finished trial is read once, and conditions are learnt from it.
+"""Reading an Optuna study: trials and their rows, and the conditions that trials tell.
 
 Optuna's conditional spaces are never declared: an objective asks for a parameter or does not. The
-conditions are learnt from the parameters of the trials, and one model covers the whole space.
+conditions are learnt from the parameters of the trials, and one model covers the whole space. Each
+finished trial is read once.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import bisect
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import optuna
 from optuna.distributions import (
     BaseDistribution,
@@ -21,9 +23,11 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.search_space import Condition
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
@@ -181,7 +185,7 @@ class StudyReader:
         self._n_seen = len(trials)
         for position in sorted(self._open):
             if trials[position].state.is_finished():
-                self._absorb(trials[position], maximize=is_maximized(study))
+                self._absorb(trials[position], study.direction == StudyDirection.MAXIMIZE)
                 self._open.remove(position)
                 self._last_read = position, trials[position].datetime_complete
         return [
@@ -256,11 +260,6 @@ def _value(trial: FrozenTrial) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def is_maximized(study: optuna.Study) -> bool:
-    """Whether larger values are better."""
-    return study.direction == optuna.study.StudyDirection.MAXIMIZE
-
-
 def _may_be_parent(distribution: BaseDistribution) -> bool:
     """Whether a parameter has few values, as a number of layers has."""
     if isinstance(distribution, IntDistribution):
@@ -313,3 +312,95 @@ def running_values(trial: FrozenTrial) -> dict[str, float]:
         # Another worker is writing it right now.
         published = {}
     return {**published, **_internal(trial)}
+
+
+# Rows: trials as points of the search space -------------------------------------------------------
+
+
+def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatArray:
+    """Encode trials as rows of the unit cube, or beyond it where ranges have changed.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The present space.
+    trials : sequence of m mappings of str to float
+        Their values in Optuna's internal representation, which is the index for categorical
+        parameters. Names that the space does not have are ignored.
+
+    Returns
+    -------
+    float64 array of shape (m, d)
+        NaN where a trial has no value, or none that has a place in the space: a number that is not
+        positive where the space is logarithmic now.
+    """
+    rows = np.full((len(trials), space.n_dimensions), np.nan)
+    for i, internal in enumerate(trials):
+        for j, name in enumerate(space.names):
+            if name not in internal:
+                continue
+            parameter, value = space.parameters[j], internal[name]
+            try:
+                rows[i, j] = parameter.to_unit(value)
+            except (TypeError, ValueError):
+                if not isinstance(parameter, Categorical):
+                    rows[i, j] = _unit_outside(parameter, value)
+    return rows
+
+
+def complete(
+    space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
+) -> FloatArray:
+    """Fill the gaps of encoded trials with values that were proposed and not asked for.
+
+    The outcome of a trial is then known where its proposal was. Otherwise an objective that leaves
+    parameters out for reasons that no condition explains would be asked for the same again and
+    again.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The present space.
+    rows : float64 array of shape (m, d)
+        The trials, as `encode` returns them.
+    unasked : sequence of m mappings of str to float
+        Values in Optuna's internal representation.
+
+    Returns
+    -------
+    float64 array of shape (m, d)
+        The filled rows. Parameters that conditions make inactive stay NaN.
+    """
+    if not any(name in space for one in unasked for name in one):
+        return rows
+    filled = np.where(np.isnan(rows), encode(space, unasked), rows)
+    inactive = np.isnan(space.snap(np.nan_to_num(filled)))
+    filled[inactive & np.isnan(rows)] = np.nan
+    return filled
+
+
+def _unit_outside(parameter: Float | Int, value: float) -> float:
+    """Continue the scale of a numeric parameter beyond its range and between its grid's values."""
+    low, high = float(parameter.low), float(parameter.high)
+    if parameter.step is not None:
+        # Each value of a grid sits in the middle of its cell.
+        low, high = low - 0.5 * parameter.step, high + 0.5 * parameter.step
+    if high <= low:
+        return 0.5
+    if not parameter.log:
+        return (value - low) / (high - low)
+    if value <= 0.0:
+        return math.nan
+    return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+
+
+def to_external(
+    distributions: Mapping[str, BaseDistribution], params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Replace the indices of categorical choices by the choices."""
+    external = dict(params)
+    for name, index in params.items():
+        distribution = distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            external[name] = distribution.choices[index]
+    return external

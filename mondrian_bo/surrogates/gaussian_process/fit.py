@@ -16,8 +16,12 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
-from mondrian_bo.surrogates.gaussian_process.kernel import kernel_matrix, precision_gradient
+from mondrian_bo.surrogates.gaussian_process.covariance import (
+    Covariance,
+    factorise,
+    kernel_matrix,
+    precision_gradient,
+)
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))

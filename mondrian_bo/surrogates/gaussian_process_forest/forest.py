@@ -108,6 +108,8 @@ class GaussianProcessForest:
         # While there are no trees: the points that they will see, and the first scale of times.
         self._batches: list[FloatArray] = []
         self._gamma_2 = 1.0
+        # The prior variance from time 0 to infinity is gamma_1 / 2.
+        self._gamma_1 = 2.0 * self._prior.mean_variance
         # For each smoothness, the best first.
         self._covariances = initial_covariances(categorical, self._prior)
         self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
@@ -143,7 +145,7 @@ class GaussianProcessForest:
     @property
     def has_single_leaf(self) -> bool:
         """Whether each tree is a single leaf. Then all trees are equal."""
-        return self.n_points <= self._block_size
+        return len(self._rows) <= self._block_size
 
     @property
     def n_components(self) -> int:
@@ -244,11 +246,15 @@ class GaussianProcessForest:
             gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
             prediction = Moments(*moments, *gradients)
             if self.has_single_leaf:
-                groups = [([_ONLY_LEAF], [np.arange(m)])]
-            else:
-                assert points is not None
-                groups = [_group_by_leaf(leaves) for leaves in self.trees.leaves(points).T]
-            for t, (leaves, members) in enumerate(groups):
+                of_tree = Moments(*(moment[0] for moment in prediction))
+                mean, variance = self._leaf_means[0][_ONLY_LEAF]
+                self._leaves[0][_ONLY_LEAF].predict(
+                    rows, np.arange(m), mean, variance, of_tree, with_noise
+                )
+                return prediction
+            assert points is not None
+            for t, nodes in enumerate(self.trees.leaves(points).T):
+                leaves, members = _group_by_leaf(nodes)
                 of_tree = Moments(*(moment[t] for moment in prediction))
                 for leaf, inside, (mean, variance) in zip(
                     leaves, members, self._means_of(t, leaves), strict=True
@@ -347,7 +353,7 @@ class GaussianProcessForest:
 
     def update(self) -> None:
         """Fit the hyper-parameters if that is due, and update stale leaves and their messages."""
-        if self.n_points >= self._fit_growth * self._n_fitted:
+        if len(self._rows) >= self._fit_growth * self._n_fitted:
             self._fit()
         for t in range(self.n_components):
             if self._stale[t]:
@@ -359,7 +365,8 @@ class GaussianProcessForest:
         rng = np.random.default_rng(self._fit_seed)
         leaves = [(t, leaf) for t in range(self.n_components) for leaf in self._nodes_of_leaves(t)]
         for t, leaf in (leaves[k] for k in rng.permutation(len(leaves))):
-            rows, targets = self._data_of(t, leaf)
+            members = self._members(t, leaf)
+            rows, targets = self._rows.rows[members], self._targets.rows[members]
             if n_points and n_points + len(targets) > self._fit_points:
                 continue
             n_points += len(targets)
@@ -375,8 +382,12 @@ class GaussianProcessForest:
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
+                members = self._members(t, node)
                 leaf = GaussianProcessLeaf(
-                    *self._data_of(t, node), self._covariances[0], self._scale_strength
+                    self._rows.rows[members],
+                    self._targets.rows[members],
+                    self._covariances[0],
+                    self._scale_strength,
                 )
                 self._leaves[t][node] = leaf
                 messages[k] = (
@@ -386,21 +397,21 @@ class GaussianProcessForest:
                     leaf.log_determinant,
                 )
         self._stale[t].clear()
+        self._leaf_means[t] = {}
         if self._trees is not None:
-            self._leaf_means[t] = {}
             self._trees.set_messages(t, stale, messages)
-            return
-        # The prior of the only mean, of variance 1/2 in units of gamma_1, times the leaf's message.
-        precision, location, *_ = messages[0].tolist()
-        scale = 1.0 + 0.5 * precision
-        mean, variance = 0.5 * precision * location / scale, 0.5 / scale * self._gamma_1
-        self._leaf_means[t] = {_ONLY_LEAF: [mean, variance]}
+        if self.has_single_leaf:
+            # The prior of the only mean, of variance 1/2 in units of gamma_1, times its message.
+            precision, location, *_ = messages[0].tolist()
+            scale = 1.0 + 0.5 * precision
+            mean, variance = 0.5 * precision * location / scale, 0.5 / scale * self._gamma_1
+            self._leaf_means[t] = {_ONLY_LEAF: [mean, variance]}
 
     def _wait(self, points: FloatArray) -> None:
         """Keep stored points for the trees, and grow these if there is more than one leaf."""
         self._batches.append(points)
         if self.has_single_leaf:
-            self._mark_all_stale()
+            self._stale[0].add(_ONLY_LEAF)
         else:
             self._grow_trees()
 
@@ -454,11 +465,6 @@ class GaussianProcessForest:
         """Return what selects the points of a leaf."""
         return slice(None) if self._trees is None else self._trees.members(tree, leaf)
 
-    def _data_of(self, tree: int, leaf: int) -> tuple[FloatArray, FloatArray]:
-        """Return rows and targets of the points of a leaf."""
-        members = self._members(tree, leaf)
-        return self._rows.rows[members], self._targets.rows[members]
-
     def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
         """Return posterior means and variances of leaf means, which are kept until an update."""
         known = self._leaf_means[tree]
@@ -472,11 +478,6 @@ class GaussianProcessForest:
     def _rates(self) -> FloatArray:
         """Return the split rates of the trees' points, one per lengthscale."""
         return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
-
-    @property
-    def _gamma_1(self) -> float:
-        # The prior variance from time 0 to infinity is gamma_1 / 2.
-        return 2.0 * self._prior.mean_variance
 
     def _scale_of_times(self, n_points: int) -> float:
         """Return gamma_2 for a first batch of points."""

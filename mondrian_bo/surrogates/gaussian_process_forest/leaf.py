@@ -16,8 +16,11 @@ from numba import njit
 from scipy.linalg import lapack
 
 from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
-from mondrian_bo.surrogates.gaussian_process.kernel import cross_kernel
+from mondrian_bo.surrogates.gaussian_process.covariance import (
+    Covariance,
+    cross_kernel,
+    factorise,
+)
 
 _SMALLEST_SHARE = 1e-12
 """Smallest variance of a function relative to the amplitude: rounding would make it negative."""

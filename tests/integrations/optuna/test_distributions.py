@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mondrian_bo.integrations.optuna.distributions import (
-    complete,
-    encode,
-    to_external,
-    to_parameter,
-    to_space,
-)
+from mondrian_bo.integrations.optuna.distributions import to_parameter, to_space
+from mondrian_bo.integrations.optuna.study_reader import complete, encode, to_external
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 DISTRIBUTIONS = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
-from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
-from mondrian_bo.surrogates.gaussian_process.kernel import (
+from mondrian_bo.surrogates.gaussian_process.covariance import (
+    Covariance,
     cross_kernel,
     kernel_matrix,
     precision_gradient,
