@@ -40,3 +40,5 @@ def test_a_suggestion_of_the_model_needs_neither_scipy_stats_nor_scikit_learn() 
     assert "numba" in loaded
     heavy = {"torch", "matplotlib", "sklearn", "joblib", "pandas", "scipy.stats"}
     assert not heavy & loaded, f"loaded: {sorted(heavy & loaded)}"
+    # Trees are grown when the trials no longer fit into one leaf.
+    assert not [name for name in loaded if name.startswith("mondrian_bo.trees")]
