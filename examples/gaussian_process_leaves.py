@@ -87,9 +87,11 @@ def models(n, d, block_sizes, seed):
             f"constant, {label}",
             MondrianForestRegressor(feature_relevance=how, random_state=seed),
         )
-    for label, rule in (("bridge", "bridge"), ("paper", "remaining")):
-        options = {"branch_off": rule, "hyperparameters": "paper", "random_state": seed}
-        yield f"constant, {label}", MondrianForestRegressor(**options)
+    for source in ("leave_one_out", "paper"):
+        for rule in ("paper", "remaining", "bridge"):
+            options = {"branch_off": rule, "hyperparameters": source, "random_state": seed}
+            yield f"rule {rule}, {source}", MondrianForestRegressor(**options)
+    yield "empirical", MondrianForestRegressor(posterior="empirical", random_state=seed)
     if n <= LARGEST_PROCESS:
         yield "Gaussian process", full_process(d)
     yield (
@@ -145,7 +147,7 @@ def main():
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
     warnings.simplefilter("ignore")  # scikit-learn warns of lengthscales at their bounds
-    print(f"{'data':14} {'n':>6}  {'model':22} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
+    print(f"{'data':14} {'n':>6}  {'model':27} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
     for name, X, y in data_sets(options.data, max(options.sizes)):
         if options.only and name not in options.only:
             continue
@@ -167,7 +169,7 @@ def main():
             for label, rows in found.items():
                 rmse, nlpd, covered, seconds = np.mean(rows, axis=0)
                 say(
-                    f"{name:14} {n:6}  {label:22} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
+                    f"{name:14} {n:6}  {label:27} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
                     f"{seconds:7.2f}"
                 )
 

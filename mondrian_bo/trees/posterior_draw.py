@@ -22,7 +22,6 @@ from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.predict import (
     BRIDGE,
     EMPIRICAL,
-    PAPER,
     REMAINING,
     condition,
     share_of_step,
@@ -63,51 +62,45 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
         node = tree.counters[ROOT]
         unseparated = 1.0
         parent_time, parent_remaining = 0.0, 0.5
-        mean, variance = mean_prior, 0.0
-        if rule == EMPIRICAL:
-            mean = own_values.moments[node, MEAN]
-            variance = own_values.moments[node, SQUARES] / tree.size[node]
+        above = mean_prior
         while True:
-            distance = distance_outside(tree, node, rates, own, i)
-            if distance > 0.0:
-                before = unseparated
-                unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
-                if unseparated < threshold:
-                    if rule == BRIDGE:
-                        step = parent_remaining - own_values.remaining[node]
-                        below, variance = condition(
-                            mean,
-                            step,
-                            own_values.messages[node, LOCATION],
-                            own_values.messages[node, PRECISION],
-                        )
-                        below += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
-                        # The time at which the probability of passing falls to `threshold`.
-                        time = parent_time + math.log(before / threshold) / distance
-                        then = remaining_variance(gamma_2, min(time, tree.split_time[node]))
-                        share = share_of_step(parent_remaining, own_values.remaining[node], then)
-                        mean += share * (below - mean)
-                        variance = gamma_1 * (share * (1.0 - share) * step + then - floor)
-                    elif rule == REMAINING or (rule == PAPER and parent_time == 0.0):
-                        variance = gamma_1 * (parent_remaining - floor)
-                    result[i] = mean + math.sqrt(variance) * hashed_normal(key, 2 * node + 1)
-                    break
+            # The value of this node, drawn given that of its parent.
+            remaining = own_values.remaining[node]
             if rule == EMPIRICAL:
                 mean = own_values.moments[node, MEAN]
                 variance = own_values.moments[node, SQUARES] / tree.size[node]
             else:
                 mean, variance = condition(
-                    mean,
-                    parent_remaining - own_values.remaining[node],
+                    above,
+                    parent_remaining - remaining,
                     own_values.messages[node, LOCATION],
                     own_values.messages[node, PRECISION],
                 )
-                mean += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 2)
-                variance = 0.0
+                variance *= gamma_1
+            mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
+            distance = distance_outside(tree, node, rates, own, i)
+            if distance > 0.0:
+                before = unseparated
+                unseparated *= math.exp(-(tree.split_time[node] - parent_time) * distance)
+                if unseparated < threshold:
+                    variance = 0.0
+                    if rule == BRIDGE:
+                        # The time at which the probability of passing falls to `threshold`.
+                        time = parent_time + math.log(before / threshold) / distance
+                        then = remaining_variance(gamma_2, min(time, tree.split_time[node]))
+                        share = share_of_step(parent_remaining, remaining, then)
+                        step = parent_remaining - remaining
+                        mean = above + share * (mean - above)
+                        variance = gamma_1 * (share * (1.0 - share) * step + then - floor)
+                    elif parent_time == 0.0:
+                        mean, variance = mean_prior, gamma_1 * (0.5 - floor)
+                    elif rule == REMAINING:
+                        variance = gamma_1 * (remaining - floor)
+                    result[i] = mean + math.sqrt(variance) * hashed_normal(key, 2 * node + 1)
+                    break
             if is_leaf(tree, node):
-                if rule == EMPIRICAL:
-                    mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
                 result[i] = mean
                 break
+            above = mean
             parent_time, parent_remaining = tree.split_time[node], own_values.remaining[node]
             node = child_towards(tree, node, x)

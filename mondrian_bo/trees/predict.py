@@ -70,12 +70,13 @@ class PredictionSettings(NamedTuple):
     floor : float
         Prior variance after the lifetime in units of gamma_1; 0 if the lifetime is infinite.
     rule : int
-        The prediction of a point that branches off, at its new node. ``PAPER``: the posterior of
-        the new node's parent. ``REMAINING``: the same, plus the prior variance below that parent,
-        without which predictions far from the data have a smaller variance than the prior.
-        ``BRIDGE``: the posterior of the new node, between its parent and the node below, plus the
-        prior variance below the new node. ``EMPIRICAL``: mean and variance of the parent's targets;
-        nodes themselves are predicted with those of their own targets (section 5.3).
+        The prediction of a point that branches off before a node j. A node is then inserted above
+        j that holds the same data. ``PAPER``: the posterior of j, which stands for that of the
+        inserted node (Algorithm 5, line 2). ``REMAINING``: the same, plus the prior variance below
+        j. ``BRIDGE``: the posterior of the inserted node, between j's parent and j, plus the prior
+        variance below the inserted node. ``EMPIRICAL``: as ``PAPER``, where mean and variance of
+        the targets of a node take the place of its posterior (section 5.3). A point that branches
+        off above the root has the prior, whatever the rule.
     """
 
     mean_prior: float
@@ -140,19 +141,13 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
         state[i, _REACHING], state[i, _FIRST], state[i, _SECOND] = 1.0, 0.0, 0.0
     n_components = 0
     stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
-    # Downward message and prediction of a branch-off, both at the parent of the node that waits.
-    # With BRIDGE the latter is the parent's posterior in units of gamma_1.
+    # Downward message, mean and variance (in units of gamma_1) of the posterior, all of the parent
+    # of the node that waits.
     stack_state = np.empty((STACK_DEPTH, 4))
     pending = 0
     n_parts = len(_QUANTILES) if rule == BRIDGE else 1
     root = np.int64(tree.counters[ROOT])
-    if rule == EMPIRICAL:
-        branch_mean = values.moments[root, MEAN]
-        branch_variance = values.moments[root, SQUARES] / tree.size[root]
-    else:
-        branch_mean = mean_prior
-        # A point that branches off above the root has the prior, whatever the rule.
-        branch_variance = 0.0 if rule == BRIDGE else gamma_1 * (0.5 - floor + noise)
+    above_mean, above_variance = mean_prior, 0.0
     down_mean, down_variance = mean_prior, 0.0
     node, start, end = root, 0, n_points
     while True:
@@ -164,12 +159,10 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
         step = parent_remaining - values.remaining[node]
         leaf = is_leaf(tree, node)
         distances_outside(tree, node, rates, points, order, start, end, distances)
-        # Mean and variance of the prediction at this node, and of a branch-off right below it.
+        posterior = 0.0
         if rule == EMPIRICAL:
             own_mean = values.moments[node, MEAN]
-            own_variance = values.moments[node, SQUARES] / tree.size[node]
-            posterior = 0.0
-            below_variance = own_variance
+            own_variance = values.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
         else:
             down_mean, down_variance = message_down(tree, values, node, down_mean, down_variance)
             own_mean, posterior = condition(
@@ -179,18 +172,19 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                 values.messages[node, PRECISION],
             )
             own_variance = gamma_1 * (posterior + noise)
-            below_variance = own_variance
-            if rule == REMAINING:
-                below_variance += gamma_1 * (values.remaining[node] - floor)
-            elif rule == BRIDGE:
-                below_variance = posterior
+        # The prediction of a branch-off above this node, if it does not depend on the time.
+        branch_mean, branch_variance = own_mean, own_variance  # Algorithm 5, line 2
+        if parent == NONE:
+            branch_mean, branch_variance = mean_prior, gamma_1 * (0.5 - floor + noise)
+        elif rule == REMAINING:
+            branch_variance += gamma_1 * (values.remaining[node] - floor)
         finite = span < np.inf
         # BRIDGE: the new node's variance is a quadratic form in (1 - share, share); `together` is
         # its mixed term, from the posterior covariance of the parent and this node.
         together, per_step = 0.0, 0.0
         if rule == BRIDGE:
             precision = values.messages[node, PRECISION]
-            together = 2.0 * branch_variance / (1.0 + step * precision) + step
+            together = 2.0 * above_variance / (1.0 + step * precision) + step
             per_step = 1.0 / step if step > 0.0 else 0.0
         kept = start
         for i in range(start, end):
@@ -217,9 +211,9 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                         then = remaining_variance(gamma_2, time)
                         share = (parent_remaining - then) * per_step
                         rest = 1.0 - share
-                        part_mean = branch_mean + share * (own_mean - branch_mean)
+                        part_mean = above_mean + share * (own_mean - above_mean)
                         part_variance = (
-                            rest * (rest * branch_variance + share * together)
+                            rest * (rest * above_variance + share * together)
                             + share * share * posterior
                         )
                         part_variance = gamma_1 * (part_variance + then - floor + noise)
@@ -255,13 +249,13 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                 break
             pending -= 1
             node, start, end = stack[pending]
-            down_mean, down_variance, branch_mean, branch_variance = stack_state[pending]
+            down_mean, down_variance, above_mean, above_variance = stack_state[pending]
             continue
-        branch_mean, branch_variance = own_mean, below_variance
+        above_mean, above_variance = own_mean, posterior
         middle = split_points(tree, node, points, order, start, end, scratch)
         waiting = stack_state[pending]
         waiting[0], waiting[1] = down_mean, down_variance
-        waiting[2], waiting[3] = branch_mean, branch_variance
+        waiting[2], waiting[3] = above_mean, above_variance
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
     for i in range(n_points):
         mean = state[i, _FIRST]

@@ -73,50 +73,47 @@ class DenseTree:
     def at_node(self, node, rule):
         """Return mean and variance of a target at a node."""
         if rule == EMPIRICAL:
-            return self.members(node).mean(), self.members(node).var()
+            return self.members(node).mean(), self.members(node).var() + self.noise
         return self.mean[node], self.covariance[node, node] + self.noise
 
-    def below(self, parent, rule):
-        """Return mean and variance of a target that branches off right below a node (or NONE)."""
-        if rule == EMPIRICAL:
-            return self.at_node(self.tree.counters[ROOT] if parent == NONE else parent, rule)
-        if parent == NONE:
+    def before(self, node, rule):
+        """Return mean and variance of a target that branches off right before a node."""
+        if self.tree.parent[node] == NONE:
             # Above the root there is only the prior, whatever the rule.
             return self.mean_prior, self.spent(self.lifetime) + self.noise
-        mean, variance = self.at_node(parent, rule)
+        mean, variance = self.at_node(node, rule)
         if rule == REMAINING:
-            time = self.tree.split_time[parent]
+            time = self.tree.split_time[node]
             variance = variance + self.spent(self.lifetime) - self.spent(time)
         return mean, variance
 
     def path(self, x, rates):
         """Return the rows (weight, node, stays) of Algorithm 5 at x, from the root down.
 
-        With its weight x stays at the node (a leaf), or branches off right below it; the node is
-        NONE above the root.
+        With its weight x stays at the node (a leaf), or branches off right before it.
         """
-        tree, rows, unseparated = self.tree, [], 1.0
-        node, parent, parent_time = int(tree.counters[ROOT]), NONE, 0.0
+        tree, rows, unseparated = self.tree, [], 1.0  # line 3
+        node, parent_time = int(tree.counters[ROOT]), 0.0
         while True:
-            delta = tree.split_time[node] - parent_time
+            delta = tree.split_time[node] - parent_time  # line 5
             above = np.maximum(x - tree.box[node, UPPER], 0.0)
             below = np.maximum(tree.box[node, LOWER] - x, 0.0)
-            eta = float(np.sum(rates * (above + below)))
-            if eta > 0.0:
-                separated = 1.0 - math.exp(-delta * eta)
-                rows.append((unseparated * separated, parent, False))
-                unseparated *= 1.0 - separated
+            eta = float(np.sum(rates * (above + below)))  # line 5
+            if eta > 0.0:  # line 7
+                separated = 1.0 - math.exp(-delta * eta)  # line 6
+                rows.append((unseparated * separated, node, False))  # line 8
+                unseparated *= 1.0 - separated  # line 13
             if tree.children[node, LEFT] == NONE:
-                return [*rows, (unseparated, node, True)]
+                return [*rows, (unseparated, node, True)]  # lines 9 to 11
             side = LEFT if x[tree.dimension[node]] <= tree.threshold[node] else RIGHT
-            parent, parent_time = node, tree.split_time[node]
+            parent_time = tree.split_time[node]
             node = int(tree.children[node, side])
 
     def components(self, x, rates, rule):
         """Return the mixture at x as rows (weight, mean, variance), from the root down."""
         return np.array(
             [
-                (weight, *(self.at_node(node, rule) if stays else self.below(node, rule)))
+                (weight, *(self.at_node(node, rule) if stays else self.before(node, rule)))
                 for weight, node, stays in self.path(x, rates)
             ]
         )

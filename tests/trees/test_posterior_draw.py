@@ -42,11 +42,10 @@ def draws(forest, tree, points, rule=REMAINING, n_draws=N_DRAWS, seed=1):
     return np.stack([draw(forest, tree, int(key), points, rule) for key in keys])
 
 
-def without_noise(rows, dense, rule):
+def without_noise(rows, dense):
     """Return the mixture's components for the function instead of its targets."""
     rows = rows.copy()
-    if rule != EMPIRICAL:
-        rows[:, 2] = np.maximum(rows[:, 2] - dense.noise, 0.0)
+    rows[:, 2] = np.maximum(rows[:, 2] - dense.noise, 0.0)
     return rows
 
 
@@ -60,7 +59,7 @@ def test_distribution_at_one_point(rule, min_samples_split, lifetime):
     points = probes(forest.points[0], 5, np.random.default_rng(3))
     found = draws(forest, 1, points, rule)
     for i, x in enumerate(points):
-        rows = without_noise(dense.components(x, RATES, rule), dense, rule)
+        rows = without_noise(dense.components(x, RATES, rule), dense)
         mean, variance = moments(rows)
         error = np.sqrt(variance / N_DRAWS)
         assert abs(found[:, i].mean() - mean) < MOST_ERRORS * error + 1e-9
@@ -100,7 +99,7 @@ def test_joint_distribution_at_the_data(lifetime):
 
 @pytest.mark.parametrize("rule", [REMAINING, PAPER])
 def test_joint_distribution_of_a_branch_and_the_data(rule):
-    # A branch-off below a node shares the value of that node with the data and nothing else: the
+    # A branch-off before a node shares the value of that node with the data and nothing else: the
     # variance below the node is its own. The place of the branch-off does not depend on values.
     forest = make_forest(6, first=18)
     dense = DenseTree(forest, 0, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
@@ -112,8 +111,8 @@ def test_joint_distribution_of_a_branch_and_the_data(rule):
     for i, x in enumerate(beside):
         expected = sum(
             weight * dense.covariance[node, dense.leaves]
-            for weight, node, _ in dense.path(x, RATES)
-            if node != NONE
+            for weight, node, stays in dense.path(x, RATES)
+            if stays or dense.tree.parent[node] != NONE  # above the root there is the prior
         )
         spread = np.diag(covariance)
         error = np.sqrt((spread[i] * spread[18:] + expected**2) / n_draws)

@@ -8,7 +8,7 @@ from trees.dense import RULES, DenseTree, moments, probes
 from trees.oracles import grow
 
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
-from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, REMAINING
 
 MEAN_PRIOR, GAMMA_1 = -0.4, 1.7
 RATES = np.array([2.0, 0.6])
@@ -103,13 +103,33 @@ def test_far_away_is_the_prior(lifetime):
     far = np.array([[1e4, 1e5], [-1e7, 1.0], [0.5, 1e300]])
     noise = forest.hyperparameters.noise
     floor = 0.0 if lifetime == np.inf else 1.0 / (1.0 + np.exp(0.3 * lifetime))
-    for rule in (REMAINING, PAPER):
+    for rule in RULES:
         means, variances = predict(forest, far, rule)
         assert np.allclose(means, MEAN_PRIOR, rtol=0.0, atol=1e-9)
         assert np.allclose(variances, GAMMA_1 * (0.5 - floor + noise), rtol=1e-9)
-    means, variances = predict(forest, far, EMPIRICAL)
-    assert np.allclose(means, forest.targets.mean())
-    assert np.allclose(variances, forest.targets.var())
+
+
+@pytest.mark.parametrize("rule", [*RULES, BRIDGE])
+@pytest.mark.parametrize(("min_samples_split", "lifetime"), SETTINGS)
+def test_the_limit_at_a_training_point_is_the_prediction_there(rule, min_samples_split, lifetime):
+    forest = make_forest(
+        7, first=12, n_trees=3, min_samples_split=min_samples_split, lifetime=lifetime
+    )
+    rng = np.random.default_rng(5)
+    at = predict(forest, forest.points[0], rule)
+    for _ in range(4):
+        step = 1e-9 * rng.standard_normal(forest.points[0].shape)
+        beside = predict(forest, forest.points[0] + step, rule)
+        # The bridge goes on to the leaf's time: its limit is reached at a slower rate.
+        tolerance = 1e-4 if rule == BRIDGE else 1e-6
+        assert np.allclose(beside[0], at[0], rtol=0.0, atol=tolerance)
+        assert np.allclose(beside[1], at[1], rtol=tolerance, atol=tolerance)
+
+
+def test_the_empirical_posterior_has_noise():
+    forest = make_forest(13, n_trees=2)
+    variances = predict(forest, forest.points[0], EMPIRICAL)[1]
+    assert np.allclose(variances.min(), GAMMA_1 * forest.hyperparameters.noise)
 
 
 def test_uncertainty_returns_smoothly_to_the_prior():

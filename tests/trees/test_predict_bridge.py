@@ -125,21 +125,17 @@ def test_options_of_estimator_and_surrogate():
     rng = np.random.default_rng(0)
     X = rng.random((60, 2))
     y = np.sin(5.0 * X[:, 0]) + X[:, 1]
-    probe = rng.random((500, 2))
-    truth = np.sin(5.0 * probe[:, 0]) + probe[:, 1]
-    errors = {}
-    for rule in ("remaining", "bridge"):
+    probe = rng.random((9, 2))
+    for rule in ("paper", "remaining", "bridge"):
         forest = MondrianForestRegressor(
             30, branch_off=rule, hyperparameters="paper", random_state=0
         ).fit(X, y)
         mean, std = forest.predict(probe, return_std=True)
-        draws = forest.sample_y(probe[:5], 1500)
-        assert np.allclose(draws.mean(axis=1), mean[:5], atol=0.15)
-        assert np.allclose(draws.std(axis=1), std[:5], rtol=0.2)
-        errors[rule] = np.sqrt(np.mean((mean - truth) ** 2))
-    assert errors["bridge"] < 0.95 * errors["remaining"]
+        draws = forest.sample_y(probe, 1500)
+        assert np.allclose(draws.mean(axis=1), mean, atol=0.15)
+        assert np.allclose(draws.std(axis=1), std, rtol=0.2)
     options = {"posterior": "exact", "branch_off": "bridge"}
     surrogate = ForestSurrogate(np.zeros(2, int), False, np.random.SeedSequence(0), **options)
     surrogate.learn(X, y)
-    means, stds = surrogate.predict(probe[:9])
+    means, stds = surrogate.predict(probe)
     assert means.shape == stds.shape and np.all(stds > 0.0)

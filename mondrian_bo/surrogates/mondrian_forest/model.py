@@ -72,12 +72,12 @@ class HierarchicalGaussianModel(ScaledForestModel):
     lifetime : float, default=inf
         Blocks are not split later than this, in the time of data scaled to the unit cube.
     posterior : {"exact", "empirical"}, default="exact"
-        Exact belief propagation, or the empirical mean and variance of each node
+        Exact belief propagation, or the empirical mean and variance of each node plus the noise
         (Lakshminarayanan2016, section 5.3).
     branch_off : {"remaining", "bridge", "paper"}, default="remaining"
-        Prediction of a point that branches off: the posterior of its new node's parent ("paper"),
-        the same plus the prior variance below it ("remaining"), or the posterior of the new node
-        ("bridge").
+        Prediction of a point that branches off before a node: the posterior of that node ("paper"),
+        the same plus the prior variance below it ("remaining"), or the posterior of the node that
+        is inserted there ("bridge").
     hyperparameters : {"paper", "leave_one_out"}, default="paper"
         The heuristic of Lakshminarayanan2016, Appendix B, or the maximum of the forest's
         leave-one-out density, found whenever the number of points has doubled. The heuristic also
@@ -228,7 +228,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
     def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function as `draw` does; every evaluation adds new noise."""
         function = self.draw(rng)
-        noise = 0.0 if self._rule == EMPIRICAL else self.noise_std()
+        noise = self.noise_std()
         return lambda points: function(points) + noise * rng.standard_normal(points.shape[1])
 
     def noise_std(self) -> float:

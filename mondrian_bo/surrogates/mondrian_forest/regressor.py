@@ -63,13 +63,14 @@ class MondrianForestRegressor(ForestRegressor):
         block of side lengths e splits at rate sum(e).
     posterior : {"exact", "empirical"}, default="exact"
         "exact" propagates the messages of the hierarchical Gaussian. "empirical" predicts each node
-        with the mean and variance of its targets, the paper's approximation in section 5.3.
+        with the mean and variance of its targets, plus the noise: the paper's approximation in
+        section 5.3.
     branch_off : {"bridge", "remaining", "paper"}, default="bridge"
-        How to predict where a point branches off the tree. "paper" uses the posterior of the parent
-        of the new node (section 3.3). "remaining" adds the prior variance below that node, so that
-        predictions far from the data are the prior. "bridge" adds it to the exact posterior of the
-        new node itself, which lies between its parent and the node below. Three quantiles represent
-        the time at which the point branches off. Ignored by "empirical".
+        How to predict where a point branches off before a node j. "paper" uses the posterior of j
+        (Algorithm 5, line 2), "remaining" adds the prior variance below j. A node is then inserted
+        between j and its parent; "bridge" uses the exact posterior of that node, plus the prior
+        variance below it. Three quantiles represent the time at which the point branches off.
+        Above the root all three are the prior. "empirical" branches off as "paper".
     hyperparameters : {"leave_one_out", "paper"}, default="leave_one_out"
         Source of gamma_1, gamma_2 and the noise. "leave_one_out" maximises the density of each
         target given all others, over all trees, whenever the number of samples has doubled, with up
