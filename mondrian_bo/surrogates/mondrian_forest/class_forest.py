@@ -139,6 +139,21 @@ class ClassForest(GrowingForest[KneserNey]):
         )
         self.n_points = end
 
+    def regrow(self, rates: FloatArray, n_jobs: int | None = 1) -> None:
+        """Grow the trees anew, from the same points; O(T d n log n).
+
+        Parameters
+        ----------
+        rates : float64 array of shape (d,)
+            Split rates of the dimensions.
+        n_jobs : int or None, default=1
+            Number of workers, as joblib counts.
+        """
+        points, targets = self.points, self.targets
+        importance = self.importance if len(self.importance) > 0 else None
+        self.forget()
+        self.extend(points, targets, rates[None], importance, n_jobs)
+
     def _growth_settings(self) -> GrowthSettings:
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
 

@@ -24,6 +24,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
+from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.tree import Tree
 
@@ -54,8 +55,10 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         as in the paper, or 10 times the sum of `feature_weights`.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the scaling to [0, 1]. None follows the range of the
-        data seen so far. Earlier splits then keep the scale of earlier ranges, and online and batch
-        learning agree in distribution once the range is constant. Data may lie outside the bounds.
+        data seen so far: `partial_fit` grows the trees anew where the range has changed, at every
+        change with up to 64 samples and later whenever their number has grown by a quarter. Right
+        after that the trees have the distribution of a batch. In between, splits keep the scale of
+        the range at which they were made. Data may lie outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool, default=False
@@ -161,6 +164,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             )
             self.forest_ = self.forest_.unlearnt()
             self.forest_.build(points, numbers, scales.rates, self.n_jobs)
+        self._regrowth.grown(self.forest_.n_points)
         return self
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
@@ -179,7 +183,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     def _learn(
         self, data: FloatArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
     ) -> Self:
-        forest, scales = self.forest_, self.scales_
+        forest, scales, regrowth = self.forest_, self.scales_, self._regrowth
         weights = check_sample_weight(sample_weight, len(data))
         if weights is not None:
             counted = weights > 0.0
@@ -193,11 +197,16 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
                 milestone *= 2
             if self.feature_relevance:
                 end = min(end, milestone - known)
+            count, is_outgrown = regrowth.until_next(data[None, start:end], forest.n_points)
+            end = start + count
             points = np.ascontiguousarray(data[start:end])[None]
             importance = None if weights is None else weights[start:end]
             forest.extend(
                 points, numbers[start:end], scales.follow(points), importance, self.n_jobs
             )
+            if is_outgrown:
+                forest.regrow(scales.rates, self.n_jobs)
+                regrowth.grown(forest.n_points)
             if self.feature_relevance and forest.n_points == milestone:
                 own = check_feature_weights(self.feature_weights, data.shape[1])
                 learnt = learnt_rates(forest.arrays, forest.code_lengths())
@@ -211,6 +220,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             check_bounds(self.bounds, n_features),
             check_feature_weights(self.feature_weights, n_features),
         )
+        self._regrowth = Regrowth(self.scales_)
         discount = self.discount
         if discount is None:
             discount = _DISCOUNT_PER_FEATURE * float(self.scales_.feature_weights.sum())

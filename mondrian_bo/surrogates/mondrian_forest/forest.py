@@ -97,6 +97,15 @@ class GaussianForest(GrowingForest[Gaussian]):
         self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
 
+    def regrow(self, rates: FloatArray, n_jobs: int | None = 1) -> None:
+        """Grow the trees anew, from the same points; O(T d n log n).
+
+        Parameters are those of :meth:`build`.
+        """
+        points, targets = self.points, self.targets
+        self.forget()
+        self.build(points, targets, rates, self.hyperparameters, n_jobs)
+
     def extend(self, points: FloatArray, targets: FloatArray, rates: FloatArray) -> None:
         """Insert points one after the other (Algorithms 3 and 4), messages included.
 

@@ -20,6 +20,7 @@ from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengths
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
+from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.trees.hierarchical_gaussian import (
@@ -125,6 +126,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         else:
             self._rule = {"remaining": REMAINING, "bridge": BRIDGE, "paper": PAPER}[branch_off]
         super().__init__(n_dimensions, bounds, feature_weights)
+        self._regrowth = Regrowth(self.scales)
         self._refreshed_at = 0
         self._learns = hyperparameters == "leave_one_out" and self._rule != EMPIRICAL
         self._learnt_ratio: float | None = None
@@ -154,6 +156,9 @@ class HierarchicalGaussianModel(ScaledForestModel):
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
         """Learn more points: the first ones in a batch, later ones one after the other.
 
+        Where the range of the data grows the trees are grown anew at times, from all points
+        (:class:`mondrian_bo.surrogates.shared.regrowth.Regrowth`).
+
         Parameters
         ----------
         points : float64 array of shape (S, m, d)
@@ -161,7 +166,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         targets : float64 array of shape (m,)
             The targets.
         n_jobs : int or None, default=1
-            Number of workers for a first batch.
+            Number of workers for a first batch and for trees that are grown anew.
         """
         if len(targets) == 0:
             return
@@ -178,15 +183,23 @@ class HierarchicalGaussianModel(ScaledForestModel):
                 self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
             self._learn_hyperparameters()
             self._refreshed_at = n_points
+            self._regrowth.grown(n_points)
             return
         start = 0
         while start < len(targets):
             # Hyper-parameters are refreshed exactly when the number of points has doubled, so that
             # the result does not depend on how a stream is divided into batches.
             room = 2 * self._refreshed_at - self.n_points
-            end = min(len(targets), start + room)
-            part = points[:, start:end]
+            part = points[:, start : start + room]
+            count, is_outgrown = self._regrowth.until_next(part, self.n_points)
+            end = start + count
+            part = part[:, :count]
+            # Also before trees are grown anew: how many random numbers are drawn must not depend on
+            # how a stream is divided.
             self.forest.extend(part, targets[start:end], self.scales.follow(part))
+            if is_outgrown:
+                self.forest.regrow(self.weights, n_jobs)
+                self._regrowth.grown(self.n_points)
             if self.n_points == 2 * self._refreshed_at:
                 if not self._learn_hyperparameters() and self._learnt_ratio is None:
                     self.forest.set_hyperparameters(self._heuristic(self.n_points))

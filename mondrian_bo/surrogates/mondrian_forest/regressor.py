@@ -65,7 +65,7 @@ class MondrianForestRegressor(ForestRegressor):
         "exact" propagates the messages of the hierarchical Gaussian. "empirical" predicts each node
         with the mean and variance of its targets, plus the noise: the paper's approximation in
         section 5.3.
-    branch_off : {"bridge", "remaining", "paper"}, default="bridge"
+    branch_off : {"remaining", "paper", "bridge"}, default="remaining"
         How to predict where a point branches off before a node j. "paper" uses the posterior of j
         (Algorithm 5, line 2), "remaining" adds the prior variance below j. A node is then inserted
         between j and its parent; "bridge" uses the exact posterior of that node, plus the prior
@@ -78,9 +78,10 @@ class MondrianForestRegressor(ForestRegressor):
         samples and to constant targets. Ignored by "empirical".
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the paper's pre-processing to [0, 1]. None follows
-        the range of the data seen so far. Earlier splits then keep the scale of earlier ranges, and
-        online and batch learning agree in distribution once the range is constant. Data may lie
-        outside the bounds.
+        the range of the data seen so far: `partial_fit` grows the trees anew where the range has
+        changed, at every change with up to 64 samples and later whenever their number has grown by
+        a quarter. Right after that the trees have the distribution of a batch. In between, splits
+        keep the scale of the range at which they were made. Data may lie outside the bounds.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool or "lengthscales", default=False
@@ -115,7 +116,8 @@ class MondrianForestRegressor(ForestRegressor):
     second): at most 5000 samples are used, and with so many samples at most 25 trees.
 
     A first `partial_fit` grows the trees in a batch; later ones insert sample after sample, so that
-    the result does not depend on how the stream is divided.
+    the result does not depend on how the stream is divided. Growing trees anew where the range of
+    the data grows takes O(T d log n) per sample, on average over the stream.
 
     References
     ----------
@@ -141,7 +143,7 @@ class MondrianForestRegressor(ForestRegressor):
             Interval(Real, 0, None, closed="right"),
         ],
         "posterior": [StrOptions({"exact", "empirical"})],
-        "branch_off": [StrOptions({"bridge", "remaining", "paper"})],
+        "branch_off": [StrOptions({"remaining", "paper", "bridge"})],
         "hyperparameters": [StrOptions({"leave_one_out", "paper"})],
         "feature_relevance": ["boolean", StrOptions({"lengthscales"})],
     }
@@ -156,7 +158,7 @@ class MondrianForestRegressor(ForestRegressor):
         min_samples_split: int = 2,
         lifetime: float = math.inf,
         posterior: Literal["exact", "empirical"] = "exact",
-        branch_off: Literal["bridge", "remaining", "paper"] = "bridge",
+        branch_off: Literal["remaining", "paper", "bridge"] = "remaining",
         hyperparameters: Literal["leave_one_out", "paper"] = "leave_one_out",
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,

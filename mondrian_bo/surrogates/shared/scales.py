@@ -58,6 +58,24 @@ class Scales:
         self._latest: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether the ranges are given and do not follow the data."""
+        return self._fixed
+
+    @property
+    def range(self) -> FloatArray:
+        """Lowest and highest values so far, shape (2, d)."""
+        return self._range
+
+    def lie_outside(self, points: NDArray[np.floating]) -> NDArray[np.bool_]:
+        """Return which of the points of shape (S, m, d) lie outside the ranges, shape (m,).
+
+        Dimensions that are never split do not count.
+        """
+        outside = (points < self._range[0]) | (points > self._range[1])
+        return np.asarray((outside & (self.feature_weights > 0.0)).any(axis=(0, 2)))
+
+    @property
     def rates(self) -> FloatArray:
         """Split rates of the dimensions, shape (d,); a read-only array."""
         return np.asarray(self._latest_row[0])
