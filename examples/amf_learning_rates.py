@@ -20,7 +20,7 @@ MODELS = {
     'AMF, step="adaptive"': lambda seed: AMFRegressor(step="adaptive", random_state=seed),
     "AMF, no aggregation": lambda seed: AMFRegressor(use_aggregation=False, random_state=seed),
     "Mondrian forest": lambda seed: MondrianForestRegressor(
-        hyperparameters="paper", branch_off="remaining", random_state=seed
+        hyperparameters="paper", branch_off="paper", random_state=seed
     ),
 }
 

@@ -17,7 +17,7 @@ from mondrian_bo.surrogates import (
     MondrianForestRegressor,
 )
 
-PAPER = {"hyperparameters": "paper", "branch_off": "remaining"}
+PAPER = {"hyperparameters": "paper", "branch_off": "paper"}
 
 REGRESSORS = {
     "MondrianForestRegressor": lambda **options: MondrianForestRegressor(**PAPER, **options),

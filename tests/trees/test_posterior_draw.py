@@ -7,7 +7,7 @@ from trees.dense import RULES, DenseTree, moments, probes
 from trees.oracles import boxes_of, grow
 
 from mondrian_bo.trees.layout import N_NODES, NONE, ROOT, UPPER
-from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
+from mondrian_bo.trees.predict import PAPER, REMAINING
 
 MEAN_PRIOR, GAMMA_1 = 0.3, 1.4
 RATES = np.array([1.0, 2.0])

@@ -23,8 +23,8 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
-from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
+from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
 from mondrian_bo.trees.tree import Tree
 

@@ -74,5 +74,6 @@ class Regrowth:
         if n_points + count < self._next:
             return count, False
         self._next = math.ceil(_FACTOR * self._next)
-        changed = (self._range != self._scales.range).any(axis=0) & (self._scales.feature_weights > 0)
-        return count, bool(changed.any() or self._scales.lie_outside(points[:, :count]).any())
+        is_split = self._scales.feature_weights > 0.0
+        changed = (self._range != self._scales.range)[:, is_split].any()
+        return count, bool(changed or self._scales.lie_outside(points[:, :count]).any())
