@@ -232,7 +232,7 @@ def test_accuracy(online):
             assert cross_val_score(forest, X, y, cv=3).mean() > floor
             continue
         scores = []
-        for seed in range(3):
+        for seed in range(8):
             forest = MondrianForestClassifier(n_trees, random_state=seed)
             order = np.random.default_rng(seed).permutation(len(y))
             train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
