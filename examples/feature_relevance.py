@@ -21,7 +21,7 @@ PAPER = {"hyperparameters": "paper", "branch_off": "paper"}
 
 REGRESSORS = {
     "MondrianForestRegressor": lambda **options: MondrianForestRegressor(**PAPER, **options),
-    "AMFRegressor": lambda **options: AMFRegressor(step="adaptive", **options),
+    "AMFRegressor": lambda **options: AMFRegressor(**options),
 }
 CLASSIFIERS = {
     "MondrianForestClassifier": MondrianForestClassifier,

@@ -67,6 +67,13 @@ def test_leaf_models_are_compared(tmp_path: Path) -> None:
     assert len(rows) == len(models)
 
 
+def test_streams_of_river(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "river_track.py"), "--quick", cwd=tmp_path)
+    header, *rows = printed.splitlines()
+    assert "mean absolute error" in header
+    assert len(rows) >= 5 and all("Friedman" in row for row in rows[-5:])
+
+
 def test_demo_runs_and_resumes(tmp_path: Path) -> None:
     command = (str(ROOT / "examples" / "demo.py"), "--output", "out", "--trials")
     first = _run(*command, "3", cwd=tmp_path)

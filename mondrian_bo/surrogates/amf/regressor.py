@@ -30,12 +30,12 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
     ----------
     n_estimators : int, default=10
         Number of trees.
-    step : float, "corollary" or "adaptive", default="corollary"
-        Learning rate of the aggregation. "corollary" is ``1 / (8 B^2)`` for targets in an interval
-        of length 2 B (Corollary 2), where B follows the targets: the regret bounds hold, and the
-        rate is cautious. "adaptive" is ``n / (2 L)``, with L the squared loss of the best pruning:
-        weights are then Gaussian likelihoods with the noise that this pruning leaves. It predicts
-        better where the noise is small compared with the range, see ``docs/amf.md``.
+    step : float, "corollary" or "adaptive", default="adaptive"
+        Learning rate of the aggregation. "adaptive" is ``n / (2 L)``, with L the squared loss of
+        the best pruning: weights are then Gaussian likelihoods with the noise that this pruning
+        leaves. "corollary" is ``1 / (8 B^2)`` for targets in an interval of length 2 B (Corollary
+        2), where B follows the targets: the regret bounds hold, and the rate is cautious. It
+        predicts worse on every stream of ``docs/amf.md``.
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
     bounds : array-like of shape (n_features, 2) or None, default=None
@@ -93,7 +93,7 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
     >>> import numpy as np
     >>> from mondrian_bo.surrogates import AMFRegressor
     >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> forest = AMFRegressor(step="adaptive", random_state=0).fit(X, np.sin(6 * X[:, 0]))
+    >>> forest = AMFRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
     >>> mean, std = forest.predict([[0.5], [3.0]], return_std=True)
     >>> bool(std[0] < std[1])
     True
@@ -108,7 +108,7 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
         self,
         n_estimators: int = 10,
         *,
-        step: Step = "corollary",
+        step: Step = "adaptive",
         use_aggregation: bool = True,
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
