@@ -6,6 +6,7 @@ these features and of those they are compared with.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, Self
@@ -118,7 +119,9 @@ class MondrianFeatures(LaplaceFeatureMap):
     expectations over all extensions by the conditional Mondrian, as the predictions of
     Balog2016thesis, chapter 2: M^-1/2 times the probability that the input stays in the cell. So
     the inner product with a fitted input is an unbiased estimate of the kernel, and rows far from
-    all fitted inputs are close to zero. `partial_fit` gives such inputs cells of their own.
+    all fitted inputs are close to zero. The inner product of two inputs that were not fitted, or of
+    one with itself, is too small: `kernel` gives unbiased estimates for all inputs, and
+    `partial_fit` gives them cells of their own.
 
     Fitting takes O(M d n log n) at most, and a row O(M d depth).
 
@@ -202,6 +205,43 @@ class MondrianFeatures(LaplaceFeatureMap):
         check_is_fitted(self, "partitions_")
         cells, stays = self.partitions_.locate(check_samples(self, X)[None])
         return indicator_features(cells, self.partitions_.n_cells, stays)
+
+    def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
+        """Return unbiased estimates of the kernel between any inputs, fitted or not.
+
+        The partitions are extended to all inputs by the conditional Mondrian (Balog2016, section
+        5) for the time of the call, and the estimate for two inputs is the share of the partitions
+        in which they have the same cell (eq. 2). The same call gives the same estimates; inputs
+        that were not fitted fall into other cells in another call.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Finite inputs.
+        Y : array-like of shape (m, n_features) or None, default=None
+            More finite inputs; None is X.
+
+        Returns
+        -------
+        float64 array of shape (n, m)
+            Estimates in [0, 1]: 1 for equal inputs. With Y=None the matrix is positive
+            semi-definite. O(M d (n + m) depth + M n m), and a copy of the partitions.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the features have not been fitted.
+        """
+        check_is_fitted(self, "partitions_")
+        left = check_samples(self, X)
+        right = left if Y is None else check_samples(self, Y)
+        points = left if Y is None else np.concatenate([left, right])
+        partitions = copy.deepcopy(self.partitions_)
+        first = partitions.n_points
+        partitions.extend(points[None], np.zeros(len(points)))
+        rows = indicator_features(partitions.cells[first:], partitions.n_cells)
+        others = rows if Y is None else rows[len(left) :]
+        return np.asarray((rows[: len(left)] @ others.T).toarray())
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> csr_matrix:
         """Sample partitions of the inputs and return their features; see `fit`, `transform`."""

@@ -184,6 +184,33 @@ def test_kernel_with_new_inputs_is_unbiased():
     assert np.allclose(product, laplace(new, X, 1.5, [1.0, 1.0]), atol=0.03)
 
 
+@pytest.mark.parametrize("weights", [None, [0.3, 2.0]])
+def test_kernel_values_of_any_inputs_are_unbiased(weights):
+    rng = np.random.default_rng(8)
+    fitted, one, two = rng.random((6, 2)), 3.0 * rng.random((5, 2)) - 1.0, 3.0 * rng.random((4, 2))
+    one[0], two[0] = fitted[0], 1e3
+    features = MondrianFeatures(8000, lifetime=1.5, feature_weights=weights, random_state=3).fit(
+        fitted
+    )
+    before = features.transform(fitted)
+    scale = np.ones(2) if weights is None else np.array(weights)
+    for X, Y in ((one, None), (one, two), (two, fitted), (two[:1], None)):
+        found = features.kernel(X, Y)
+        other = X if Y is None else Y
+        expected = laplacian_kernel(X * scale, other * scale, gamma=1.5)
+        error = np.sqrt(expected * (1.0 - expected) / 8000)
+        assert np.all(np.abs(found - expected) <= 5.0 * error + 1e-12)
+        assert np.array_equal(found, features.kernel(X, Y))
+    own = features.kernel(one)
+    assert np.allclose(np.diag(own), 1.0)
+    assert np.linalg.eigvalsh(own).min() > -1e-9
+    # What `transform` gives is smaller than the kernel for an unseen input and itself.
+    row = features.transform(one[1:2])
+    assert (row @ row.T)[0, 0] < 0.95 * own[1, 1]
+    # The features do not change.
+    assert (features.transform(fitted) != before).nnz == 0
+
+
 def test_far_inputs_have_no_features():
     row = MondrianFeatures(5, 1.0, random_state=0).fit(POINTS).transform([[1e3, 0.0]])
     assert row.data.max() < 1e-300
