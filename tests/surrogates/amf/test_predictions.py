@@ -62,7 +62,7 @@ def test_moments_of_all_prunings(step, bounds):
     assert np.array_equal(model.predict(queries), mean)
 
 
-@pytest.mark.parametrize("options", [{}, {"step": "adaptive"}, {"use_aggregation": False}])
+@pytest.mark.parametrize("options", [{}, {"step": "corollary"}, {"use_aggregation": False}])
 def test_mixture(options):
     X, y = make_data(60)
     model = AMFRegressor(n_estimators=3, random_state=0, **options).fit(X, y)
@@ -308,7 +308,8 @@ def test_loss_trace(kind, bounds):
     st.booleans(),
 )
 def test_the_step_follows_the_range_of_targets(targets, record):
-    model = AMFRegressor(n_estimators=1, record_losses=record, random_state=0)
+    options = {"step": "corollary", "record_losses": record, "random_state": 0}
+    model = AMFRegressor(n_estimators=1, **options)
     for i, target in enumerate(targets, start=1):
         model.partial_fit([[float(i)]], [target])
         half = 0.5 * (max(targets[:i]) - min(targets[:i]))
