@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import IntArray
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.model import (
     BranchOff,
     HierarchicalGaussianModel,
@@ -41,7 +41,7 @@ class ForestSurrogate(TreeSurrogate):
     ) -> None:
         tree_seed, place_seed = seed.spawn(2)
         n_dimensions = len(n_choices)
-        model = HierarchicalGaussianModel(
+        self._forest = HierarchicalGaussianModel(
             n_estimators,
             n_dimensions,
             tree_seed,
@@ -50,5 +50,14 @@ class ForestSurrogate(TreeSurrogate):
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
         )
         super().__init__(
-            model, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed)
+            self._forest, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed)
         )
+
+    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of the function in each tree, both (T, m).
+
+        They have no noise: an acquisition would take it for a chance to improve on a trial by
+        repeating it.
+        """
+        means, variances = self._forest.predict(self._points(rows))
+        return means, np.sqrt(np.maximum(variances - self._forest.noise_std() ** 2, 0.0))

@@ -371,15 +371,16 @@ def test_the_example_runs():
     command = [sys.executable, script, "--quick", "--only", "diabetes"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    models = [line[23:45].strip() for line in done.stdout.splitlines()[1:]]
+    models = [line[23:50].strip() for line in done.stdout.splitlines()[1:]]
     assert models == [
         "GP leaves, m=40",
         "uncorrected, m=40",
         "constant leaves",
         "constant, relevance",
         "constant, lengthscales",
-        "constant, bridge",
-        "constant, paper",
+        *(f"rule {rule}, leave_one_out" for rule in ("paper", "remaining", "bridge")),
+        *(f"rule {rule}, paper" for rule in ("paper", "remaining", "bridge")),
+        "empirical",
         "Gaussian process",
         "random forest",
         "extra trees",
