@@ -147,7 +147,7 @@ def main():
     if options.quick:
         options.sizes, options.splits, options.block_sizes = [60], 1, [40]
     warnings.simplefilter("ignore")  # scikit-learn warns of lengthscales at their bounds
-    print(f"{'data':14} {'n':>6}  {'model':27} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
+    print(f"{'data':14} {'n':>6}  {'model':30} {'RMSE':>6} {'NLPD':>7} {'cover':>6} {'s':>7}")
     for name, X, y in data_sets(options.data, max(options.sizes)):
         if options.only and name not in options.only:
             continue
@@ -169,7 +169,7 @@ def main():
             for label, rows in found.items():
                 rmse, nlpd, covered, seconds = np.mean(rows, axis=0)
                 say(
-                    f"{name:14} {n:6}  {label:27} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
+                    f"{name:14} {n:6}  {label:30} {rmse:6.3f} {nlpd:7.3f} {covered:6.1%} "
                     f"{seconds:7.2f}"
                 )
 
