@@ -64,12 +64,10 @@ class Regrowth:
         n_new = points.shape[1]
         if self._scales.is_fixed:
             return n_new, False
-        few = min(max(_FEW - n_points, 0), n_new)
-        outside = self._scales.lie_outside(points[:, :few])
-        if outside.any():
-            return int(np.argmax(outside)) + 1, True
-        if few > 0:
-            return few, False
+        if n_points < _FEW:
+            count = min(_FEW - n_points, n_new)
+            outside = self._scales.lie_outside(points[:, :count])
+            return (int(np.argmax(outside)) + 1, True) if outside.any() else (count, False)
         count = min(n_new, self._next - n_points)
         if n_points + count < self._next:
             return count, False
