@@ -82,6 +82,18 @@ def test_named_files_exist(page: Path) -> None:
     assert [name for name in names if not any(path.endswith(f"/{name}") for path in files)] == []
 
 
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_rows_of_a_table_have_as_many_cells_as_its_header(page: Path) -> None:
+    n_cells = None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.startswith("|"):
+            n_cells = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) - 1
+        n_cells = n_cells or cells
+        assert cells == n_cells, f"{page.name}, line {number}: {line}"
+
+
 def test_every_page_is_linked() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {

@@ -160,7 +160,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """Forget all points; the random streams go on."""
         n_dimensions = self._points.shape[2]
         self._arrays = empty_forest(self._arrays.stream, n_dimensions, self._points.dtype.type)
-        fields: Any = (resized(field[:, :0], 1, 0) for field in self._node_stats)
+        fields: Any = (field[:, :0].copy() for field in self._node_stats)
         self._node_stats = type(self._node_stats)(*fields)
         self._targets, self._importance = self._targets[:0].copy(), np.empty(0)
         self.n_points = 0

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from mondrian_bo.surrogates.shared.scales import Scales
 
 _FEW = 64
-"""Number of points up to which trees are grown anew at every change of the range. Such a growth
-costs as much as a few insertions by numpy calls."""
+"""Number of points up to which trees are grown anew at every change of the range. Our choice: trees
+of so few points are grown in milliseconds."""
 
 _FACTOR = 1.25
-"""Growth of the number of points after which later changes of the range count. Growing n points
-anew then costs five growths of each point at most, less than its insertion."""
+"""Factor between the numbers of points at which later changes of the range count. Our choice: the
+sizes at which trees are grown anew add up to five times the last one at most."""
 
 
 class Regrowth:
@@ -25,7 +25,7 @@ class Regrowth:
     was made while the range was small has the time and place of a higher rate. Trees that are
     grown anew from all points have the distribution of a batch. Up to 64 points that happens at
     every change of the range, later when the number of points has grown by a quarter and the range
-    has changed since the trees were grown. It does not depend on how a stream is divided into
+    has changed since the trees were grown. The sizes do not depend on how a stream is divided into
     batches. The cost is O(log n) for each point of the stream, on average.
 
     Parameters
