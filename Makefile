@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help demo test lint format wheel clean distclean
+.PHONY: help demo test engines bounds lint format wheel clean distclean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -25,6 +25,14 @@ demo: $(VENV)/.stamp-demo  ## tune a classifier on the digits data; results in d
 
 test: $(VENV)/.stamp-test $(VENV)/.stamp-ax  ## run the test suite (PYTEST_ARGS="tests/trees -k gaussian" for a part)
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PYTEST_ARGS)
+
+bounds: export NUMBA_BOUNDSCHECK := 1
+bounds: $(VENV)/.stamp-test  ## run a part of the test suite with bounds checks in compiled code
+	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) \
+		tests/optimizer/test_interrupts.py tests/trees/test_undo.py tests/trees/test_growth_validity.py
+
+engines: $(VENV)/.stamp-test $(VENV)/.stamp-engines  ## run the tests that start storages and clusters
+	$(BIN)/python -m pytest --verbosity=0 -rs tests/integrations/engines
 
 lint: $(VENV)/.stamp-lint  ## ruff (lint and format) and mypy in strict mode
 	$(BIN)/ruff check .

@@ -42,7 +42,7 @@ def main():
 
     # Resume from a file, with two trials at a time. The first is pending when the second is made.
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "optimizer.pkl"
+        path = Path(folder) / "optimizer.npz"
         optimizer.save(path)
         optimizer = MondrianOptimizer.load(path)
     for _ in progress(range(10), desc="two at a time"):

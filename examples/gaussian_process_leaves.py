@@ -82,6 +82,7 @@ def models(n, d, block_sizes, seed):
         yield f"GP leaves, m={m}", GaussianProcessForestRegressor(**options)
         yield f"uncorrected, m={m}", WithMoments(forest, uncorrected)
     yield "constant leaves", MondrianForestRegressor(random_state=seed)
+    yield "linear leaves", MondrianForestRegressor(leaf="linear", random_state=seed)
     for label, how in (("relevance", True), ("lengthscales", "lengthscales")):
         yield (
             f"constant, {label}",

@@ -165,7 +165,7 @@ def _names(text: str) -> list[str]:
 def _bench_run(arguments: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.harness.runner import run_benchmark
     from mondrian_bo.benchmarks.harness.samplers import installed_samplers, split_names
-    from mondrian_bo.benchmarks.problems import SUITES, Suite, get_problem
+    from mondrian_bo.benchmarks.problems import SUITES, Suite, any_problem, installed_problems
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
 
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
@@ -176,9 +176,10 @@ def _bench_run(arguments: argparse.Namespace) -> int:
         known = ", ".join([*SUITES, *SPECIAL_SUITES])
         raise ValueError(f"unknown suite {arguments.suite!r}; known: {known}")
     suite = Suite(tuple(arguments.problems)) if arguments.problems else SUITES[arguments.suite]
-    problems = [name for name in suite.problems if arguments.half in (None, get_problem(name).half)]
+    problems = [name for name in suite.problems if arguments.half in (None, any_problem(name).half)]
     if not problems:
         raise ValueError(f"none of the problems asked for is {arguments.half}")
+    problems = installed_problems(problems, _notify)
     failures = run_benchmark(
         problems,
         installed_samplers(split_names(arguments.samplers), _notify),
@@ -226,17 +227,17 @@ def _bench_archive(arguments: argparse.Namespace) -> int:
 
 def _bench_list(_: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.harness.samplers import SAMPLERS
-    from mondrian_bo.benchmarks.problems import SUITES, get_problem, problem_names
+    from mondrian_bo.benchmarks.problems import SUITES, all_problem_names, any_problem
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 
     print("problems")
-    for problem in map(get_problem, problem_names()):
+    for problem in map(any_problem, all_problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
         kind = f"{problem.group}, {problem.half}"
-        print(f"  {problem.name:<26}{kind:<34}{problem.description} ({size})")
+        print(f"  {problem.name:<29}{kind:<34}{problem.description} ({size})")
     print("suites")
     for name, suite in SUITES.items():
-        print(f"  {name:<14}{', '.join(suite.problems)}")
+        print(f"  {name:<16}{', '.join(suite.problems)}")
     for name in SPECIAL_SUITES:
         print(f"  {name}")
     print("samplers")

@@ -13,4 +13,6 @@ ROOT = Path(__file__).parent.parent
 _SOURCES = [path.read_bytes() for path in sorted((ROOT / "mondrian_bo").rglob("*.py"))]
 _COMPILED = b"".join(source for source in _SOURCES if b"njit" in source)
 _DIGEST = hashlib.sha256(_COMPILED).hexdigest()[:16]
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _DIGEST)
+# Compiled code with bounds checks is not the same, but numba takes it for the same.
+_KIND = "-bounds" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}{_KIND}")

@@ -21,7 +21,7 @@ def _run(script: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProces
 
 def test_figures_are_there() -> None:
     numbers = [int(script.stem[3:5]) for script in FIGURES]
-    assert numbers == [7, 8, 9, 10, 11, 12]
+    assert numbers == [1, 5, 7, 8, 9, 10, 11, 12]
 
 
 @pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
@@ -32,6 +32,25 @@ def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
     picture = (tmp_path / "pictures" / "figure.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 3000
+
+
+def test_depths_are_printed(tmp_path: Path) -> None:
+    done = _run(EXAMPLES / "depths.py", "--quick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header.startswith("n = 30") and len(rows) == 6
+    for row in rows[2:]:
+        restricted, _, box = (float(cell.split("±")[0]) for cell in row.split("|")[2:5])
+        assert restricted < box
+
+
+def test_rates_are_measured(tmp_path: Path) -> None:
+    done = _run(EXAMPLES / "rates.py", "--quick", "--output", "rates.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert len(rows) == 6 and {row.count("|") for row in rows} == {8}
+    for row in rows[2:]:
+        assert float(row.split("|")[-2].split(" to ")[1]) < 1.0  # the bound holds
 
 
 def test_unknown_data_are_refused(tmp_path: Path) -> None:

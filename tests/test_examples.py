@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+PAGES = ("README.md", "docs/outcomes.md")
+"""Pages whose code runs."""
+BLOCKS = [
+    block
+    for page in PAGES
+    for block in re.findall(
+        r"^```python\n(.*?)^```",
+        (ROOT / page).read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+]
 
 
 def _run(*command: str, cwd: Path) -> str:
@@ -25,12 +34,12 @@ def _run(*command: str, cwd: Path) -> str:
     return done.stdout
 
 
-def test_readme_has_code() -> None:
-    assert len(BLOCKS) >= 2
+def test_pages_have_code() -> None:
+    assert len(BLOCKS) >= 5
 
 
 @pytest.mark.parametrize("code", BLOCKS, ids=range(len(BLOCKS)))
-def test_readme_code_runs(code: str, tmp_path: Path) -> None:
+def test_code_of_pages_runs(code: str, tmp_path: Path) -> None:
     _run("-c", code, cwd=tmp_path)
 
 
@@ -49,6 +58,12 @@ def test_uncertainty_is_drawn(tmp_path: Path) -> None:
     assert printed.count("std inside") == 5
     # Without --output, pictures go to a folder of their own and not into the documentation.
     assert (tmp_path / "examples-output" / "uncertainty.png").stat().st_size > 3000
+
+
+def test_studies_with_several_outcomes_are_drawn(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "several_outcomes.py"), "--quick", cwd=tmp_path)
+    assert printed.count("MondrianSampler") == 3
+    assert (tmp_path / "examples-output" / "several_outcomes.png").stat().st_size > 3000
 
 
 _HELP = """
@@ -76,6 +91,27 @@ def test_help_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_weights_explain_predictions(tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / "explain_prediction.py")
+    printed = _run(script, "--quick", cwd=tmp_path)
+    totals = re.findall(r"predicts (\S+) \(weights give (\S+)\)", printed)
+    assert len(totals) == 3 and all(one == other for one, other in totals)
+
+
+def test_conformal_intervals_cover(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "conformal_intervals.py"), "--quick", cwd=tmp_path)
+    header, *rows = printed.splitlines()
+    assert "coverage" in header and len(rows) == 3
+    # 100 test samples: four standard errors below 0.9.
+    assert all(float(row[22:31]) > 0.78 for row in rows[1:])
+
+
+def test_evidence_is_compared(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "evidence.py"), "--quick", cwd=tmp_path)
+    rows = [line for line in printed.splitlines() if line.startswith("|")]
+    assert len(rows) == 4 and {row.count("|") for row in rows} == {8}
+
+
 def test_leaf_models_are_compared(tmp_path: Path) -> None:
     script = str(ROOT / "examples" / "gaussian_process_leaves.py")
     options = ("--quick", "--only", "diabetes", "--most-targets", "30", "--models")
@@ -90,6 +126,12 @@ def test_streams_of_river(tmp_path: Path) -> None:
     header, *rows = printed.splitlines()
     assert "mean absolute error" in header
     assert len(rows) >= 5 and all("Friedman" in row for row in rows[-5:])
+
+
+def test_models_are_small(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "constrained_inputs.py"), "--quick", cwd=tmp_path)
+    sizes = re.match(r"15 trials, of (\d+) to (\d+) numbers", printed)
+    assert sizes is not None and int(sizes[1]) < int(sizes[2]) <= 1000
 
 
 def test_demo_runs_and_resumes(tmp_path: Path) -> None:

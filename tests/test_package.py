@@ -109,6 +109,7 @@ def test_every_folder_is_a_package() -> None:
 # Layers -------------------------------------------------------------------------------------------
 
 OPTUNA_ALLOWED = ("mondrian_bo.integrations", "mondrian_bo.benchmarks")
+RIVER_ALLOWED = ("mondrian_bo.integrations.river", "mondrian_bo.benchmarks.streams.river_worker")
 AX_ALLOWED = (
     "mondrian_bo.integrations.ax",
     "mondrian_bo.benchmarks.harness.ax_run",
@@ -240,7 +241,8 @@ def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("packages", "allowed"), [(("optuna",), OPTUNA_ALLOWED), (("ax", "torch"), AX_ALLOWED)]
+    ("packages", "allowed"),
+    [(("optuna",), OPTUNA_ALLOWED), (("ax", "torch"), AX_ALLOWED), (("river",), RIVER_ALLOWED)],
 )
 def test_frameworks_stay_outside(
     packages: tuple[str, ...], allowed: tuple[str, ...], imports: dict[str, set[str]]

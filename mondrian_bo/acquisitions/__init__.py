@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
@@ -10,10 +10,24 @@ from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprove
 from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement
 from mondrian_bo.acquisitions.thompson import ThompsonSampling
 from mondrian_bo.acquisitions.upper_confidence_bound import UpperConfidenceBound
+from mondrian_bo.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mondrian_bo.acquisitions.hypervolume_improvement import (
+        log_expected_hypervolume_improvement,
+        log_expected_hypervolume_improvement_gradient,
+    )
+    from mondrian_bo.acquisitions.pareto import (
+        BoxDecomposition,
+        decompose,
+        hypervolume,
+        non_dominated,
+    )
 
 __all__ = [
     "Acquisition",
     "AcquisitionName",
+    "BoxDecomposition",
     "ExpectedImprovement",
     "LogExpectedImprovement",
     "Prediction",
@@ -21,9 +35,28 @@ __all__ = [
     "ThompsonSampling",
     "UpperConfidenceBound",
     "Usage",
+    "decompose",
     "get_acquisition",
+    "hypervolume",
+    "log_expected_hypervolume_improvement",
+    "log_expected_hypervolume_improvement_gradient",
     "mixture_moments",
+    "non_dominated",
 ]
+
+# Compiled functions are imported on first use: a sampler is constructed without numba.
+_HOMES = {
+    "BoxDecomposition": "mondrian_bo.acquisitions.pareto",
+    "decompose": "mondrian_bo.acquisitions.pareto",
+    "hypervolume": "mondrian_bo.acquisitions.pareto",
+    "log_expected_hypervolume_improvement": "mondrian_bo.acquisitions.hypervolume_improvement",
+    "log_expected_hypervolume_improvement_gradient": (
+        "mondrian_bo.acquisitions.hypervolume_improvement"
+    ),
+    "non_dominated": "mondrian_bo.acquisitions.pareto",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 
 AcquisitionName: TypeAlias = Literal["ucb", "ei", "log_ei", "pi", "thompson"]
 """Names of the acquisitions with their defaults."""

@@ -18,7 +18,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 
-_EXHAUSTIVE = 4096
+EXHAUSTIVE = 4096
 """Points up to which a finite space is searched exhaustively: a few calls of the score."""
 
 _SCALES = (1e-3, 0.4)
@@ -154,9 +154,9 @@ def maximize(
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    if space.cardinality <= _EXHAUSTIVE:
+    if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
-        return _best_unknown(rows, score(rows), is_known)
+        return best_unknown(rows, score(rows), is_known)
     n_global = max(n_candidates // 3, 1)
     n_local = n_candidates // 3
     n_elite = max((n_candidates - n_global - n_local) // _ROUNDS, 1)
@@ -178,12 +178,13 @@ def maximize(
         better = space.snap(improve(ordered[starts[: _choose_distinct(ordered, starts)]]))
         rows = np.concatenate([rows, better])
         scores = np.concatenate([scores, score(better)])
-    return _best_unknown(rows, scores, is_known)
+    return best_unknown(rows, scores, is_known)
 
 
-def _best_unknown(
+def best_unknown(
     rows: FloatArray, scores: FloatArray, is_known: Callable[[FloatArray], bool]
 ) -> FloatArray:
+    """Return the row with the best score that is not known, or else the best one, shape (d,)."""
     order = np.argsort(-scores, kind="stable")
     for i in order:
         if not is_known(rows[i]):

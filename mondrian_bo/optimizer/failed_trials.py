@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
@@ -22,22 +23,24 @@ class FailedTrials:
 
     Parameters
     ----------
-    trials : Trials
+    trials : Trials or ParetoTrials
         The trials that are learnt. The caller adds failed ones to them.
 
     Attributes
     ----------
+    rows : GrowingArray
+        The points of all failed trials, rows of shape (d,).
     learnt : list of int
         Positions in `trials` of the failed trials that are learnt.
     """
 
-    def __init__(self, trials: Trials) -> None:
+    def __init__(self, trials: Trials | ParetoTrials) -> None:
         self._trials = trials
-        self._rows = GrowingArray(trials.rows.shape[1])
+        self.rows = GrowingArray(trials.rows.shape[1])
         self.learnt: list[int] = []
 
-    def value_of(self, row: FloatArray) -> float | None:
-        """Return the value that a failed trial is learnt with, or None if it is only avoided; O(n).
+    def values_of(self, row: FloatArray) -> FloatArray | None:
+        """Return the values that a failed trial is learnt with; None if it is only avoided; O(n).
 
         Parameters
         ----------
@@ -46,19 +49,19 @@ class FailedTrials:
         """
         n_trials = len(self._trials)
         is_faulty = self._is_among_failures(row)
-        self._rows.extend(row)
+        self.rows.extend(row)
         if not is_faulty:
             self._trials.avoid(row)
             return None
         self.learnt.append(n_trials)
         middle = (n_trials - 1) // 2
-        return float(np.partition(self._trials.values, middle)[middle])
+        return np.partition(self._trials.values, middle, axis=0)[middle : middle + 1]
 
     def _is_among_failures(self, row: FloatArray) -> bool:
         """Return whether the nearest trials failed."""
-        if len(self._rows) < _N_FAILED or len(self._trials) == 0:
+        if len(self.rows) < _N_FAILED or len(self._trials) == 0:
             return False
-        to_failed = np.sort(_distances(row, self._rows.rows))
+        to_failed = np.sort(_distances(row, self.rows.rows))
         to_others = np.delete(_distances(row, self._trials.rows), self.learnt)
         return bool(to_failed[_N_FAILED - 1] <= to_others.min())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.outcome_models import OutcomeModels
 
 _N_TAKEN = 8
 """Number of first values that are learnt unchanged, our choice: a model of fewer trials predicts
@@ -13,94 +15,143 @@ too badly to correct them."""
 
 
 class KnownNoise:
-    """Combines observations of known error with an optimizer's predictions.
+    """Combines observations of known error with a model's predictions.
 
     The model's prediction N(m, s**2) is the prior of a value. An observation y with standard error
     e gives the posterior mean m + k (y - m) and the posterior variance k e**2, where
-    k = s**2 / (s**2 + e**2). The optimizer learns the posterior means. It is not told the posterior
-    variances; `predict_rows` adds their average to its variances. Without errors nothing changes.
+    k = s**2 / (s**2 + e**2). The model learns the posterior means. It is not told the posterior
+    variances; `total_std` adds their average to its variances. Without errors nothing changes.
 
     Parameters
     ----------
-    optimizer : MondrianOptimizer
-        Learns the values. All of its trials must be told through this object.
+    learn : callable
+        Takes rows of shape (m, d) and values of k outcomes, shape (m, k), to learn.
+    predict : callable
+        Maps rows to means and standard deviations of the outcomes, both of shape (m, k).
     """
 
-    def __init__(self, optimizer: MondrianOptimizer) -> None:
-        self.optimizer = optimizer
-        self._remaining = 0.0
-
-    def tell_rows(
+    def __init__(
         self,
-        rows: FloatArray,
-        values: FloatArray,
-        errors: FloatArray,
-        feasible: BoolArray,
+        learn: Callable[[FloatArray, FloatArray], None],
+        predict: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     ) -> None:
-        """Report trials as :meth:`MondrianOptimizer.tell_rows` does.
+        self._learn = learn
+        self._predict = predict
+        self._n_known = 0
+        self._remaining = np.zeros(0)
 
-        Many trials are told in portions, each no larger than the number of trials before it, so
+    def tell(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
+        """Learn the posterior means of trials.
+
+        Many trials are learnt in portions, each no larger than the number of trials before it, so
         that a model corrects each portion.
 
         Parameters
         ----------
         rows : float64 array of shape (m, d)
             Encoded points.
-        values : float64 array of shape (m,)
-            Their values; NaN for trials that failed.
-        errors : float64 array of shape (m,)
-            Their standard errors, in the same units; NaN where they are not known: the optimizer
-            then estimates the noise.
-        feasible : bool array of shape (m,)
-            Which of them satisfy the constraints.
+        values : float64 array of shape (m, k)
+            Their values; NaN where there is none. More columns than before add outcomes.
+        errors : float64 array of shape (m, k)
+            Their standard errors, in the same units; NaN where they are not known: the model then
+            estimates the noise.
         """
         errors = np.where(np.isfinite(values), np.nan_to_num(errors, posinf=np.inf), 0.0)
+        n_more = max(values.shape[1] - len(self._remaining), 0)
+        self._remaining = np.pad(self._remaining, (0, n_more))
         while len(rows):
-            n_known = self.optimizer.n_trials
             n_next = len(rows)
             if errors.any():
-                n_next = min(n_next, max(n_known, _N_TAKEN))
+                n_next = min(n_next, max(self._n_known, _N_TAKEN))
             denoised = values[:n_next]
-            if errors[:n_next].any() or self._remaining > 0.0:
+            if errors[:n_next].any() or self._remaining.any():
                 denoised = self._posterior_means(rows[:n_next], denoised, errors[:n_next])
-            self.optimizer.tell_rows(rows[:n_next], denoised, feasible[:n_next])
+            self._learn(rows[:n_next], denoised)
+            self._n_known += int(np.isfinite(denoised).any(axis=1).sum())
             rows, values, errors = rows[n_next:], values[n_next:], errors[n_next:]
-            feasible = feasible[n_next:]
 
-    def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict mean and standard deviation of the noise-free outcome, both of shape (m,).
+    def state(self) -> tuple[FloatArray, int]:
+        """Return what `restore` needs."""
+        return self._remaining.copy(), self._n_known
 
-        Raises
-        ------
-        ValueError
-            If no trial has been told.
-        """
-        mean, std = self.optimizer.predict_rows(rows)
-        return mean, np.sqrt(std * std + self._remaining)
+    def restore(self, state: tuple[FloatArray, int]) -> None:
+        """Return to a former state."""
+        self._remaining, self._n_known = state[0].copy(), state[1]
+
+    def total_std(self, std: FloatArray) -> FloatArray:
+        """Add the variance that remains in learnt values to predicted deviations (m, k)."""
+        if not self._remaining.any():
+            return std
+        remaining = np.zeros(std.shape[1])
+        n_shared = min(len(remaining), len(self._remaining))
+        remaining[:n_shared] = self._remaining[:n_shared]
+        return np.sqrt(std * std + remaining)
 
     def _posterior_means(
         self, rows: FloatArray, values: FloatArray, errors: FloatArray
     ) -> FloatArray:
-        """Return the values to learn, and update the average of the variances that remain."""
-        n_known = self.optimizer.n_trials
+        """Return the values to learn, and update the averages of the variances that remain."""
+        n_known = self._n_known
         # Squares beyond the range of float64 are infinite, as errors may be.
         with np.errstate(over="ignore"):
             noise = errors * errors
-        gains = np.ones(len(values))
-        denoised = values
+        denoised, remaining = values, noise
         if n_known >= _N_TAKEN:
-            mean, std = self.predict_rows(rows)
+            mean, std = self._moments(rows, values.shape[1])
             prior = std * std
-            noisy = noise > 0.0
+            # Without a prediction, the observation stays as it is.
+            noisy = (noise > 0.0) & ~np.isnan(prior)
+            gains = np.ones(values.shape)
             gains[noisy] = prior[noisy] / (prior[noisy] + noise[noisy])
             denoised = np.where(noisy, mean + gains * (values - mean), values)
             remaining = np.where(
                 np.isinf(noise), prior, gains * np.where(np.isinf(noise), 0.0, noise)
             )
-        else:
-            remaining = noise
-        remaining = remaining[np.isfinite(remaining) & np.isfinite(values)]
-        if len(remaining):
-            total = self._remaining * n_known + float(remaining.sum())
-            self._remaining = total / (n_known + len(remaining))
+        for i, column in enumerate(remaining.T):
+            counted = column[np.isfinite(column) & np.isfinite(values[:, i])]
+            if len(counted):
+                total = self._remaining[i] * n_known + float(counted.sum())
+                self._remaining[i] = total / (n_known + len(counted))
         return denoised
+
+    def _moments(self, rows: FloatArray, n_outcomes: int) -> tuple[FloatArray, FloatArray]:
+        """Predict, with NaN for outcomes that the model does not have yet."""
+        mean, std = np.full((2, len(rows), n_outcomes), np.nan)
+        known_mean, known_std = self._predict(rows)
+        n_known = min(n_outcomes, known_mean.shape[1])
+        mean[:, :n_known], std[:, :n_known] = known_mean[:, :n_known], known_std[:, :n_known]
+        return mean, self.total_std(std)
+
+
+class TrackedMetrics:
+    """Outcomes that are predicted and have no other role, with known errors.
+
+    Parameters
+    ----------
+    models : OutcomeModels
+        Empty models.
+    """
+
+    def __init__(self, models: OutcomeModels) -> None:
+        self._models = models
+        self._noise = KnownNoise(models.tell, models.outcome_moments)
+
+    def __len__(self) -> int:
+        """Return the number of outcomes."""
+        return len(self._models)
+
+    def tell_rows(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
+        """Report trials; the arguments are those of :meth:`KnownNoise.tell`."""
+        self._noise.tell(rows, values, errors)
+
+    def forget(self) -> None:
+        """Let all models learn their trials again when they are used next."""
+        self._models.forget()
+
+    def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict means and standard deviations without noise, both of shape (m, k).
+
+        NaN for metrics without a known value.
+        """
+        mean, std = self._models.outcome_moments(rows)
+        return mean, self._noise.total_std(std)

@@ -35,6 +35,13 @@ _ROUNDS = 2
 _ALL_VALUES = 16
 """Largest size of a grid whose values are all neighbours; on larger ones two on either side are."""
 
+_ALL_CHOICES = 64
+"""Largest number of choices that are all neighbours; our choice."""
+
+_MOST_COLUMNS = 64
+"""Number of columns with a grid from which only each second, third, ... one is changed in the
+neighbours of a row; our choice."""
+
 _STEP = 1e-5
 """Step of a finite difference in a component's mean or deviation, in its deviations: small
 against the curvature of a score, and large against its rounding error."""
@@ -141,6 +148,7 @@ def improve(
     space: SearchSpace,
     rows: FloatArray,
     n_steps: int,
+    known: FloatArray | None = None,
 ) -> FloatArray:
     """Search from each row, by turns along the continuous columns and among neighbouring choices.
 
@@ -150,6 +158,9 @@ def improve(
         Maps rows of shape (m, d) to scores of shape (m,).
     gradients, space, rows, n_steps
         As in :func:`climb`.
+    known : float64 array of shape (n, d) or None, default=None
+        Trials. Of more than 64 choices only theirs are tried, and the first other one: a model
+        tells no others apart. None tries all.
 
     Returns
     -------
@@ -160,7 +171,7 @@ def improve(
     if not (space.grid_sizes > 0).any():
         return rows
     for _ in range(_ROUNDS):
-        neighbours = [_neighbours(space, row) for row in rows]
+        neighbours = [_neighbours(space, row, known) for row in rows]
         starts = np.cumsum([0, *map(len, neighbours)])
         scores = score(np.concatenate(neighbours))
         improved = [
@@ -173,12 +184,15 @@ def improve(
     return rows
 
 
-def _neighbours(space: SearchSpace, row: FloatArray) -> FloatArray:
+def _neighbours(space: SearchSpace, row: FloatArray, known: FloatArray | None) -> FloatArray:
     """Return a row and those that differ in one column with a grid, shape (m, d)."""
     found = [row]
-    for j in np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row)):
+    columns = np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row))
+    for j in columns[:: len(columns) // _MOST_COLUMNS + 1]:
         size = int(space.grid_sizes[j])
-        if space.is_categorical[j]:
+        if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
+            values = _tried_choices(known[:, j], size)
+        elif space.is_categorical[j]:
             values = np.arange(size, dtype=np.float64)
         elif size <= _ALL_VALUES:
             values = (np.arange(size) + 0.5) / size
@@ -189,6 +203,14 @@ def _neighbours(space: SearchSpace, row: FloatArray) -> FloatArray:
         found.append(options[values != row[j]])
     first, *others = found
     return np.concatenate([first[None], space.snap(np.concatenate([row[None], *others]))])
+
+
+def _tried_choices(entries: FloatArray, size: int) -> FloatArray:
+    """Return the choices among the entries of a column, and the first other one."""
+    tried = np.unique(entries[(entries >= 0.0) & (entries < size)])
+    gaps = np.flatnonzero(tried != np.arange(len(tried)))
+    other = float(gaps[0]) if len(gaps) else float(len(tried))
+    return np.append(tried, other) if other < size else tried
 
 
 @njit(cache=True, nogil=True)

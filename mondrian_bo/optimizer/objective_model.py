@@ -1,17 +1,21 @@
-"""The model of the objective: a transform of the values and a surrogate over the trials."""
+"""The model of an outcome: a transform of its values and a surrogate over the trials."""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mondrian_bo.acquisitions.base import Prediction, mixture_moments
+from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
+from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.calibration import VarianceCalibration
+from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
+from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
 
@@ -38,29 +42,99 @@ _SHRINK = 0.25
 """Factor of all values, a power of two: it is exact and makes all differences finite."""
 
 
+_MOST_STEPS = 1000
+"""Most steps of learning that are repeated one by one after an interruption, our choice: they take
+a few seconds."""
+
+
+_MEMORY = 20.0
+"""Number of latest trials in the average, our choice: enough for a stable mean of squares."""
+
+_LARGEST_SCORE = 3.0
+"""Cap of standardised errors, our choice: a single outlier does not widen all predictions."""
+
+_SMALLEST_STD = 1e-9
+"""Smallest standard deviation, of transformed values, that errors are divided by."""
+
+
+class Transform(Protocol):
+    """A monotone map of the values of an outcome, larger is better, to standardised ones."""
+
+    def __call__(self, values: FloatArray, /) -> FloatArray:
+        """Return the transformed values, shape (m,)."""
+        ...
+
+    def inverse(self, transformed: FloatArray, /) -> FloatArray:
+        """Return the values of transformed ones, of any shape."""
+        ...
+
+
+NewTransform: TypeAlias = Callable[[FloatArray], Transform]
+"""Fits a transform to values of shape (n,)."""
+
+
 class ObjectiveModel:
     """A surrogate of trials. It learns new trials at the next prediction or draw.
 
     Parameters
     ----------
-    surrogate : Surrogate
-        An empty surrogate.
+    new_surrogate : callable
+        Returns an empty surrogate, the same at every call.
     trials : Trials
         The trials. More may be added later.
-    power : bool, default=True
-        Whether a power transform makes the values nearly Gaussian.
+    new_transform : callable or None, default=None
+        Fits a :class:`Transform` to values of shape (n,); None is :class:`OutcomeTransform`.
+
+    Attributes
+    ----------
+    trials : Trials
+        As given.
+    steps : list of int
+        Numbers of trials after each step of learning, in ascending order. An empty model learns in
+        the steps of another one, and then has the same random draws.
     """
 
-    def __init__(self, surrogate: Surrogate, trials: Trials, power: bool = True) -> None:
+    def __init__(
+        self,
+        new_surrogate: Callable[[], Surrogate],
+        trials: Trials,
+        new_transform: NewTransform | None = None,
+    ) -> None:
         self.trials = trials
-        self._surrogate = surrogate
+        self._new_surrogate = new_surrogate
+        self._new_transform = OutcomeTransform if new_transform is None else new_transform
+        self.steps: list[int] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Return to an empty surrogate. It learns all trials again when it is needed next.
+
+        It learns them in the same steps, and so becomes the same model. After more than a thousand
+        steps it learns the former trials at once: it then is a model of the same trials with other
+        random draws.
+        """
+        self._surrogate = surrogate = self._new_surrogate()
         # An isinstance check of a protocol takes as long as a small prediction.
         self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
-        self._power = power
         self._n_learnt = 0
         self._n_fitted = 0
-        self._transform = OutcomeTransform(np.zeros(1), power)
+        self._transform = self._new_transform(np.zeros(1))
         self._calibration = VarianceCalibration()
+        # An undone call may have learnt trials that are not there any more.
+        del self.steps[bisect.bisect_right(self.steps, len(self.trials)) :]
+        if len(self.steps) > _MOST_STEPS:
+            self.steps = self.steps[-1:]
+
+    @property
+    def models(self) -> tuple[ObjectiveModel]:
+        """The model itself, as the models of several objectives have several."""
+        return (self,)
+
+    @property
+    def transform(self) -> Transform:
+        """The present transform of values."""
+        self._learn()
+        return self._transform
 
     @property
     def n_gradients(self) -> int:
@@ -90,6 +164,51 @@ class ObjectiveModel:
         means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
         scale = self._calibration.scale if calibrated else 1.0
         return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
+
+    def mixed_gradients(
+        self, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return mean and deviation of the mixtures, shape (m,), and their derivatives, (m, d)."""
+        means, stds, mean_gradients, std_gradients = self.gradients(rows)
+        if len(means) == 1:
+            return means[0], stds[0], mean_gradients[0], std_gradients[0]
+        mean, std = mixture_moments(Prediction(means, stds))
+        # The mixture's variance is the average of stds**2 + (means - mean)**2.
+        slopes = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
+        return (
+            mean,
+            std,
+            mean_gradients.mean(axis=0),
+            slopes.mean(axis=0) / np.maximum(std, _TINY)[:, None],
+        )
+
+    def score(
+        self, acquisition: Acquisition, rng: np.random.Generator
+    ) -> tuple[Score, ScoreGradients | None]:
+        """Return the score of candidates and, where the model has them, its gradients.
+
+        Parameters
+        ----------
+        acquisition : Acquisition
+            Scores predictions.
+        rng : numpy.random.Generator
+            Source of the draw, for an acquisition that samples a function.
+        """
+        usage: Usage = getattr(acquisition, "usage", Usage())
+        if usage.samples_function:
+            return self.draw(rng), None
+        incumbent = self.value_to_beat()
+        calibrated = usage.uses_calibrated_variances
+
+        def score(rows: FloatArray) -> FloatArray:
+            return acquisition(self.predict(rows, calibrated), incumbent)
+
+        def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+            means, stds, mean_gradients, std_gradients = self.gradients(rows, calibrated)
+            scores = acquisition(Prediction(*moved_moments(means, stds)), incumbent)
+            return scores[: len(rows)], gradient_of(scores, stds, mean_gradients, std_gradients)
+
+        return score, gradients if self.n_gradients > 0 else None
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the surrogate's posterior."""
@@ -137,22 +256,29 @@ class ObjectiveModel:
         n_trials = len(self.trials)
         if self._n_learnt == n_trials:
             return
-        rows = self.trials.rows[self._n_learnt :]
-        first = self._n_learnt == 0
-        refit = n_trials >= _REFIT_GROWTH * self._n_fitted
-        if refit and first:
-            self._transform = OutcomeTransform(self.trials.values, self._power)
-        values = self._transform(self.trials.values[self._n_learnt :])
-        if not first:
-            predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-            self._calibration.update(values, *predicted)
-        self._surrogate.learn(rows, values)
-        self._n_learnt = n_trials
-        if refit and not first:
-            self._transform = OutcomeTransform(self.trials.values, self._power)
-            self._surrogate.set_values(self._transform(self.trials.values))
-        if refit:
-            self._n_fitted = n_trials
+        # After `forget` the former steps come first.
+        steps = self.steps[bisect.bisect_right(self.steps, self._n_learnt) :]
+        is_new = not steps or steps[-1] < n_trials
+        for step in [*steps, n_trials] if is_new else steps:
+            rows = self.trials.rows[self._n_learnt : step]
+            all_values = self.trials.values[:step]
+            first = self._n_learnt == 0
+            refit = step >= _REFIT_GROWTH * self._n_fitted
+            if refit and first:
+                self._transform = self._new_transform(all_values)
+            values = self._transform(all_values[self._n_learnt :])
+            if not first:
+                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+                self._calibration.update(values, *predicted)
+            self._surrogate.learn(rows, values)
+            self._n_learnt = step
+            if refit and not first:
+                self._transform = self._new_transform(all_values)
+                self._surrogate.set_values(self._transform(all_values))
+            if refit:
+                self._n_fitted = step
+        if is_new:
+            self.steps.append(n_trials)
 
 
 def mixed_moments(
@@ -175,6 +301,35 @@ def mixed_moments(
     size = np.maximum(deviations.max(axis=0), np.finfo(np.float64).tiny)
     spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
     return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)
+
+
+# The calibration of standard deviations -----------------------------------------------------------
+
+
+class VarianceCalibration:
+    """The root mean square of the latest standardised errors of one-step-ahead predictions.
+
+    Attributes
+    ----------
+    scale : float
+        Factor of predicted standard deviations: above 1 if recent errors were larger than
+        predicted, below 1 if they were smaller, and 1 before any prediction.
+    """
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+        self._squared_scores, self._weight = 1.0, 1.0
+
+    def update(self, values: FloatArray, means: FloatArray, stds: FloatArray) -> None:
+        """Compare new values with their predictions, all arrays of shape (m,)."""
+        scores = np.minimum(
+            np.abs(values - means) / np.maximum(stds, _SMALLEST_STD), _LARGEST_SCORE
+        )
+        for score in scores[stds > 0.0]:
+            forget = 1.0 - 1.0 / _MEMORY
+            self._squared_scores = forget * self._squared_scores + float(score) ** 2
+            self._weight = forget * self._weight + 1.0
+        self.scale = math.sqrt(self._squared_scores / self._weight)
 
 
 # The transform of values: robust, power-transformed, standardised ---------------------------------

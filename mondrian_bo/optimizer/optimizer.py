@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any, Literal, SupportsFloat, TypeAlias, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import SupportsFloat, overload
 
 import numpy as np
 
-from mondrian_bo.acquisitions.feasibility import Score
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.restarts import RestartingSearch
-from mondrian_bo.optimizer.search import SearchFactory
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.row_optimizer import Params
+from mondrian_bo.optimizer.stored_optimizer import StoredOptimizer
+from mondrian_bo.optimizer.transactions import transaction
+from mondrian_bo.optimizer.validation import (
+    Direction,
+    check_constraints,
+    check_directions,
+    check_values,
+)
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
-Params: TypeAlias = dict[str, Any]
-"""Values of the active parameters by name."""
 
-Direction: TypeAlias = Literal["minimize", "maximize"]
-"""Direction in which values are better."""
-
-
-class MondrianOptimizer:
+class MondrianOptimizer(StoredOptimizer):
     """Sequential optimisation of an expensive function with a probabilistic model.
 
     Parameters
@@ -57,6 +55,21 @@ class MondrianOptimizer:
     allow_missing : bool, default=False
         Whether trials may lack parameters that are active by the space's conditions, as happens
         when the conditions are not known.
+    directions : sequence of {"minimize", "maximize"} or None, default=None
+        Directions of two to four objectives, instead of `direction`. Suggestions then maximise the
+        expected hypervolume improvement, in logarithms.
+    constraints : sequence of str, default=()
+        Names of constraints. A trial is feasible if the values of all its constraints are at most
+        0. A model of each gives the probability that a candidate is feasible.
+    reference_point : sequence of float or None, default=None
+        Values of the objectives that are just acceptable: only better ones count as an
+        improvement. None, or NaN for one of them, follows the Pareto front.
+    is_valid : callable or None, default=None
+        Which points may be suggested, where that is known without a trial: a function of the
+        active parameters by name (a dict) that returns True or False. A ``KeyError`` of an
+        inactive parameter counts as True, so ``lambda p: p["depth"] * p["width"] <= 64`` holds in
+        branches without depth. Told trials need not be valid. A saved file does not hold the
+        function, and `load` is given it again.
 
     Raises
     ------
@@ -67,6 +80,12 @@ class MondrianOptimizer:
     -----
     `tell` is O(1). The next `ask` learns new trials at O(log n) each, and its own cost grows with
     the logarithm of the number of trials.
+
+    Several threads may use one optimizer; one call runs at a time. An exception at any moment, as
+    from Ctrl-C, leaves the optimizer usable: the interrupted call is undone by the next one. Models
+    then learn their trials again, in the same steps, and the next suggestion is the one that the
+    interrupted call would have made. Beyond a thousand steps they learn the former trials at once,
+    which takes less time, and suggestions may differ.
 
     Examples
     --------
@@ -91,60 +110,86 @@ class MondrianOptimizer:
         n_candidates: int = 600,
         seed: int | Sequence[int] | None = None,
         allow_missing: bool = False,
+        directions: Sequence[Direction] | None = None,
+        constraints: Sequence[str] = (),
+        reference_point: Sequence[float] | None = None,
+        is_valid: Callable[[Params], bool] | None = None,
     ) -> None:
-        if not isinstance(space, SearchSpace):
-            raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
-        if direction not in ("minimize", "maximize"):
-            raise ValueError(f"`direction` must be 'minimize' or 'maximize', got {direction!r}.")
-        settings = check_settings(
-            surrogate, acquisition, n_startup_trials, n_estimators, n_candidates
+        super().__init__(
+            space,
+            directions=check_directions(direction, directions),
+            surrogate=surrogate,
+            acquisition=acquisition,
+            n_startup_trials=n_startup_trials,
+            n_estimators=n_estimators,
+            n_candidates=n_candidates,
+            seed=seed,
+            allow_missing=allow_missing,
+            reference_point=reference_point,
+            is_valid=is_valid,
+            constraints=constraints,
         )
-        self.space = space
-        self.direction: Direction = direction
-        self._surrogate = surrogate
-        self._sign = 1.0 if direction == "maximize" else -1.0
-        self._allow_missing = allow_missing
-        model_seed, ask_seed = np.random.SeedSequence(seed).spawn(2)
-        self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
-        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
-        self._search = RestartingSearch(
-            SearchFactory(space, settings, may_be_absent, model_seed),
-            space.is_categorical,
-            space.grid_sizes == 0,
-            settings.n_startup_trials,
-            settings.portfolio.restarts,
-        )
-        self._n_asked = 0
-        self._pending = np.empty((0, space.n_dimensions))
 
     def __repr__(self) -> str:
+        one, many = self.directions[0], self.directions
+        goal = f"direction={one!r}" if len(many) == 1 else f"directions={list(many)!r}"
         return (
-            f"MondrianOptimizer(direction={self.direction!r}, surrogate={self._surrogate!r}, "
+            f"MondrianOptimizer({goal}, surrogate={self._surrogate!r}, "
             f"n_trials={self.n_trials}, parameters={list(self.space.names)})"
         )
 
     @property
-    def n_trials(self) -> int:
-        """Number of trials told, failed ones not counted."""
-        return self._search.n_successes
+    def direction(self) -> Direction:
+        """Direction of the first objective."""
+        return self.directions[0]
 
     @property
     def pending(self) -> list[Params]:
         """Parameters asked for and not told yet, in the order of asking."""
-        return [self.space.from_unit(row) for row in self._pending]
+        with self._lock:
+            self._settle()
+            return [self.space.from_unit(row) for row in self._pending]
 
     @property
     def best(self) -> tuple[Params, float]:
-        """Parameters and value of the best trial told.
+        """Parameters and value of the best feasible trial told.
 
         Raises
         ------
         ValueError
-            If no trial has been told.
+            If no trial has been told, if none is feasible, or if there are several objectives.
         """
-        self._check_told("There is no best trial")
-        row, value = self._search.trials.best()
-        return self._decode(row), self._sign * value
+        with self._lock:
+            self._check_told("There is no best trial")
+            trials = self._search.trials
+            if isinstance(trials, ParetoTrials):
+                raise ValueError("`best` needs a single objective; `pareto_front` serves several.")
+            if not len(trials.incumbents(feasible=True)):
+                raise ValueError("There is no best trial: no trial told so far is feasible.")
+            row, value = trials.best()
+            return self._decode(row), float(self._signs[0] * value)
+
+    @transaction
+    def pareto_front(self) -> list[tuple[Params, FloatArray]]:
+        """Return parameters and values of the feasible trials that no other one dominates.
+
+        Returns
+        -------
+        list of (dict, float64 array of shape (K,))
+            In the order of telling; of a single objective the best trial. Empty without a feasible
+            trial.
+        """
+        trials = self._search.trials
+        if isinstance(trials, ParetoTrials):
+            front = trials.front()
+            rows, values = trials.rows[front], trials.values[front]
+        else:
+            rows = trials.incumbents(feasible=True)[:1] if len(trials) else trials.rows
+            values = np.array([[trials.best()[1]] for _ in rows]).reshape(-1, 1)
+        return [
+            (self._decode(row), self._signs * value)
+            for row, value in zip(rows, values, strict=True)
+        ]
 
     @overload
     def ask(self, n: None = None) -> Params: ...
@@ -168,65 +213,79 @@ class MondrianOptimizer:
         Raises
         ------
         ValueError
-            If `n` is not positive.
+            If `n` is not positive, or if `is_valid` refuses all of some thousands of points.
+        TypeError
+            If `is_valid` returns something else than True or False. Its own exceptions pass
+            through, and nothing is asked for.
         """
         if n is not None and n < 1:
             raise ValueError(f"`n` must be a positive integer or None, got {n!r}.")
-        asked = []
-        for _ in range(1 if n is None else n):
-            params = self.suggest(self._pending, self._n_asked)
-            self._n_asked += 1
+        asked = self._ask(1 if n is None else n)
+        return asked[0] if n is None else asked
+
+    @transaction
+    def _ask(self, n: int) -> list[Params]:
+        asked: list[Params] = []
+        pending = self._pending
+        for i in range(n):
+            params = self.suggest(pending, self._n_asked + i)
             # Decoding and encoding may differ by a rounding error. The stored row is the one that
             # `tell` will get.
             row = self.space.to_unit(params)
-            self._pending = np.concatenate([self._pending, row[None]])
+            pending = np.concatenate([pending, row[None]])
             asked.append(params)
-        return asked[0] if n is None else asked
-
-    @overload
-    def tell(self, params: Mapping[str, object], value: SupportsFloat) -> None: ...
-
-    @overload
-    def tell(
-        self,
-        params: Sequence[Mapping[str, object]],
-        value: Sequence[SupportsFloat] | FloatArray,
-    ) -> None: ...
+        # The last step: nothing is asked for if this is not reached.
+        self._pending, self._n_asked = pending, self._n_asked + n
+        return asked
 
     def tell(
         self,
         params: Mapping[str, object] | Sequence[Mapping[str, object]],
-        value: SupportsFloat | Sequence[SupportsFloat] | FloatArray,
+        value: SupportsFloat | Sequence[object] | FloatArray,
+        constraints: Mapping[str, SupportsFloat] | Sequence[object] | FloatArray | None = None,
     ) -> None:
         """Report a trial, asked for or not, or several.
 
         Parameters
         ----------
-        params : mapping, or sequence of mappings
+        params : mapping, or sequence of m mappings
             Parameters by name.
         value : float, or sequence of float
-            Their values. Infinities are very good or very bad values. NaN means that the trial
+            The value of the trial, or those of m trials. With K objectives K values, or an array
+            of shape (m, K). Infinities are very good or very bad values. NaN means that the trial
             failed: it is not learnt, and its exact point is suggested again only when no other is
             left. If the two nearest trials failed as well, it is learnt with the median value.
+        constraints : mapping, sequence of float, or a sequence of m of them, default=None
+            Values of the constraints, by name or in the order of the optimizer's `constraints`.
+            Those missing or NaN are unknown. A trial that failed may have some.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If parameters or values are not what the space describes; then nothing is learnt.
+            If parameters or values are not what the space, the directions and the constraints
+            describe; then nothing is learnt.
         """
-        values = _checked_values(value)
+        n_trials = None if isinstance(params, Mapping) else len(params)
+        values = check_values(value, n_trials, len(self.directions))
+        known = check_constraints(constraints, n_trials, self.constraints)
         rows = self._encode(params)
-        if len(rows) != len(values):
-            raise ValueError(f"Got {len(rows)} trials, but {len(values)} values.")
-        self.tell_rows(rows, values)
+        self._tell(rows, values, known)
+
+    @transaction
+    def _tell(self, rows: FloatArray, values: FloatArray, constraints: FloatArray) -> None:
+        self.tell_rows(rows, values, constraints)
+        for row in rows if len(self._pending) else ():
+            # A trial may lack parameters that were suggested.
+            told = ((self._pending == row) | np.isnan(row)).all(axis=1)
+            self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
         if self._allow_missing:
             # With any value of the parameters that it lacks, a trial is the same trial.
-            self._search.trials.exclude(rows[~np.isnan(values)])
+            self._search.trials.exclude(rows[~np.isnan(values).any(axis=1)])
 
     def predict(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
     ) -> tuple[FloatArray, FloatArray]:
-        """Predict the mean and standard deviation of the objective.
+        """Predict the mean and standard deviation of the objectives.
 
         Parameters
         ----------
@@ -235,8 +294,8 @@ class MondrianOptimizer:
 
         Returns
         -------
-        mean, std : float64 arrays of shape (m,)
-            In the units of the objective.
+        mean, std : float64 arrays of shape (m,), or (m, K) with K > 1 objectives
+            In the units of the objectives.
 
         Raises
         ------
@@ -244,100 +303,34 @@ class MondrianOptimizer:
             If no trial has been told.
         """
         self._check_told("There is nothing to predict from")
-        return self.predict_rows(self._encode(params))
+        mean, std = self.predict_rows(self._encode(params))
+        n_objectives = len(self.directions)
+        if n_objectives == 1:
+            return mean[:, 0], std[:, 0]
+        return mean[:, :n_objectives], std[:, :n_objectives]
 
-    def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict as `predict` does, at encoded points of shape (m, d)."""
-        mean, std = self._search.whole.outcome_moments(rows)
-        return self._sign * mean, std
-
-    def save(self, path: str | Path) -> None:
-        """Write the whole state to a file, with pickle."""
-        Path(path).write_bytes(pickle.dumps(self))
-
-    @classmethod
-    def load(cls, path: str | Path) -> MondrianOptimizer:
-        """Read an optimizer that `save` wrote. Load only files that you trust: this is pickle.
-
-        Raises
-        ------
-        TypeError
-            If the file holds something else.
-        """
-        loaded = pickle.loads(Path(path).read_bytes())
-        if not isinstance(loaded, cls):
-            raise TypeError(f"{path} holds a {type(loaded).__name__}, not a {cls.__name__}.")
-        return loaded
-
-    def tell_rows(
-        self, rows: FloatArray, values: FloatArray, feasible: BoolArray | None = None
-    ) -> None:
-        """Report trials as rows of the unit cube, for adapters that encode parameters themselves.
+    def predict_constraints(
+        self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Predict the constraints.
 
         Parameters
         ----------
-        rows : float64 array of shape (m, d)
-            Encoded points. Numeric entries are below 0 or above 1 where a trial is older than the
-            present, narrower range. Suggestions stay within the space.
-        values : float64 array of shape (m,)
-            Their values; NaN for trials that failed.
-        feasible : bool array of shape (m,) or None, default=None
-            Which of them satisfy the constraints that `suggest` gets; None is all.
-        """
-        for row in rows if len(self._pending) else ():
-            # A trial may lack parameters that were suggested.
-            told = ((self._pending == row) | np.isnan(row)).all(axis=1)
-            self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
-        self._search.tell(rows, self._sign * values, feasible)
-
-    def suggest(
-        self,
-        pending: FloatArray,
-        index: int,
-        within: SearchSpace | None = None,
-        log_probability: Score | None = None,
-    ) -> Params:
-        """Suggest a trial without storing it as pending, for adapters that do so themselves.
-
-        Parameters
-        ----------
-        pending : float64 array of shape (k, d)
-            Encoded points of the trials that are running now.
-        index : int
-            Number of the random draw: an optimizer in the same state suggests the same trial for
-            the same index. Quasi-random first trials are the points of a sequence at this index.
-        within : SearchSpace or None, default=None
-            Part of the space that contains the suggestion (see :class:`RestrictedSpace`); None is
-            all of it.
-        log_probability : callable or None, default=None
-            Logarithm of the probability that rows of shape (m, d) satisfy constraints on other
-            outcomes; None if there are none.
+        params : mapping, or sequence of mappings
+            m points.
 
         Returns
         -------
-        dict
-            Active parameters by name.
+        mean, std : float64 arrays of shape (m, q)
+            In the units of the constraints; NaN for those without a known value.
+        probability : float64 array of shape (m,)
+            That all of them hold.
         """
-        running = {row.tobytes() for row in pending}
-        row = self._search.current.suggest(
-            self.space if within is None else within,
-            pending,
-            index,
-            np.random.default_rng([*self._ask_entropy, index]),
-            partial(self._search.trials.is_known, running=running),
-            log_probability,
-        )
-        return self.space.from_unit(row)
-
-    def exclude_rows(self, rows: FloatArray) -> None:
-        """Rule out all trials with the values of encoded points (m, d); NaN matches every value."""
-        self._search.trials.exclude(rows)
-
-    def accepts(self, rows: FloatArray) -> BoolArray:
-        """Whether encoded points (m, d) have all required parameters, shape (m,)."""
-        if self._allow_missing:
-            return np.asarray(~np.isnan(rows).all(axis=1))
-        return self.space.is_complete(rows)
+        rows = self._encode(params)
+        mean, std = np.full((2, len(rows), len(self.constraints)), np.nan)
+        if self._constraints is not None:
+            mean[:], std[:] = (one[:, len(self.directions) :] for one in self.predict_rows(rows))
+        return mean, std, np.exp(self.log_feasibility(rows))
 
     def _encode(self, params: Mapping[str, object] | Sequence[Mapping[str, object]]) -> FloatArray:
         """Return the rows of one or several points, shape (m, d)."""
@@ -361,18 +354,3 @@ class MondrianOptimizer:
         return {
             name: value for name, value in decoded.items() if known[self.space.names.index(name)]
         }
-
-
-def _checked_values(value: object) -> FloatArray:
-    """Return one or several values as an array of shape (m,)."""
-    numbers = []
-    for one in np.atleast_1d(np.asarray(value)):
-        try:
-            if isinstance(one, str | bytes):
-                raise TypeError
-            numbers.append(float(one))
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"`value` must be a number or a sequence of numbers, got {value!r}."
-            ) from None
-    return np.array(numbers, dtype=np.float64)

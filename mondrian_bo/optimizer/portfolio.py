@@ -31,11 +31,14 @@ class Arm:
         Whether a power transform makes the values nearly Gaussian.
     options : mapping
         Keyword arguments of the surrogate that replace its defaults.
+    constrained : sequence of Acquisition or None, default=None
+        Those drawn from under constraints; None is `acquisitions`.
     """
 
     acquisitions: Sequence[Acquisition]
     power: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
+    constrained: Sequence[Acquisition] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,28 @@ AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition |
 _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
 """Acquisitions of the default portfolio. A single one keeps polishing a single basin."""
 
-_DEFAULT = Portfolio((Arm(_WIDE),))
+_CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
+"""Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
+optimum, a margin can only be gained by violating it."""
+
+_ARM = Arm(_WIDE, constrained=_CONSTRAINED)
+"""The arm of the default portfolio with one objective."""
+
+_DEFAULT = Portfolio((_ARM,))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
-_PORTFOLIOS = {"gaussian_process": Portfolio((Arm(_WIDE),), restarts=True)}
-"""Portfolios by surrogate, for `acquisition="auto"`."""
+_PORTFOLIOS = {"gaussian_process": Portfolio((_ARM,), restarts=True)}
+"""Portfolios by surrogate, for `acquisition="auto"` with one objective."""
+
+_FRONT = (LogExpectedImprovement(),)
+"""Acquisition with several objectives: the expected hypervolume improvement."""
+
+_TWO_OBJECTIVES = Portfolio((Arm(_FRONT), Arm(_FRONT, power=False)))
+"""The default portfolio with two objectives. A power transform helps the models, but hypervolumes
+on its scale overrate one end of the front."""
+
+_MORE_OBJECTIVES = Portfolio((Arm(_FRONT, power=False),))
+"""The default portfolio with three or four objectives: ends are a larger part of the front."""
 
 
 class SearchSettings(NamedTuple):
@@ -97,6 +117,7 @@ def check_settings(
     n_startup_trials: int,
     n_estimators: int | None,
     n_candidates: int,
+    n_objectives: int = 1,
 ) -> SearchSettings:
     """Check the settings that :class:`MondrianOptimizer` and its adapters share.
 
@@ -109,14 +130,16 @@ def check_settings(
         raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
     return SearchSettings(
         surrogate,
-        get_portfolio(surrogate, acquisition),
+        get_portfolio(surrogate, acquisition, n_objectives),
         _integer("n_startup_trials", n_startup_trials, 0),
         None if n_estimators is None else _integer("n_estimators", n_estimators, 1),
         _integer("n_candidates", n_candidates, 1),
     )
 
 
-def get_portfolio(surrogate: SurrogateName, acquisition: AcquisitionChoice) -> Portfolio:
+def get_portfolio(
+    surrogate: SurrogateName, acquisition: AcquisitionChoice, n_objectives: int = 1
+) -> Portfolio:
     """Return the portfolio of a search with this surrogate.
 
     Parameters
@@ -126,6 +149,8 @@ def get_portfolio(surrogate: SurrogateName, acquisition: AcquisitionChoice) -> P
     acquisition : str, Acquisition or Portfolio
         "auto" is the surrogate's own portfolio. Another acquisition replaces those of its arms,
         without restarts. A portfolio is returned unchanged.
+    n_objectives : int, default=1
+        Number of objectives.
 
     Raises
     ------
@@ -136,11 +161,16 @@ def get_portfolio(surrogate: SurrogateName, acquisition: AcquisitionChoice) -> P
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
         return acquisition
-    portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
+    if n_objectives == 1:
+        portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
+    else:
+        portfolio = _TWO_OBJECTIVES if n_objectives == 2 else _MORE_OBJECTIVES
     if acquisition == "auto":
         return portfolio
     alone = (get_acquisition(acquisition),)
-    return Portfolio(tuple(replace(arm, acquisitions=alone) for arm in portfolio.arms))
+    return Portfolio(
+        tuple(replace(arm, acquisitions=alone, constrained=None) for arm in portfolio.arms)
+    )
 
 
 def _check_options(surrogate: SurrogateName, options: Mapping[str, Any]) -> None:

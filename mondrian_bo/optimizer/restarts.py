@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.failed_trials import FailedTrials
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Search
 from mondrian_bo.optimizer.trials import Trials
 
@@ -32,9 +35,45 @@ _PATIENCE = 12
 class SearchMaker(Protocol):
     """Makes searches that differ only in their random draws."""
 
-    def new(self, trials: Trials) -> Search:
-        """Return a search over trials, which are empty."""
+    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+        """Return a search over trials, which are empty; the number determines the draws."""
         ...
+
+
+@dataclass
+class _Counts:
+    """What decides when a search restarts: see :class:`RestartingSearch`."""
+
+    n_searches: int = 1
+    pressure: int = 0
+    n_in_vain: int = 0
+    threshold: int = _COLLAPSED
+    gained: bool = False
+    gain: float = 0.0
+    n_at_gain: int = 0
+
+
+class SearchState(NamedTuple):
+    """What identifies a former state of :class:`RestartingSearch`.
+
+    Attributes
+    ----------
+    trials, own : TrialsState or ParetoState
+        All trials, and those of the current search.
+    n_failed, n_learnt : int
+        Numbers of failed trials, and of those that are learnt.
+    current : Search
+        The current search.
+    counts : _Counts
+        What decides when a search restarts.
+    """
+
+    trials: Any
+    own: Any
+    n_failed: int
+    n_learnt: int
+    current: Search
+    counts: _Counts
 
 
 class RestartingSearch:
@@ -61,11 +100,15 @@ class RestartingSearch:
     n_startup_trials : int
         Number of first trials of a restarted search that do not count against it.
     restarts : bool
-        Whether the search restarts at all.
+        Whether the search restarts at all; one with several objectives never does.
+    n_objectives : int, default=1
+        Number K of objectives.
+    reference : float64 array of shape (K,) or None, default=None
+        Values below which nothing counts, NaN where not given; larger is better.
 
     Attributes
     ----------
-    trials : Trials
+    trials : Trials, or ParetoTrials with several objectives
         All trials.
     current : Search
         The search that the next trial is for.
@@ -82,22 +125,30 @@ class RestartingSearch:
         is_continuous: BoolArray,
         n_startup_trials: int,
         restarts: bool,
+        n_objectives: int = 1,
+        reference: FloatArray | None = None,
     ) -> None:
         self._n_dimensions = len(is_categorical)
-        self.trials = Trials(self._n_dimensions)
-        self.whole = maker.new(self.trials)
+        self.trials: Trials | ParetoTrials = (
+            Trials(self._n_dimensions)
+            if n_objectives == 1
+            else ParetoTrials(self._n_dimensions, n_objectives, reference)
+        )
+        self.whole = maker.new(self.trials, 0)
         self.current = self.whole
         self._maker = maker
         self._nearness = np.where(is_categorical, 0.0, _NEAR)
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
-        self._restarts = restarts
+        self._restarts = restarts and n_objectives == 1
         self.failed = FailedTrials(self.trials)
-        self._pressure = 0
-        self._n_in_vain = 0
-        self._threshold = _COLLAPSED
-        self._gained = False
-        self._gain, self._n_at_gain = 0.0, 0
+        self._counts = _Counts()
+
+    @property
+    def models(self) -> list[ObjectiveModel]:
+        """All models of the present searches, in the order of their making."""
+        searches = [self.whole] if self.current is self.whole else [self.whole, self.current]
+        return [one for search in searches for model, _ in search.arms for one in model.models]
 
     @property
     def n_successes(self) -> int:
@@ -113,71 +164,102 @@ class RestartingSearch:
         ----------
         rows : float64 array of shape (m, d)
             The points; NaN at inactive parameters.
-        values : float64 array of shape (m,)
+        values : float64 array of shape (m,), or (m, K) with several objectives
             Their values, larger is better; may be infinite, NaN for trials that failed.
         feasible : bool array of shape (m,) or None, default=None
             Which of them satisfy the constraints; None is all.
         """
-        for i, value in enumerate(values.tolist()):
+        missing = np.isnan(values).reshape(len(values), math.prod(values.shape[1:]))
+        failed: BoolArray = np.asarray(missing.any(axis=1))
+        for i in range(len(values)):
             row = rows[i : i + 1]
-            if not math.isnan(value):
-                self._tell(row, value, feasible is None or bool(feasible[i]))
+            if not failed[i]:
+                self._tell(row, values[i : i + 1], feasible is None or bool(feasible[i]))
                 continue
-            imputed = self.failed.value_of(row)
+            imputed = self.failed.values_of(row)
             if imputed is not None:
                 self._tell(row, imputed, False)
 
-    def _tell(self, row: FloatArray, value: float, feasible: bool) -> None:
+    def state(self) -> SearchState:
+        """Return what `restore` needs; O(1)."""
+        return SearchState(
+            self.trials.state(),
+            self.current.trials.state(),
+            len(self.failed.rows),
+            len(self.failed.learnt),
+            self.current,
+            replace(self._counts),
+        )
+
+    def restore(self, state: SearchState) -> None:
+        """Remove the trials told after a state; O(number of trials removed)."""
+        self.trials.restore(state.trials)
+        self.failed.rows.shorten(state.n_failed)
+        del self.failed.learnt[state.n_learnt :]
+        self.current = state.current
+        if self.current is not self.whole:
+            self.current.trials.restore(state.own)
+        self._counts = replace(state.counts)
+
+    def forget(self) -> None:
+        """Let all models learn their trials again when they are used next."""
+        for search in (self.whole, self.current):
+            for model, _ in search.arms:
+                model.forget()
+
+    def _tell(self, row: FloatArray, values: FloatArray, feasible: bool) -> None:
         """Add one trial, shape (1, d); start or end a restarted search if it is due."""
-        values = np.array([value])
-        if not self._restarts or len(self.trials) == 0:
+        if not self._restarts or isinstance(self.trials, ParetoTrials) or len(self.trials) == 0:
             self.trials.tell(row, values, feasible)
             return
+        counts = self._counts
         best_row, best_value = self.trials.best()
+        # An infeasible trial is no gain, whatever its value.
+        value = float(values[0]) if feasible else -np.inf
         # The difference of equal infinities would be NaN.
         gain = 0.0 if value == best_value else value - best_value
         least = self._least_gain()
         improved = gain > least
-        is_near, is_refined = self._compare(row[0], best_row)
+        gaps = np.abs(row[0] - best_row)
+        gaps[np.isnan(row[0]) & np.isnan(best_row)] = 0.0
+        # A parameter that only one row has gives the gap NaN, which is not near.
+        is_near = bool(np.all(gaps <= self._nearness))
+        is_refined = bool(np.any(gaps[self._is_continuous] > 0.0))
         found_again = is_near and not improved
         in_vain = found_again and (gain >= -least or not is_refined)
         self.trials.tell(row, values, feasible)
         if self.current is self.whole:
             if improved:
-                self._pressure = 0
+                counts.pressure = 0
             else:
-                self._pressure = max(self._pressure + (2 if in_vain else -1), 0)
-            if self._pressure >= self._threshold:
-                self.current = self._maker.new(Trials(self._n_dimensions))
-                self._n_in_vain = 0
-                self._gained = False
+                counts.pressure = max(counts.pressure + (2 if in_vain else -1), 0)
+            if counts.pressure >= counts.threshold:
+                new = Trials(self._n_dimensions)
+                self.current = self._maker.new(new, counts.n_searches)
+                counts.n_searches += 1
+                counts.n_in_vain = 0
+                counts.gained = False
             return
-        self._gained = self._gained or improved
+        counts.gained = counts.gained or improved
         own = self.current.trials
-        own_best = own.best()[1] if len(own) else -math.inf
+        assert isinstance(own, Trials)
+        own_best = own.best()[1] if len(own) else -np.inf
         own.tell(row, values, feasible)
-        self._n_in_vain = 0 if value > own_best else self._n_in_vain + 1
-        is_over = found_again or self._n_in_vain >= _PATIENCE
+        counts.n_in_vain = 0 if value > own_best else counts.n_in_vain + 1
+        is_over = found_again or counts.n_in_vain >= _PATIENCE
         if len(own) > self._n_startup_trials and is_over:
             self.current = self.whole
-            self._pressure = 0
-            self._threshold = _COLLAPSED if self._gained else int(_BACKOFF * self._threshold)
+            counts.pressure = 0
+            counts.threshold = _COLLAPSED if counts.gained else int(_BACKOFF * counts.threshold)
 
     def _least_gain(self) -> float:
         """Return the largest difference of values that count as equal."""
-        n_trials = len(self.trials)
+        n_trials, counts = len(self.trials), self._counts
         # The range of many values changes slowly: O(1) per trial in the long run.
-        if n_trials > 1.1 * self._n_at_gain:
+        if n_trials > 1.1 * counts.n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
             # Quarters of the values have finite differences.
             lower, upper = np.percentile(0.25 * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            self._gain, self._n_at_gain = 4.0 * _LEAST_GAIN * float(upper - lower), n_trials
-        return self._gain
-
-    def _compare(self, row: FloatArray, other: FloatArray) -> tuple[bool, bool]:
-        """Return whether two rows are near each other, and whether continuous numbers differ."""
-        gaps = np.abs(row - other)
-        gaps[np.isnan(row) & np.isnan(other)] = 0.0
-        # A parameter that only one row has gives the gap NaN, which is not near.
-        is_near = bool(np.all(gaps <= self._nearness))
-        return is_near, bool(np.any(gaps[self._is_continuous] > 0.0))
+            counts.gain = 4.0 * _LEAST_GAIN * float(upper - lower)
+            counts.n_at_gain = n_trials
+        return counts.gain

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage
-from mondrian_bo.acquisitions.feasibility import Score, constrained
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.acquisitions.feasibility import constrained
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.candidates import maximize, spread
-from mondrian_bo.optimizer.local_search import Gradients, gradient_of, improve, moved_moments
-from mondrian_bo.optimizer.objective_model import ObjectiveModel, mixed_moments
-from mondrian_bo.optimizer.portfolio import SearchSettings
+from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
+from mondrian_bo.optimizer.constraints import Constraints
+from mondrian_bo.optimizer.known_noise import TrackedMetrics
+from mondrian_bo.optimizer.local_search import improve
+from mondrian_bo.optimizer.objective_model import (
+    NewTransform,
+    ObjectiveModel,
+    OutcomeTransform,
+    mixed_moments,
+)
+from mondrian_bo.optimizer.outcome_models import OutcomeModels
+from mondrian_bo.optimizer.pareto_model import ParetoModel
+from mondrian_bo.optimizer.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.portfolio import Arm, SearchSettings
 from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.registry import get_surrogate
+from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.registry import SurrogateName, get_surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _STEPS = 20
 """Gradient steps of a local search over a prediction with one component: our choice."""
 
+_CANDIDATE_MODELS = 2
+"""Number of models that predict all candidates. With more of them there are fewer candidates, so
+that a suggestion takes at most about twice the time of one with a single model."""
+
 _FEWEST_STEPS = 8
 """Smallest number of gradient steps. A step costs as much as there are components, so the number of
 steps falls with them."""
+
+
+_LATEST = 200
+"""Number of latest trials whose choices a local search tries where there are many, our choice. The
+best trials' choices are among the candidates that it starts from."""
 
 
 @dataclass(eq=False)
@@ -34,23 +58,26 @@ class Search:
 
     Parameters
     ----------
-    trials : Trials
+    trials : Trials or ParetoTrials
         The trials. More may be added later.
-    arms : sequence of (ObjectiveModel, sequence of Acquisition)
-        One model, and one of its acquisitions, is drawn for each trial.
+    arms : sequence of (ObjectiveModel or ParetoModel, Arm)
+        One model, and one acquisition of its arm, is drawn for each trial.
     n_startup_trials : int
         Number of quasi-random first trials.
     n_candidates : int
         Number of candidates to score for each suggestion.
     shift : float64 array of shape (d,)
         Shift of the quasi-random sequence.
+    n_objectives : int, default=1
+        Number of objectives.
     """
 
-    trials: Trials
-    arms: Sequence[tuple[ObjectiveModel, Sequence[Acquisition]]]
+    trials: Trials | ParetoTrials
+    arms: Sequence[tuple[ObjectiveModel | ParetoModel, Arm]]
     n_startup_trials: int
     n_candidates: int
     shift: FloatArray
+    n_objectives: int = 1
 
     def suggest(
         self,
@@ -59,7 +86,8 @@ class Search:
         index: int,
         rng: np.random.Generator,
         is_taken: Callable[[FloatArray], bool],
-        log_probability: Score | None = None,
+        constraints: Constraints | None = None,
+        valid: ValidRows | None = None,
     ) -> FloatArray:
         """Return the row of the next trial, shape (d,).
 
@@ -75,67 +103,64 @@ class Search:
             Source of all other randomness.
         is_taken : callable
             Whether a row of shape (d,) has been tried or is running.
-        log_probability : callable or None, default=None
-            Logarithm of the probability that rows satisfy constraints on other outcomes.
+        constraints : Constraints or None, default=None
+            Models of the constraints, at least one of which has a value.
+        valid : ValidRows or None, default=None
+            Which rows may be suggested; None is all.
         """
         n_trials, n_candidates = len(self.trials), self.n_candidates
+        find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
-            row: FloatArray = spread(space, index, 1, self.shift)[0]
+            row: FloatArray
+            if valid is None:
+                row = spread(space, index, 1, self.shift)[0]
+            else:
+                row = valid.first(space, index, self.shift, rng)
             if not is_taken(row):
                 return row
             # In a small finite space the sequence repeats its points.
             starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
-            return maximize(
+            return find(
                 lambda rows: rng.random(len(rows)), space, starts, is_taken, rng, n_candidates
             )
-        model, acquisitions = self.arms[int(rng.integers(len(self.arms)))]
+        model, arm = self.arms[int(rng.integers(len(self.arms)))]
+        acquisitions, n_models = arm.acquisitions, self.n_objectives
+        if constraints is not None:
+            n_models += len(constraints)
+            acquisitions = arm.constrained or acquisitions
+        n_candidates = min(n_candidates, _CANDIDATE_MODELS * n_candidates // n_models)
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
-        local: Callable[[FloatArray], FloatArray] | None = None
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
-        with single_threaded_blas(), model.pending(pending):
-            score, gradients = _score_of(model, acquisition, rng)
-            if log_probability is not None:
-                # While no trial is feasible, only feasibility counts.
-                feasible = len(self.trials.incumbents(feasible=True)) > 0
-                score = (
-                    constrained(acquisition, score, log_probability)
-                    if feasible
-                    else log_probability
+        imputed = nullcontext() if constraints is None else constraints.pending(pending)
+        with single_threaded_blas(), model.pending(pending), imputed:
+            starts, n_gradients = self.trials.incumbents(), model.n_gradients
+            if constraints is None:
+                score, gradients = model.score(acquisition, rng)
+            elif len(self.trials.incumbents(feasible=True)):
+                score, gradients = constrained(
+                    acquisition, *model.score(acquisition, rng), constraints
                 )
-            elif gradients is not None:
+                n_gradients += constraints.n_gradients
+            else:
+                # While no trial is feasible, only feasibility counts.
+                score, starts = constraints.log_probability, constraints.least_violating()
+                n_gradients = constraints.n_gradients
+                gradients = constraints.gradients if n_gradients else None
+            local = None
+            if gradients is not None:
                 # The cost is proportional to components times steps.
-                n_steps = max(_STEPS // model.n_gradients, _FEWEST_STEPS)
-                local = partial(improve, score, gradients, space, n_steps=n_steps)
-            incumbents = self.trials.incumbents()
-            return maximize(score, space, incumbents, is_taken, rng, n_candidates, local)
+                n_steps = max(_STEPS // n_gradients, _FEWEST_STEPS)
+                known = self.trials.rows[-_LATEST:]
+                local = partial(improve, score, gradients, space, n_steps=n_steps, known=known)
+            return find(score, space, starts, is_taken, rng, n_candidates, local)
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
 
-        The prediction is the equally weighted mixture of those of all arms.
+        The prediction is the equally weighted mixture of those of all arms. With several objectives
+        the shapes are (m, K).
         """
         return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
-
-
-def _score_of(
-    model: ObjectiveModel, acquisition: Acquisition, rng: np.random.Generator
-) -> tuple[Score, Gradients | None]:
-    """Return the score of candidates and, where the model has them, its gradients."""
-    usage: Usage = getattr(acquisition, "usage", Usage())
-    if usage.samples_function:
-        return model.draw(rng), None
-    incumbent = model.value_to_beat()
-    calibrated = usage.uses_calibrated_variances
-
-    def score(rows: FloatArray) -> FloatArray:
-        return acquisition(model.predict(rows, calibrated), incumbent)
-
-    def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means, stds, mean_gradients, std_gradients = model.gradients(rows, calibrated)
-        scores = acquisition(Prediction(*moved_moments(means, stds)), incumbent)
-        return scores[: len(rows)], gradient_of(scores, stds, mean_gradients, std_gradients)
-
-    return score, gradients if model.n_gradients > 0 else None
 
 
 class SearchFactory:
@@ -150,7 +175,14 @@ class SearchFactory:
     may_be_absent : bool
         Whether rows may hold NaN.
     seed : numpy.random.SeedSequence
-        Source of the seeds.
+        Source of the seeds of models of the objectives.
+    outcome_seed : numpy.random.SeedSequence
+        Source of the seeds of models of other outcomes.
+
+    Attributes
+    ----------
+    settings : SearchSettings
+        As given.
     """
 
     def __init__(
@@ -159,34 +191,91 @@ class SearchFactory:
         settings: SearchSettings,
         may_be_absent: bool,
         seed: np.random.SeedSequence,
+        outcome_seed: np.random.SeedSequence,
     ) -> None:
         self._n_choices = space.n_choices
-        self._settings = settings
+        self.settings = settings
         self._may_be_absent = may_be_absent
         self._seed = seed
+        self._outcome_seed = outcome_seed
 
-    def new(self, trials: Trials) -> Search:
-        """Return a search over empty `trials`, with new models."""
-        settings = self._settings
+    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+        """Return a search over empty `trials`, with new models.
+
+        The searches of different numbers have different seeds.
+        """
+        settings = self.settings
         arms = settings.portfolio.arms
-        *seeds, shift_seed = self._seed.spawn(1)[0].spawn(len(arms) + 1)
-        new_surrogate = get_surrogate(settings.surrogate)
-        n_estimators = settings.n_estimators
-        chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
-        models = [
-            ObjectiveModel(
-                new_surrogate(
-                    self._n_choices, self._may_be_absent, seed, **{**arm.options, **chosen}
-                ),
-                trials,
-                arm.power,
-            )
-            for arm, seed in zip(arms, seeds, strict=True)
-        ]
+        *seeds, shift_seed = _spawned(self._seed, number).spawn(len(arms) + 1)
+        models: list[ObjectiveModel | ParetoModel] = []
+        for arm, seed in zip(arms, seeds, strict=True):
+            transform = partial(OutcomeTransform, power=arm.power)
+            if isinstance(trials, Trials):
+                models.append(self._new_model(arm, seed, trials, transform))
+                continue
+            own = [
+                self._new_model(arm, _spawned(seed, k), column, transform)
+                for k, column in enumerate(trials.columns)
+            ]
+            models.append(ParetoModel(own, trials))
         return Search(
             trials,
-            [(model, arm.acquisitions) for model, arm in zip(models, arms, strict=True)],
+            list(zip(models, arms, strict=True)),
             settings.n_startup_trials,
             settings.n_candidates,
             np.random.default_rng(shift_seed).random(len(self._n_choices)),
+            1 if isinstance(trials, Trials) else len(trials.columns),
         )
+
+    def new_metrics(self) -> TrackedMetrics:
+        """Return an empty collection of outcomes that are predicted and have no other role."""
+        return TrackedMetrics(self._new_outcomes(0, OutcomeTransform))
+
+    def new_constraints(self) -> Constraints:
+        """Return an empty collection of constraints."""
+        return Constraints(self._new_outcomes(1, ConstraintTransform))
+
+    def _new_outcomes(self, number: int, transform: NewTransform) -> OutcomeModels:
+        seed = _spawned(self._outcome_seed, number)
+        new_model = partial(self._new_outcome_model, seed, transform)
+        return OutcomeModels(len(self._n_choices), new_model)
+
+    def _new_outcome_model(
+        self, seed: np.random.SeedSequence, transform: NewTransform, trials: Trials, number: int
+    ) -> ObjectiveModel:
+        arm = self.settings.portfolio.arms[0]
+        return self._new_model(arm, _spawned(seed, number), trials, transform)
+
+    def _new_model(
+        self, arm: Arm, seed: np.random.SeedSequence, trials: Trials, transform: NewTransform
+    ) -> ObjectiveModel:
+        n_estimators = self.settings.n_estimators
+        chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
+        new_surrogate = partial(
+            _new_surrogate,
+            self.settings.surrogate,
+            self._n_choices,
+            self._may_be_absent,
+            seed,
+            {**arm.options, **chosen},
+        )
+        return ObjectiveModel(new_surrogate, trials, transform)
+
+
+def _new_surrogate(
+    name: SurrogateName,
+    n_choices: IntArray,
+    may_be_absent: bool,
+    seed: np.random.SeedSequence,
+    options: Mapping[str, Any],
+) -> Surrogate:
+    """Return an empty surrogate, the same at every call."""
+    # The sequence counts what it spawns.
+    return get_surrogate(name)(n_choices, may_be_absent, deepcopy(seed), **options)
+
+
+def _spawned(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """Return the sequence that `seed` spawns after `number` others, without counting it."""
+    return np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, number), pool_size=seed.pool_size
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,25 @@ from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 _N_INCUMBENTS = 10
 """Number of best trials that candidates start from: several, so that one lucky trial of a noisy
 objective does not hold the search."""
+
+
+class TrialsState(NamedTuple):
+    """What identifies a former state of :class:`Trials`.
+
+    Attributes
+    ----------
+    n_trials, n_known : int
+        Numbers of trials and of known rows.
+    best : list of (bool, float, int)
+        The best trials.
+    n_excluded : dict of bytes to int
+        Numbers of excluded rows, by which of their entries are NaN.
+    """
+
+    n_trials: int
+    n_known: int
+    best: list[tuple[bool, float, int]]
+    n_excluded: dict[bytes, int]
 
 
 class Trials:
@@ -28,9 +48,10 @@ class Trials:
         self._rows = GrowingArray(n_dimensions)
         self._values = GrowingArray()
         self._best: list[tuple[bool, float, int]] = []
-        self._known: set[bytes] = set()
+        # Keys of dictionaries are ordered sets: the latest can be removed again.
+        self._known: dict[bytes, None] = {}
         # Rows by which of their entries are NaN.
-        self._excluded: dict[bytes, tuple[BoolArray, set[bytes]]] = {}
+        self._excluded: dict[bytes, tuple[BoolArray, dict[bytes, None]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -67,7 +88,7 @@ class Trials:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)
-            self._known.add(rows[i].tobytes())
+            self._known[rows[i].tobytes()] = None
 
     def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
         """Whether a trial has been told, or ruled out by `avoid` or `exclude`, or is running.
@@ -87,7 +108,7 @@ class Trials:
 
     def avoid(self, rows: FloatArray) -> None:
         """Count rows of shape (m, d) as known without a value, as for trials that failed."""
-        self._known.update(row.tobytes() for row in rows)
+        self._known.update((row.tobytes(), None) for row in rows)
 
     def exclude(self, rows: FloatArray) -> None:
         """Count all points as known that have the values of one of these rows.
@@ -99,7 +120,13 @@ class Trials:
         """
         for row in rows:
             gaps = np.isnan(row)
-            self._excluded.setdefault(gaps.tobytes(), (gaps, set()))[1].add(row.tobytes())
+            self._excluded.setdefault(gaps.tobytes(), (gaps, {}))[1][row.tobytes()] = None
+
+    @property
+    def excluded(self) -> FloatArray:
+        """The rows that `exclude` was called with, without duplicates, shape (k, d)."""
+        keys = [key for _, rows in self._excluded.values() for key in rows]
+        return np.frombuffer(b"".join(keys)).reshape(len(keys), self._rows.rows.shape[1])
 
     def incumbents(self, feasible: bool = False) -> FloatArray:
         """Return the rows of the ten best trials, best first, shape (k, d).
@@ -116,3 +143,20 @@ class Trials:
         """Return row, shape (d,), and value of the best trial."""
         _, value, index = max(self._best)
         return self._rows.rows[-index], value
+
+    def state(self) -> TrialsState:
+        """Return what `restore` needs; O(1)."""
+        n_excluded = {key: len(rows) for key, (_, rows) in self._excluded.items()}
+        return TrialsState(len(self), len(self._known), self._best.copy(), n_excluded)
+
+    def restore(self, state: TrialsState) -> None:
+        """Remove what was added after a state; O(what is removed)."""
+        self._rows.shorten(state.n_trials)
+        self._values.shorten(state.n_trials)
+        self._best = state.best.copy()
+        # The last entry of a dictionary is the latest.
+        while len(self._known) > state.n_known:
+            self._known.popitem()
+        for key, (_, rows) in self._excluded.items():
+            while len(rows) > state.n_excluded.get(key, 0):
+                rows.popitem()

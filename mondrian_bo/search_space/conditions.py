@@ -50,6 +50,12 @@ def distinct_values(values: object, owner: str, argument: str) -> tuple[object, 
         raise TypeError(f"{owner}: `{argument}` must be a tuple or a list, got {values!r}.")
     if not values:
         raise ValueError(f"{owner}: `{argument}` must hold at least one value, got none.")
+    try:
+        if len({_key(value) for value in values}) == len(values):
+            return tuple(values)
+    except TypeError:
+        # Some values have no hash, and each is compared with those before.
+        pass
     for i, value in enumerate(values):
         if any(type(value) is type(other) and equal_values(value, other) for other in values[:i]):
             raise ValueError(f"{owner}: `{argument}` must be distinct, got {value!r} twice.")
@@ -58,11 +64,14 @@ def distinct_values(values: object, owner: str, argument: str) -> tuple[object, 
 
 def equal_values(first: object, second: object) -> bool:
     """Whether two values are one choice: equal, or both NaN, as Optuna has it."""
-    if first is second or first == second:
-        return True
-    return (
-        isinstance(first, Real)
-        and isinstance(second, Real)
-        and math.isnan(first)
-        and math.isnan(second)
-    )
+    return first is second or bool(first == second) or (_is_nan(first) and _is_nan(second))
+
+
+def _key(value: object) -> tuple[type, object]:
+    """Return what is equal for equal values of the same type, if it has a hash."""
+    return type(value), math.nan if _is_nan(value) else value
+
+
+def _is_nan(value: object) -> bool:
+    # `math.isnan` fails for integers beyond the floats.
+    return isinstance(value, Real) and bool(value != value)

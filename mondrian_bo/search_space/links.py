@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space.conditions import Condition
 from mondrian_bo.search_space.parameters import MAX_VECTOR_CELLS, Parameter
 
@@ -26,6 +26,48 @@ class Link(NamedTuple):
     child: int
     parent: int
     cells: FloatArray
+
+
+class Family(NamedTuple):
+    """All children of one parent.
+
+    Attributes
+    ----------
+    parent : int
+        Column of the parent.
+    children : int array of shape (c,)
+        Columns of the children.
+    cells : ndarray of float64, shape (k,)
+        Grid indices of the parent's values that activate any child, distinct and sorted.
+    active : bool array of shape (k + 1, c)
+        Which children each of them activates; in the last row none.
+    """
+
+    parent: int
+    children: IntArray
+    cells: FloatArray
+    active: BoolArray
+
+
+def families(links: Sequence[Link]) -> tuple[Family, ...]:
+    """Group links by their parent, those of parents before those of their children.
+
+    Parameters
+    ----------
+    links : sequence of Link
+        What :func:`link_conditions` returns.
+    """
+    by_parent: dict[int, list[Link]] = {}
+    for link in links:
+        by_parent.setdefault(link.parent, []).append(link)
+    found = []
+    for parent, members in by_parent.items():
+        cells = np.unique(np.concatenate([link.cells for link in members]))
+        active = np.zeros((len(cells) + 1, len(members)), dtype=bool)
+        for i, link in enumerate(members):
+            active[np.searchsorted(cells, link.cells), i] = True
+        found.append(Family(parent, np.array([link.child for link in members]), cells, active))
+    return tuple(found)
 
 
 def link_conditions(parameters: Mapping[str, Parameter]) -> tuple[Link, ...]:

@@ -293,10 +293,22 @@ class Categorical:
         ValueError
             If the value is no choice.
         """
+        try:
+            of_type = self._positions.get((type(value), value))
+            if of_type is not None:
+                return of_type
+        except TypeError:
+            # A value or a choice without a hash is compared with all choices.
+            pass
         equal = [i for i, choice in enumerate(self.choices) if equal_values(choice, value)]
         if not equal:
             raise ValueError(f"must be one of {self.choices}, got {value!r}.")
         return next((i for i in equal if type(self.choices[i]) is type(value)), equal[0])
+
+    @cached_property
+    def _positions(self) -> dict[tuple[type, object], int]:
+        """Places of the choices by type and value; a TypeError if a choice has no hash."""
+        return {(type(choice), choice): i for i, choice in enumerate(self.choices)}
 
     def to_unit(self, value: object) -> float:
         """Place of a choice, as a float.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.search_space.links import Link, link_conditions
+from mondrian_bo.search_space.links import Family, families, link_conditions
 from mondrian_bo.search_space.parameters import (
     MAX_VECTOR_CELLS,
     Categorical,
@@ -82,7 +82,9 @@ class SearchSpace(Mapping[str, Parameter]):
         for shared in (self.is_categorical, self.grid_sizes, self.n_choices):
             shared.flags.writeable = False
 
+        self._column_of = {name: j for j, name in enumerate(self.names)}
         self._links = link_conditions(self._parameters)
+        self._families = families(self._links)
         self._upper = np.where(self.is_categorical, self.n_choices - 1.0, 1.0)
         self._unconditional = np.array([p.condition is None for p in members])
         is_log = np.array([isinstance(p, Int) and p.log and p.n_values > 1 for p in members])
@@ -166,12 +168,11 @@ class SearchSpace(Mapping[str, Parameter]):
             if name not in self._parameters:
                 raise KeyError(f"unknown parameter {name!r}; the space has {self.names}.")
             try:
-                row[self.names.index(name)] = self._parameters[name].to_unit(value)
+                row[self._column_of[name]] = self._parameters[name].to_unit(value)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"parameter {name!r}: {error}") from None
-        for link in self._links:
-            if not self._active(row[None], link)[0]:
-                row[link.child] = np.nan
+        for family in self._families:
+            self._drop_inactive(row[None], family)
         return row
 
     def from_unit(self, row: ArrayLike) -> dict[str, Any]:
@@ -265,8 +266,8 @@ class SearchSpace(Mapping[str, Parameter]):
             centres = log_cell_centres(cells, self._sizes[self._log], self._lows[self._log])
             within = cells < MAX_VECTOR_CELLS
             snapped[:, self._log] = np.where(within, centres, snapped[:, self._log])
-        for link in self._links:
-            snapped[~self._active(snapped, link), link.child] = np.nan
+        for family in self._families:
+            self._drop_inactive(snapped, family)
         return snapped
 
     def from_uniform(self, points: ArrayLike) -> FloatArray:
@@ -329,7 +330,10 @@ class SearchSpace(Mapping[str, Parameter]):
         rows = np.full((1, self.n_dimensions), np.nan)
         links = {link.child: link for link in self._links}
         for j in [*np.flatnonzero(self._unconditional).tolist(), *links]:
-            active = self._active(rows, links[j]) if j in links else np.ones(len(rows), dtype=bool)
+            active = np.ones(len(rows), dtype=bool)
+            if j in links:
+                # An inactive parent is NaN, which is in no set.
+                active = np.isin(self._parent_cells(rows, links[j].parent), links[j].cells)
             repeats = np.where(active, self.grid_sizes[j], 1)
             rows = np.repeat(rows, repeats, axis=0)
             units = self._centres(j)
@@ -363,14 +367,19 @@ class SearchSpace(Mapping[str, Parameter]):
         bounded: FloatArray = np.minimum(cells, sizes - 1.0)
         return bounded
 
-    def _active(self, rows: FloatArray, link: Link) -> BoolArray:
-        """Rows where the child is active; the parent's column must be settled already."""
-        parent = rows[:, link.parent]
-        if not self.is_categorical[link.parent]:
-            parent = self._cells(rows, np.array([link.parent]))[:, 0]
-        # An inactive parent is NaN, which is in no set.
-        active: BoolArray = np.isin(parent, link.cells)
-        return active
+    def _parent_cells(self, rows: FloatArray, parent: int) -> FloatArray:
+        """Grid cells of a parent, NaN where it is inactive; its column must be settled already."""
+        if self.is_categorical[parent]:
+            return rows[:, parent]
+        return self._cells(rows, np.array([parent]))[:, 0]
+
+    def _drop_inactive(self, rows: FloatArray, family: Family) -> None:
+        """Write NaN where children of a parent are inactive."""
+        cells = self._parent_cells(rows, family.parent)
+        places = np.minimum(np.searchsorted(family.cells, cells), len(family.cells) - 1)
+        # An inactive parent is NaN, which is equal to no cell.
+        places[family.cells[places] != cells] = len(family.cells)
+        rows[:, family.children] = np.where(family.active[places], rows[:, family.children], np.nan)
 
 
 def _n_points(size: int, branches: Mapping[float, int]) -> int:

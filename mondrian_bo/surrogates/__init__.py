@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from mondrian_bo.surrogates.mondrian_kernel.regressor import MondrianKernelRegressor
     from mondrian_bo.surrogates.mondrian_kernel.support_vector_regressor import MondrianKernelSVR
+    from mondrian_bo.surrogates.mondrian_partition.partition import MondrianPartition
     from mondrian_bo.surrogates.partition_kernels.classifier import PartitionSVC
     from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
     from mondrian_bo.surrogates.partition_kernels.kernel_pca import PartitionKernelPCA
@@ -74,6 +75,7 @@ __all__ = [
     "MondrianKernelMixtureRegressor",
     "MondrianKernelRegressor",
     "MondrianKernelSVR",
+    "MondrianPartition",
     "OnlineDummyClassifier",
     "OnlineDummyRegressor",
     "PartitionGaussianProcessRegressor",
@@ -107,6 +109,7 @@ _HOMES = {
     "MondrianKernelMixtureRegressor": "mondrian_bo.surrogates.mondrian_kernel.mixture_regressor",
     "MondrianKernelRegressor": "mondrian_bo.surrogates.mondrian_kernel.regressor",
     "MondrianKernelSVR": "mondrian_bo.surrogates.mondrian_kernel.support_vector_regressor",
+    "MondrianPartition": "mondrian_bo.surrogates.mondrian_partition.partition",
     "OnlineDummyClassifier": "mondrian_bo.surrogates.estimators.dummy",
     "OnlineDummyRegressor": "mondrian_bo.surrogates.estimators.dummy",
     "PartitionGaussianProcessRegressor": "mondrian_bo.surrogates.partition_kernels.regressor",

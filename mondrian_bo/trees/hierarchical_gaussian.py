@@ -104,7 +104,7 @@ def _set_leaf_message(tree, values, leaf, noise):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def _collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
+def collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
     """Compute a leaf's moments from its points, in two passes."""
     total, count = 0.0, 0
     point = tree.children[leaf, FIRST_POINT]
@@ -123,7 +123,7 @@ def _collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
+def join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
     """Update a leaf's moments with the target of a point that has just joined it (Welford)."""
     moments = values.moments[leaf]
     change = target - moments[MEAN]
@@ -132,8 +132,8 @@ def _join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def combine(tree, values, node):  # type: ignore[no-untyped-def]
-    """Compute an internal node's moments and message from its children's."""
+def combine_moments(tree, values, node):  # type: ignore[no-untyped-def]
+    """Compute an internal node's moments from its children's."""
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
     n_left, n_right = tree.size[left], tree.size[right]
     share = n_right / (n_left + n_right)
@@ -142,6 +142,13 @@ def combine(tree, values, node):  # type: ignore[no-untyped-def]
     values.moments[node, SQUARES] = (
         values.moments[left, SQUARES] + values.moments[right, SQUARES] + n_left * share * gap * gap
     )
+
+
+@njit(cache=True, nogil=True)
+def combine(tree, values, node):  # type: ignore[no-untyped-def]
+    """Compute an internal node's moments and message from its children's."""
+    combine_moments(tree, values, node)
+    left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
     prior = values.remaining[node]
     one, two = values.messages[left], values.messages[right]
     # Each child's message passes through N(mu_child | mu_node, phi_child) (section 3), then the two
@@ -168,7 +175,7 @@ def _refresh_node(tree, values, targets, node, hyperparameters):  # type: ignore
     time = tree.split_time[node]
     values.remaining[node] = remaining_variance(hyperparameters.gamma_2, time)
     if is_leaf(tree, node):
-        _collect_leaf(tree, values, targets, node)
+        collect_leaf(tree, values, targets, node)
         _set_leaf_message(tree, values, node, hyperparameters.noise)
     else:
         combine(tree, values, node)
@@ -204,7 +211,7 @@ def _update_after(tree, values, targets, point, node, first_new, hyperparameters
         _refresh_node(tree, values, targets, new, hyperparameters)
     if node < first_new:
         if is_leaf(tree, node):
-            _join_leaf(tree, values, targets[point], node)
+            join_leaf(tree, values, targets[point], node)
             _set_leaf_message(tree, values, node, hyperparameters.noise)
         else:
             _refresh_node(tree, values, targets, node, hyperparameters)
@@ -250,8 +257,10 @@ def extend_messages(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def log_likelihood_terms(forest, values, terms):  # type: ignore[no-untyped-def]
+def log_likelihood_terms(forest, values, _, terms):  # type: ignore[no-untyped-def]
     """Write the root's message about mu_H into `terms`, shape (T, 4).
+
+    The unnamed argument has the hyper-parameters, which the messages already contain.
 
     The log marginal likelihood of a tree is ``-1/2 (n log(2 pi gamma_1) + log_determinant +
     (residual + precision (location - mu_H)^2) / gamma_1)`` with its entries.

@@ -50,6 +50,8 @@ class RestrictedForest(NamedTuple):
         Number of points at leaves, 0 elsewhere.
     centre : float64 array of shape (nodes,)
         Mean of the targets of leaves.
+    node : int32 array of shape (nodes,)
+        The number of the node in its tree.
     leaf : int32 array of shape (T, k)
         The leaf of each point in each tree.
     """
@@ -59,6 +61,7 @@ class RestrictedForest(NamedTuple):
     split_time: FloatArray
     size: NDArray[np.int32]
     centre: FloatArray
+    node: NDArray[np.int32]
     leaf: NDArray[np.int32]
 
 
@@ -92,6 +95,7 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
     split_time = np.empty(capacity)
     size = np.zeros(capacity, dtype=np.int32)
     centre = np.zeros(capacity)
+    number = np.empty(capacity, dtype=np.int32)
     leaf = np.empty((n_trees, n_kept), dtype=np.int32)
     new = 0
     for t in range(n_trees):
@@ -118,6 +122,7 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
                     break
                 node = np.int64(one if n_below[one] > 0 else two)
             parent[new], sibling[new], split_time[new] = above, left, tree.split_time[node]
+            number[new] = node
             if left != NONE:
                 sibling[left] = new
             if not is_leaf(tree, node):
@@ -143,7 +148,7 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
             node, above = waiting.pop()
             left = above + 1
     return RestrictedForest(
-        sibling[:new], parent[:new], split_time[:new], size[:new], centre[:new], leaf
+        sibling[:new], parent[:new], split_time[:new], size[:new], centre[:new], number[:new], leaf
     )
 
 

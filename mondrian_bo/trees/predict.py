@@ -28,16 +28,16 @@ from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
 PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
 """Rules for the prediction of a point that branches off, see :class:`PredictionSettings`."""
 
-_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
+BRIDGE_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 """Levels of the time of a branch-off at which ``BRIDGE`` evaluates, with equal weights.
 
 They are the midpoints of three equal parts of its distribution.
 """
 
-_UNBOUNDED = tuple(-math.log1p(-level) for level in _QUANTILES)
+_UNBOUNDED = tuple(-math.log1p(-level) for level in BRIDGE_QUANTILES)
 """The same quantiles of the standard exponential distribution, for blocks that never split."""
 
-_SMALLEST_CHUNK = 4096
+SMALLEST_CHUNK = 4096
 """Smallest number of points predicted at a time: their intermediate results fit into the cache."""
 
 _REACHING, _FIRST, _SECOND = 0, 1, 2
@@ -47,7 +47,7 @@ The probability that it has not branched off yet (p_NotSeparatedYet), and the fi
 its prediction so far, about the prior mean.
 """
 
-_NEGLIGIBLE = 1e-13
+NEGLIGIBLE = 1e-13
 """Probability of not having branched off at which a point stops.
 
 Its weight is lost, which changes the moments by a relative 1e-13 at most.
@@ -145,7 +145,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
     # of the node that waits.
     stack_state = np.empty((STACK_DEPTH, 4))
     pending = 0
-    n_parts = len(_QUANTILES) if rule == BRIDGE else 1
+    n_parts = len(BRIDGE_QUANTILES) if rule == BRIDGE else 1
     root = np.int64(tree.counters[ROOT])
     above_mean, above_variance = mean_prior, 0.0
     down_mean, down_variance = mean_prior, 0.0
@@ -203,7 +203,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                         # Where the argument is near 1 the logarithm loses relative precision. The
                         # probability, a factor of the result, is as small there.
                         elapsed = (
-                            -math.log(1.0 - _QUANTILES[k] * probability)
+                            -math.log(1.0 - BRIDGE_QUANTILES[k] * probability)
                             if finite
                             else _UNBOUNDED[k]
                         )
@@ -226,7 +226,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                         row[2], row[3] = part_mean, part_variance
                     n_components += 1
                 own[_REACHING] -= separated  # Algorithm 5, line 13
-                if own[_REACHING] < _NEGLIGIBLE:
+                if own[_REACHING] < NEGLIGIBLE:
                     continue
             order[kept] = point
             kept += 1
@@ -286,7 +286,7 @@ def predict_forest(forest, values, points, rates, settings, means, variances):  
     for t in range(len(forest.counters)):
         tree = tree_at(forest, t)
         # Fewer points than nodes at a time would load most nodes for a point or two.
-        size = max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
+        size = max(SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
         for start in range(0, n_points, size):
             end = min(start + size, n_points)
             _predict_tree(

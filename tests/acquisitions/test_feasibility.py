@@ -8,10 +8,26 @@ from scipy.stats import norm
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import get_acquisition
-from mondrian_bo.acquisitions.feasibility import constrained, log_probability_below
+from mondrian_bo.acquisitions.feasibility import constrained, log_probabilities_above
 
 SCORES = np.array([0.5, 1.5, 0.1])
 PROBABILITIES = np.array([0.9, 0.2, 0.5])
+
+
+class Fixed:
+    """A probability that depends on the row's number alone."""
+
+    n_gradients = 1
+
+    def log_probability(self, rows):
+        return np.log(PROBABILITIES)
+
+    def gradients(self, rows):
+        return np.log(PROBABILITIES), np.ones((3, 1))
+
+
+def weighted(acquisition, scores):
+    return constrained(acquisition, lambda rows: scores, None, Fixed())[0](np.zeros((3, 1)))
 
 
 @pytest.mark.parametrize(
@@ -25,66 +41,99 @@ PROBABILITIES = np.array([0.9, 0.2, 0.5])
     ],
 )
 def test_weighted(name, expected):
-    score = constrained(
-        get_acquisition(name), lambda rows: SCORES, lambda rows: np.log(PROBABILITIES)
-    )
-    np.testing.assert_allclose(score(np.zeros((3, 1))), expected)
+    np.testing.assert_allclose(weighted(get_acquisition(name), SCORES), expected)
 
 
 def test_a_callable_that_states_nothing_gets_the_logarithm_added():
-    score = constrained(
-        lambda prediction, incumbent: prediction.means[0],
-        lambda rows: SCORES,
-        lambda rows: np.log(PROBABILITIES),
-    )
-    np.testing.assert_allclose(score(np.zeros((3, 1))), SCORES + np.log(PROBABILITIES))
+    scores = weighted(lambda prediction, incumbent: prediction.means[0], SCORES)
+    np.testing.assert_allclose(scores, SCORES + np.log(PROBABILITIES))
 
 
 def test_log_ei_is_the_logarithm_of_ei_still():
     gains = np.array([1e-3, 0.2, 3.0])
-    ei = constrained(get_acquisition("ei"), lambda r: gains, lambda r: np.log(PROBABILITIES))
-    log_ei = constrained(
-        get_acquisition("log_ei"), lambda r: np.log(gains), lambda r: np.log(PROBABILITIES)
+    ei = weighted(get_acquisition("ei"), gains)
+    np.testing.assert_allclose(np.log(ei), weighted(get_acquisition("log_ei"), np.log(gains)))
+
+
+class Bell:
+    """A probability exp(-x**2) with its derivatives."""
+
+    n_gradients = 1
+
+    def log_probability(self, rows):
+        return -(rows[:, 0] ** 2)
+
+    def gradients(self, rows):
+        return self.log_probability(rows), -2.0 * rows
+
+
+@pytest.mark.parametrize("name", ["ei", "log_ei"])
+def test_gradients_are_those_of_the_weighted_score(name):
+    score, gradients = constrained(
+        get_acquisition(name),
+        lambda rows: np.sin(rows[:, 0]),
+        lambda rows: (np.sin(rows[:, 0]), np.cos(rows)),
+        Bell(),
     )
-    rows = np.zeros((3, 1))
-    np.testing.assert_allclose(np.log(ei(rows)), log_ei(rows))
+    rows, step = np.array([[0.3], [-1.2]]), 1e-6
+    scores, slopes = gradients(rows)
+    np.testing.assert_allclose(scores, score(rows))
+    expected = (score(rows + step) - score(rows - step)) / (2.0 * step)
+    np.testing.assert_allclose(slopes[:, 0], expected, rtol=1e-6)
 
 
-def test_log_probability_is_that_of_the_normal_distribution():
-    mean, std = np.array([0.0, 1.0, -3.0]), np.array([1.0, 0.5, 2.0])
-    np.testing.assert_allclose(log_probability_below(mean, std, 0.7), norm.logcdf(0.7, mean, std))
+MEANS = np.array([[0.0, 1.0, -3.0], [0.5, 0.9, 4.0]])
+STDS = np.array([[1.0, 0.5, 2.0], [0.1, 3.0, 1.0]])
+
+
+def test_log_probability_is_that_of_a_mixture_of_normal_distributions():
+    logs, _, _ = log_probabilities_above(MEANS, STDS, 0.7)
+    np.testing.assert_allclose(np.exp(logs), norm.sf(0.7, MEANS, STDS).mean(axis=0))
+
+
+def test_derivatives_of_the_log_probability():
+    _, by_means, by_stds = log_probabilities_above(MEANS, STDS, 0.7)
+    step = 1e-6
+    for c in range(2):
+        moved = np.zeros((2, 1))
+        moved[c] = step
+        for derivatives, (up, down) in (
+            (by_means, ((MEANS + moved, STDS), (MEANS - moved, STDS))),
+            (by_stds, ((MEANS, STDS + moved), (MEANS, STDS - moved))),
+        ):
+            difference = (
+                log_probabilities_above(*up, 0.7)[0] - log_probabilities_above(*down, 0.7)[0]
+            )
+            np.testing.assert_allclose(
+                derivatives[c], difference / (2 * step), rtol=1e-5, atol=1e-8
+            )
 
 
 def test_log_probability_stays_finite():
-    logs = log_probability_below(np.array([0.0, 2.0, 1e300]), np.array([0.0, 0.0, 1e-300]), 1.0)
+    means, stds = np.array([[0.0, -2.0, -1e300]]), np.array([[0.0, 0.0, 1e-300]])
+    logs, _, _ = log_probabilities_above(means, stds, -1.0)
     assert np.isfinite(logs).all()
     assert logs[0] == 0.0
     assert logs[1] < -1e9
 
 
 @pytest.mark.parametrize("acquisition", ["auto", "ei", "log_ei", "pi", "ucb", "thompson"])
-def test_optimizer_stays_where_it_is_allowed(acquisition):
+@pytest.mark.parametrize("surrogate", ["forest", "gaussian_process"])
+def test_optimizer_stays_where_it_is_allowed(acquisition, surrogate):
     """The optimum of the objective, x = 0, is not feasible: the best allowed point is 0.5."""
-    space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    optimizer = MondrianOptimizer(space, surrogate="forest", acquisition=acquisition, seed=0)
-
-    def log_probability(rows):
-        return np.where(rows[:, 0] >= 0.5, 0.0, -50.0)
-
-    for index in range(40):
-        row = space.to_unit(optimizer.suggest(np.empty((0, 2)), index, None, log_probability))
-        feasible = row[0] >= 0.5
-        assert feasible or index < 10
-        optimizer.tell_rows(row[None], np.array([row[0] + row[1] ** 2]), np.array([feasible]))
+    optimizer = MondrianOptimizer(
+        SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}),
+        surrogate=surrogate,
+        acquisition=acquisition,
+        constraints=["right"],
+        seed=0,
+    )
+    feasible = []
+    for _ in range(40):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] + params["y"] ** 2, {"right": 0.5 - params["x"]})
+        feasible.append(params["x"] >= 0.5)
+    assert np.mean(feasible[15:]) > 0.3
     params, value = optimizer.best
     assert params["x"] >= 0.5
     assert value < 0.65
-
-
-def test_while_nothing_is_feasible_only_the_probability_counts():
-    space = SearchSpace({"x": Float(0.0, 1.0)})
-    optimizer = MondrianOptimizer(space, surrogate="forest", n_startup_trials=3, seed=0)
-    for x in (0.1, 0.2, 0.3):
-        optimizer.tell_rows(np.array([[x]]), np.array([x]), np.array([False]))
-    params = optimizer.suggest(np.empty((0, 1)), 3, None, lambda rows: -np.abs(rows[:, 0] - 0.9))
-    assert params["x"] == pytest.approx(0.9, abs=0.02)

@@ -11,7 +11,7 @@ from mondrian_bo.optimizer.restarts import RestartingSearch
 
 def search_of(categorical=(False, False), continuous=(True, True)):
     return RestartingSearch(
-        SimpleNamespace(new=lambda trials: SimpleNamespace(trials=trials)),
+        SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
         np.array(categorical),
         np.array(continuous),
         3,

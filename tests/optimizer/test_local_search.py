@@ -93,6 +93,23 @@ def test_choices_and_grids_are_searched_too():
     assert np.array_equal(ends[1], goal)
 
 
+def test_of_many_choices_those_of_trials_are_tried_and_one_other():
+    space = SearchSpace({"x": Float(0.0, 1.0), "c": Categorical(range(5000))})
+    known = np.array([[0.1, 0.0], [0.2, 4000.0], [0.3, 1.0], [0.4, np.nan]])
+    seen = set()
+
+    def score(rows):
+        seen.update(rows[:, 1])
+        return np.where(rows[:, 1] == 4000.0, 1.0, 0.0)
+
+    def gradients(rows):
+        return score(rows), np.zeros(rows.shape)
+
+    (end,) = improve(score, gradients, space, np.array([[0.5, 77.0]]), 20, known)
+    assert end.tolist() == [0.5, 4000.0]
+    assert seen == {77.0, 0.0, 1.0, 2.0, 4000.0}
+
+
 def test_absent_parameters_stay_absent():
     space = SearchSpace(
         {

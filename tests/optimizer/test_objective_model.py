@@ -65,7 +65,7 @@ def moments(means, stds):
 def told(n, seed=0):
     rng = np.random.default_rng(seed)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, Trials(2))
+    model = ObjectiveModel(lambda: surrogate, Trials(2))
     rows, values = rng.random((n, 2)), rng.normal(size=n)
     for row, value in zip(rows, values, strict=True):
         model.trials.tell(row[None], np.array([value]))
@@ -75,7 +75,7 @@ def told(n, seed=0):
 def test_learns_nothing_until_asked_and_each_row_once():
     rng = np.random.default_rng(1)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, Trials(2))
+    model = ObjectiveModel(lambda: surrogate, Trials(2))
     rows, values = rng.random((300, 2)), rng.normal(size=300)
     told_so_far = 0
     for n_new in (3, 1, 1, 40, 1, 154, 1, 99):
@@ -96,7 +96,7 @@ def test_learns_nothing_until_asked_and_each_row_once():
 def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
     rng = np.random.default_rng(2)
     surrogate = Recorder()
-    model = ObjectiveModel(surrogate, Trials(2))
+    model = ObjectiveModel(lambda: surrogate, Trials(2))
     values = rng.lognormal(size=60)
     fitted = 0
     for n in range(1, 61):
@@ -111,7 +111,7 @@ def test_values_are_those_of_a_transform_fitted_when_trials_grow_by_a_tenth():
 
 
 def test_infinities_rank_as_they_are():
-    model = ObjectiveModel(Recorder(), Trials(2))
+    model = ObjectiveModel(Recorder, Trials(2))
     for i, value in enumerate((0.0, -math.inf, math.inf, 5.0)):
         model.trials.tell(np.array([[i / 4, 0.0]]), np.array([value]))
     assert model.trials.incumbents()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
@@ -169,7 +169,7 @@ def test_calibration_follows_the_errors():
 
     def ratio(error):
         surrogate = Wrong(error)
-        model = ObjectiveModel(surrogate, Trials(2))
+        model = ObjectiveModel(lambda: surrogate, Trials(2))
         rows = np.random.default_rng(3).random((400, 2))
         for row in rows:
             model.trials.tell(row[None], np.array([row.sum()]))
@@ -186,7 +186,7 @@ def test_calibration_follows_the_errors():
 
 def test_moments_in_the_units_of_the_values_are_those_of_draws():
     rng = np.random.default_rng(6)
-    model = ObjectiveModel(Recorder(), Trials(2))
+    model = ObjectiveModel(Recorder, Trials(2))
     # Skewed, so that the mean is far from the inverse of the mean.
     values = rng.lognormal(sigma=1.2, size=40)
     for value in values:
@@ -205,7 +205,7 @@ def test_moments_in_the_units_of_the_values_are_those_of_draws():
 def test_moments_at_learnt_rows_are_the_values():
     rng = np.random.default_rng(5)
     for scale in (1.0, 1e300, 1e-300):
-        model = ObjectiveModel(Recorder(), Trials(2))
+        model = ObjectiveModel(Recorder, Trials(2))
         rows, values = rng.random((20, 2)), scale * rng.lognormal(size=20)
         for row, value in zip(rows, values, strict=True):
             model.trials.tell(row[None], np.array([value]))

@@ -97,7 +97,7 @@ def test_predictions_mix_those_of_all_arms():
     arms = (Arm(acquisitions), Arm(acquisitions, power=False))
     optimizer, _ = asked(surrogate="forest", acquisition=Portfolio(arms))
     rows = np.random.default_rng(0).random((5, 2))
-    mean, std = optimizer.predict_rows(rows)
+    mean, std = (one[:, 0] for one in optimizer.predict_rows(rows))
     models = [model for model, _ in optimizer._search.whole.arms]
     parts = [model.outcome_moments(rows) for model in models]
     means, stds = (np.array([part[k] for part in parts]) for k in (0, 1))

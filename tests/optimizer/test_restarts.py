@@ -14,7 +14,7 @@ N_STARTUP = 3
 
 def search_of(restarts=True, categorical=(False, False), continuous=(True, True)):
     return RestartingSearch(
-        SimpleNamespace(new=lambda trials: SimpleNamespace(trials=trials)),
+        SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
         np.array(categorical),
         np.array(continuous),
         N_STARTUP,

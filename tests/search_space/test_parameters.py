@@ -1,4 +1,5 @@
 import math
+from copy import copy
 
 import numpy as np
 import optuna
@@ -6,7 +7,15 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.search_space import (
+    Categorical,
+    Condition,
+    Float,
+    Int,
+    SearchSpace,
+    conditions,
+    parameters,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 units = st.floats(0.0, 1.0)
@@ -215,3 +224,32 @@ def test_choices_are_returned_themselves():
 def test_refused_definitions(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_many_choices_are_not_compared_in_pairs(monkeypatch):
+    n_compared = 0
+    compare = conditions.equal_values
+
+    def equal_values(first, second):
+        nonlocal n_compared
+        n_compared += 1
+        return compare(first, second)
+
+    monkeypatch.setattr(conditions, "equal_values", equal_values)
+    monkeypatch.setattr(parameters, "equal_values", equal_values)
+    many = Categorical([*range(3000), *map(str, range(2000))])
+    assert [many.index(value) for value in (0, 2999, "0", "1999")] == [0, 2999, 3000, 4999]
+    assert n_compared == 0
+    with pytest.raises(ValueError, match="must be one of"):
+        many.index("x")
+
+
+@pytest.mark.parametrize("twice", [math.nan, np.float32("nan"), frozenset([1]), [1], 10**400])
+def test_equal_choices_are_found_with_and_without_hashes(twice):
+    # Two NaN of the same type are one choice, though they are not equal.
+    again = type(twice)(str(twice)) if isinstance(twice, float | np.floating) else copy(twice)
+    with pytest.raises(ValueError, match="twice"):
+        Categorical([1, twice, "a", again])
+    with pytest.raises(ValueError, match="twice"):
+        Categorical([[], twice, again])
+    assert Categorical([1, twice, "a"]).index(again) == 1

@@ -36,6 +36,7 @@ def grow(
     min_samples_split=2,
     lifetime=np.inf,
     hyperparameters=Hyperparameters(gamma_2=0.3, noise=0.02),  # noqa: B008
+    kind=GaussianForest,
 ):
     """Grow a forest: the first points in a batch, the others online.
 
@@ -47,7 +48,7 @@ def grow(
     n, d = views.shape[1:]
     targets = np.zeros(n) if targets is None else targets
     rates = np.ones(d) if rates is None else np.asarray(rates, dtype=float)
-    forest = GaussianForest(
+    forest = kind(
         n_trees,
         d,
         np.random.SeedSequence(seed),
@@ -60,6 +61,8 @@ def grow(
             views[:, :first].copy(), targets[:first].copy(), rates, hyperparameters, n_jobs=1
         )
     else:
+        if hasattr(forest, "set_scales"):
+            forest.set_scales(rates)
         forest.set_hyperparameters(hyperparameters)
     for start, end in pairwise([first, *steps, n] if steps else range(first, n + 1)):
         forest.extend(views[:, start:end], targets[start:end], rates[None])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.harness.results import (
     ProblemFacts,
     TrialRecord,
@@ -49,10 +49,13 @@ class Curve(NamedTuple):
         sampler was told.
     seconds : float64 array of shape (n_trials,)
         Wall time of ask and tell; read from an archive, the mean over a tenth of the run.
+    feasible : bool array of shape (n_trials,)
+        Whether each trial met all constraints.
     """
 
     best: FloatArray
     seconds: FloatArray
+    feasible: BoolArray
 
 
 @dataclass
@@ -157,8 +160,10 @@ def _read_directory(directory: Path) -> Results:
 
 
 def _curve(records: Iterable[TrialRecord]) -> Curve:
-    best, seconds = zip(*((record.best, record.seconds) for record in records), strict=True)
-    return Curve(np.array(best), np.array(seconds))
+    best, seconds, feasible = zip(
+        *((record.best, record.seconds, record.is_feasible) for record in records), strict=True
+    )
+    return Curve(np.array(best), np.array(seconds), np.array(feasible))
 
 
 def _read_archive(path: Path) -> Results:
@@ -185,13 +190,16 @@ def _run_line(key: tuple[str, str, int], curve: Curve, optimum: float | None) ->
     # Rounding keeps a regret of 0 exactly: problems with tolerance 0 count as solved only then.
     regrets = best if optimum is None else [_rounded(value - optimum, _DIGITS) for value in best]
     parts = np.array_split(curve.seconds, _N_PARTS)
-    return {
+    line = {
         "run": key,
         "n_trials": len(curve.best),
         "changes": changes.tolist(),
         "regrets": regrets,
         "milliseconds": [_rounded(1e3 * part.mean(), 4) if len(part) else None for part in parts],
     }
+    if not curve.feasible.all():
+        line["feasible"] = np.packbits(curve.feasible).tobytes().hex()
+    return line
 
 
 def _rounded(value: float, digits: int) -> float:
@@ -203,4 +211,8 @@ def _unpack(line: Mapping[str, Any], optimum: float | None) -> Curve:
     parts = [len(part) for part in np.array_split(np.empty(line["n_trials"]), _N_PARTS)]
     milliseconds = np.array(line["milliseconds"], dtype=np.float64)
     best = np.array(line["regrets"]) + (optimum or 0.0)
-    return Curve(np.repeat(best, lengths), np.repeat(milliseconds, parts) / 1e3)
+    feasible = np.ones(line["n_trials"], dtype=np.bool_)
+    if "feasible" in line:
+        bits = np.frombuffer(bytes.fromhex(line["feasible"]), dtype=np.uint8)
+        feasible = np.unpackbits(bits, count=line["n_trials"]).astype(np.bool_)
+    return Curve(np.repeat(best, lengths), np.repeat(milliseconds, parts) / 1e3, feasible)

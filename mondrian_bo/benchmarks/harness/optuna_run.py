@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import optuna
@@ -23,10 +24,12 @@ class OptunaRun:
         The sampler that suggests.
     space : SearchSpace
         The problem's parameters.
+    n_objectives : int, default=1
+        Number of objectives, all minimised.
     """
 
-    def __init__(self, sampler: BaseSampler, space: SearchSpace) -> None:
-        self._study = optuna.create_study(sampler=sampler)
+    def __init__(self, sampler: BaseSampler, space: SearchSpace, n_objectives: int = 1) -> None:
+        self._study = optuna.create_study(sampler=sampler, directions=["minimize"] * n_objectives)
         self._space = space
         self._trial: optuna.Trial | None = None
 
@@ -37,9 +40,11 @@ class OptunaRun:
         params = suggest(self._trial, self._space)
         return params, time.perf_counter() - started
 
-    def tell(self, value: float) -> float:
-        """Report the value of the latest trial; return the seconds it took."""
+    def tell(self, values: float | Sequence[float], constraints: Sequence[float] = ()) -> float:
+        """Report the outcomes of the latest trial; return the seconds it took."""
         assert self._trial is not None
         started = time.perf_counter()
-        self._study.tell(self._trial, value)
+        for i, constraint in enumerate(constraints):
+            self._trial.set_constraint(f"c{i + 1}", constraint)
+        self._study.tell(self._trial, values)
         return time.perf_counter() - started

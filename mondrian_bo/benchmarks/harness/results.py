@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from mondrian_bo.benchmarks.problems import Problem
+from mondrian_bo.benchmarks.problems import OutcomeProblem, Problem
 
 __all__ = [
     "ProblemFacts",
@@ -27,8 +27,20 @@ __all__ = [
     "run_paths",
 ]
 
-_PACKAGES = ("mondrian-bo", "optuna", "numpy", "scipy", "scikit-learn", "numba", "cmaes", "torch")
-"""Packages whose versions are recorded: ours, our requirements and those of other samplers."""
+_PACKAGES = (
+    "mondrian-bo",
+    "optuna",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "cmaes",
+    "torch",
+    "moocore",
+    "coco-experiment",
+)
+"""Packages whose versions are recorded: ours, our requirements, those of other samplers, and those
+that evaluate problems."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +53,31 @@ class TrialRecord:
         The trial, from 0.
     params : dict
         Its active parameters.
-    value : float
-        What the sampler was told.
-    exact : float
+    value : float or list of float
+        What the sampler was told; a list if there are several objectives.
+    exact : float or list of float
         The noise-free value.
     best : float
-        Noise-free value of the best trial so far; "best" is judged by `value`.
+        Noise-free value of the best trial so far; "best" is judged by `value`. With constraints or
+        several objectives, the score so far (`OutcomeProblem`).
     seconds : float
         Wall time of ask and tell, without the objective.
+    constraints : list of float
+        At most 0 where the constraint holds.
     """
 
     number: int
     params: dict[str, Any]
-    value: float
-    exact: float
+    value: float | list[float]
+    exact: float | list[float]
     best: float
     seconds: float
+    constraints: list[float] = field(default_factory=list)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether every constraint holds."""
+        return all(constraint <= 0.0 for constraint in self.constraints)
 
 
 @dataclass(frozen=True)
@@ -69,6 +90,12 @@ class ProblemFacts:
     half: str
     optimum: float | None
     tolerance: float
+    n_constraints: int = 0
+    reference: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        # JSON has lists instead of tuples.
+        object.__setattr__(self, "reference", tuple(self.reference))
 
 
 def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
@@ -88,9 +115,9 @@ def read_run(path: Path) -> list[TrialRecord]:
     return [TrialRecord(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
-def facts_of(problem: Problem) -> ProblemFacts:
+def facts_of(problem: Problem | OutcomeProblem) -> ProblemFacts:
     """Return the attributes of a problem that reports need."""
-    return ProblemFacts(
+    facts = ProblemFacts(
         problem.name,
         problem.description,
         problem.group,
@@ -98,16 +125,19 @@ def facts_of(problem: Problem) -> ProblemFacts:
         problem.optimum,
         problem.tolerance,
     )
+    if isinstance(problem, Problem):
+        return facts
+    return replace(facts, n_constraints=problem.n_constraints, reference=problem.reference)
 
 
-def record_problem(directory: Path, problem: Problem) -> None:
+def record_problem(directory: Path, problem: Problem | OutcomeProblem) -> None:
     """Save the attributes of a problem, or check that the saved ones are equal.
 
     Parameters
     ----------
     directory : Path
         The directory of the results.
-    problem : Problem
+    problem : Problem or OutcomeProblem
         The problem about to be run.
 
     Raises
@@ -118,7 +148,7 @@ def record_problem(directory: Path, problem: Problem) -> None:
     facts = facts_of(problem)
     path = directory / problem.name / "problem.json"
     if path.exists():
-        if json.loads(path.read_text()) != asdict(facts):
+        if ProblemFacts(**json.loads(path.read_text())) != facts:
             raise ValueError(
                 f"{path.parent} holds runs of another problem called {problem.name} (a different "
                 "table, an older version?): choose another directory"

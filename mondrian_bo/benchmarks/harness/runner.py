@@ -22,6 +22,7 @@ from tqdm import tqdm
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
 from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
+from mondrian_bo.benchmarks.harness.progress import Progress
 from mondrian_bo.benchmarks.harness.results import (
     TrialRecord,
     append_session,
@@ -30,7 +31,7 @@ from mondrian_bo.benchmarks.harness.results import (
     run_path,
 )
 from mondrian_bo.benchmarks.harness.samplers import get_sampler
-from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.problems import OutcomeProblem, Problem, any_problem
 from mondrian_bo.benchmarks.speed.threads import THREAD_VARIABLES
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
@@ -124,7 +125,7 @@ def run_benchmark(
         raise ValueError("jobs, trials and seeds must be at least 1")
     for sampler in samplers:
         get_sampler(sampler)
-    resolved = [get_problem(name, tables) for name in problems]
+    resolved = [any_problem(name, tables) for name in problems]
     kept = read_results(known)
     for facts in map(facts_of, resolved):
         if kept.facts.get(facts.name, facts) != facts:
@@ -166,7 +167,21 @@ def execute(run: Run) -> None:
     run : Run
         What to run.
     """
-    problem = get_problem(run.problem, run.tables)
+    problem = any_problem(run.problem, run.tables)
+    if isinstance(problem, OutcomeProblem):
+        trials = _outcome_trials(run, problem)
+    else:
+        trials = _trials(run, problem)
+    run.path.parent.mkdir(parents=True, exist_ok=True)
+    partial = run.path.with_suffix(".partial")
+    with partial.open("w") as file:
+        for record in trials:
+            file.write(json.dumps(asdict(record)) + "\n")
+    partial.replace(run.path)
+
+
+def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
+    """Yield the trials of a run on a problem with one objective and no constraint."""
     sampler = get_sampler(run.sampler).factory(run.seed)
     harness: AxRun | OptunaRun
     if isinstance(sampler, AxStrategy):
@@ -175,19 +190,37 @@ def execute(run: Run) -> None:
         harness = OptunaRun(sampler, problem.space)
     function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
-    run.path.parent.mkdir(parents=True, exist_ok=True)
-    partial = run.path.with_suffix(".partial")
-    with partial.open("w") as file:
-        for number in range(run.n_trials):
-            params, seconds = harness.ask()
-            exact = function(params)
-            value = problem.observe(exact, run.seed, number)
-            if value < lowest:
-                lowest, best = value, exact
-            seconds += harness.tell(value)
-            record = TrialRecord(number, params, value, exact, best, round(seconds, 7))
-            file.write(json.dumps(asdict(record)) + "\n")
-    partial.replace(run.path)
+    for number in range(run.n_trials):
+        params, seconds = harness.ask()
+        exact = function(params)
+        value = problem.observe(exact, run.seed, number)
+        if value < lowest:
+            lowest, best = value, exact
+        seconds += harness.tell(value)
+        yield TrialRecord(number, params, value, exact, best, round(seconds, 7))
+
+
+def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
+    """Yield the trials of a run on a problem with constraints or several objectives."""
+    sampler = get_sampler(run.sampler).factory(run.seed)
+    if isinstance(sampler, AxStrategy):
+        raise ValueError("Ax is not run on problems with constraints or several objectives")
+    harness = OptunaRun(sampler, problem.space, problem.n_objectives)
+    progress = Progress(problem)
+    for number in range(run.n_trials):
+        params, seconds = harness.ask()
+        outcomes = problem.function(params)
+        seconds += harness.tell(outcomes.values, outcomes.constraints)
+        values = list(outcomes.values) if problem.n_objectives > 1 else outcomes.values[0]
+        yield TrialRecord(
+            number,
+            params,
+            values,
+            values,
+            progress.update(outcomes),
+            round(seconds, 7),
+            list(outcomes.constraints),
+        )
 
 
 def _execute_all(runs: Sequence[Run], n_total: int, n_jobs: int) -> list[Failure]:

@@ -9,7 +9,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, RandomSampler, TPESampler
+from optuna.samplers import (
+    BaseSampler,
+    CmaEsSampler,
+    GPSampler,
+    NSGAIISampler,
+    RandomSampler,
+    TPESampler,
+)
 
 from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
 
@@ -52,6 +59,7 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
     "mondrian": BenchmarkSampler(_mondrian),
     "random": BenchmarkSampler(lambda seed, **settings: RandomSampler(seed=seed, **settings)),
     "tpe": BenchmarkSampler(lambda seed, **settings: TPESampler(seed=seed, **settings)),
+    "nsga2": BenchmarkSampler(lambda seed, **settings: NSGAIISampler(seed=seed, **settings)),
     "gp": BenchmarkSampler(
         lambda seed, **settings: GPSampler(seed=seed, **settings), "torch", "pip install torch"
     ),

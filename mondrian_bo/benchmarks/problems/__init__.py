@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
-from mondrian_bo.benchmarks.problems.suites import SUITES, Suite
+from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes
+from mondrian_bo.benchmarks.problems.suites import OUTCOME_PROBLEMS, SUITES, Suite
 from mondrian_bo.benchmarks.problems.synthetic import SYNTHETIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS, tabular_problem
 
-__all__ = ["SUITES", "Problem", "Suite", "get_problem", "problem_names", "suggest"]
+__all__ = [
+    "SUITES",
+    "OutcomeProblem",
+    "Outcomes",
+    "Problem",
+    "Suite",
+    "all_problem_names",
+    "any_problem",
+    "get_problem",
+    "installed_problems",
+    "outcome_problem",
+    "problem_names",
+    "suggest",
+]
 
 _DECLARED = {
     problem.name: problem
@@ -20,10 +35,21 @@ _DECLARED = {
 }
 """Problems that need no data files, by name."""
 
+_OUTCOME_PROBLEMS = {problem.name: problem for problem in OUTCOME_PROBLEMS}
+"""Problems with several outcomes, by name."""
+
+_EXTRAS = {"cocoex": "coco", "moocore": "bench"}
+"""Extras of this package that install the modules of problems."""
+
 
 def problem_names() -> tuple[str, ...]:
-    """Return the names that `get_problem` takes."""
+    """Return the names that `get_problem` takes: problems with one objective, no constraint."""
     return (*_DECLARED, *TABULAR_PROBLEMS)
+
+
+def all_problem_names() -> tuple[str, ...]:
+    """Return the names that `any_problem` takes."""
+    return (*problem_names(), *_OUTCOME_PROBLEMS)
 
 
 def get_problem(name: str, tables: Path | None = None) -> Problem:
@@ -52,3 +78,79 @@ def get_problem(name: str, tables: Path | None = None) -> Problem:
     if name in TABULAR_PROBLEMS:
         return tabular_problem(name, tables)
     raise ValueError(f"unknown problem {name!r}; known: {', '.join(problem_names())}")
+
+
+def outcome_problem(name: str) -> OutcomeProblem:
+    """Return a problem with constraints, several objectives, or both, by its name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such problem.
+    """
+    if name not in _OUTCOME_PROBLEMS:
+        raise ValueError(f"unknown problem {name!r}; known: {', '.join(_OUTCOME_PROBLEMS)}")
+    return _OUTCOME_PROBLEMS[name]
+
+
+def any_problem(name: str, tables: Path | None = None) -> Problem | OutcomeProblem:
+    """Return a problem of either kind by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `all_problem_names`.
+    tables : Path, optional
+        As `get_problem` takes it.
+
+    Returns
+    -------
+    Problem or OutcomeProblem
+        The problem.
+
+    Raises
+    ------
+    ValueError
+        If there is no problem of that name, or no such table.
+    """
+    if name in _OUTCOME_PROBLEMS:
+        return outcome_problem(name)
+    if name not in problem_names():
+        raise ValueError(f"unknown problem {name!r}; known: {', '.join(all_problem_names())}")
+    return get_problem(name, tables)
+
+
+def installed_problems(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
+    """Return those of some problems whose optional packages are installed.
+
+    Parameters
+    ----------
+    names : iterable of str
+        As `any_problem` takes them.
+    notify : callable
+        Called with one sentence for each missing package.
+
+    Returns
+    -------
+    list of str
+        Names of the problems that can be run, in the given order.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or no problem can be run.
+    """
+    installed, skipped = [], dict[str, list[str]]()
+    for name in names:
+        problem = any_problem(name)
+        missing = problem.missing if isinstance(problem, OutcomeProblem) else ()
+        for module in missing:
+            skipped.setdefault(module, []).append(name)
+        if not missing:
+            installed.append(name)
+    for module, without in skipped.items():
+        remedy = f"pip install 'mondrian-bo[{_EXTRAS[module]}]'"
+        notify(f"skipping problems that need {module} ({remedy}): {', '.join(without)}")
+    if not installed:
+        raise ValueError("none of the problems asked for is installed")
+    return installed

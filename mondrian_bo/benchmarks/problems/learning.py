@@ -17,7 +17,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.problems.base import Problem, problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
-__all__ = ["LEARNING_PROBLEMS"]
+__all__ = ["LEARNING_PROBLEMS", "PERCEPTRON_SPACE", "perceptron", "shuffled_data"]
 
 _FOLDS = 3
 """Folds of cross-validation: few, so that evaluations are fast."""
@@ -29,7 +29,7 @@ class _Data(NamedTuple):
 
 
 @cache
-def _data(name: str, n_rows: int) -> _Data:
+def shuffled_data(name: str, n_rows: int) -> _Data:
     """Return a fixed random subset of the rows of a data set of scikit-learn."""
     from sklearn import datasets
 
@@ -39,7 +39,7 @@ def _data(name: str, n_rows: int) -> _Data:
 
 
 def _cross_validated(model: Any, data: _Data, scoring: str) -> float:
-    """Return the negative mean score over folds of consecutive rows, which `_data` has shuffled."""
+    """Return the negative mean score over folds of consecutive rows, which come shuffled."""
     from sklearn.model_selection import cross_val_score
 
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def _support_vectors(params: Mapping[str, Any]) -> float:
     from sklearn.svm import SVC
 
     model = SVC(C=params["C"], gamma=params["gamma"], kernel=params["kernel"], coef0=1.0)
-    return 1.0 + _cross_validated(model, _data("digits", 400), "accuracy")
+    return 1.0 + _cross_validated(model, shuffled_data("digits", 400), "accuracy")
 
 
 def _boosting(params: Mapping[str, Any]) -> float:
@@ -62,16 +62,17 @@ def _boosting(params: Mapping[str, Any]) -> float:
     model = HistGradientBoostingRegressor(
         max_iter=20, max_bins=32, early_stopping=False, random_state=0, **params
     )
-    return _cross_validated(model, _data("diabetes", 442), "neg_root_mean_squared_error")
+    return _cross_validated(model, shuffled_data("diabetes", 442), "neg_root_mean_squared_error")
 
 
-def _perceptron(params: Mapping[str, Any]) -> float:
+def perceptron(params: Mapping[str, Any]) -> float:
+    """Return the cross-validated log loss of a perceptron with equal layers on digits."""
     from sklearn.neural_network import MLPClassifier
 
     settings = dict(params)
     layers = [settings.pop("width")] * settings.pop("depth")
     model = MLPClassifier(layers, max_iter=6, random_state=0, **settings)
-    x, y = _data("digits", 360)
+    x, y = shuffled_data("digits", 360)
     return _cross_validated(model, _Data(x / 16.0, y), "neg_log_loss")
 
 
@@ -99,7 +100,9 @@ def _pipeline(params: Mapping[str, Any]) -> float:
         )
     scalers = {"none": (), "standard": (StandardScaler(),), "robust": (RobustScaler(),)}
     steps = (*scalers[params["scaler"]], model)
-    return 1.0 + _cross_validated(make_pipeline(*steps), _data("breast_cancer", 300), "roc_auc")
+    return 1.0 + _cross_validated(
+        make_pipeline(*steps), shuffled_data("breast_cancer", 300), "roc_auc"
+    )
 
 
 _SUPPORT_VECTORS_SPACE = SearchSpace(
@@ -118,7 +121,7 @@ _BOOSTING_SPACE = SearchSpace(
         "max_features": Float(0.1, 1),
     }
 )
-_PERCEPTRON_SPACE = SearchSpace(
+PERCEPTRON_SPACE = SearchSpace(
     {
         "depth": Int(1, 3),
         "width": Int(4, 64, log=True),
@@ -161,8 +164,8 @@ LEARNING_PROBLEMS: tuple[Problem, ...] = (
     ),
     _held_out(
         "real_perceptron",
-        _PERCEPTRON_SPACE,
-        _perceptron,
+        PERCEPTRON_SPACE,
+        perceptron,
         "log loss of a multilayer perceptron on digits",
     ),
     _development(

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mondrian_bo.benchmarks.problems.coco import (
+    BIOBJECTIVE_PROBLEMS,
+    CONSTRAINED_COCO_PROBLEMS,
+)
+from mondrian_bo.benchmarks.problems.constrained import CONSTRAINED_PROBLEMS
+from mondrian_bo.benchmarks.problems.constrained_fronts import CONSTRAINED_FRONT_PROBLEMS
+from mondrian_bo.benchmarks.problems.fronts import FRONT_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
+from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS
+from mondrian_bo.benchmarks.problems.tradeoffs import TRADEOFF_PROBLEMS
 
-__all__ = ["SUITES", "Suite"]
+__all__ = ["OUTCOME_PROBLEMS", "SUITES", "Suite"]
+
+OUTCOME_PROBLEMS: tuple[OutcomeProblem, ...] = (
+    *CONSTRAINED_PROBLEMS,
+    *CONSTRAINED_FRONT_PROBLEMS,
+    *FRONT_PROBLEMS,
+    *TRADEOFF_PROBLEMS,
+    *CONSTRAINED_COCO_PROBLEMS,
+    *BIOBJECTIVE_PROBLEMS,
+)
+"""All problems with constraints, several objectives, or both."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,14 @@ SUITES: dict[str, Suite] = {
         ),
         n_seeds=20,
         n_trials=2000,
+    ),
+    "constrained": Suite(
+        tuple(problem.name for problem in OUTCOME_PROBLEMS if problem.n_constraints),
+        n_seeds=20,
+    ),
+    "multiobjective": Suite(
+        tuple(problem.name for problem in OUTCOME_PROBLEMS if not problem.n_constraints),
+        n_seeds=20,
     ),
 }
 """The suites by name, as the command line lists them."""

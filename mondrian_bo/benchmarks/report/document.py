@@ -35,7 +35,8 @@ _LEGEND = (
     "Best noise-free value found, minimised: mean ± standard deviation over runs at the end, "
     "means at 25 % and 50 % of the trials. Hits: runs that end at the optimum, within the "
     "tolerance. Mean rank: among the samplers, per seed. Milliseconds: wall time "
-    "of ask and tell on one thread."
+    "of ask and tell on one thread. With several objectives the value is minus the hypervolume; "
+    "with constraints it is that of feasible trials."
 )
 """Explanation of those columns."""
 
@@ -119,9 +120,10 @@ def _title(result: ProblemResults) -> str:
     facts = result.facts
     kind = "optimum" if facts.optimum is not None else "best value of all runs"
     optimum = f"{kind} {result.optimum:.6g}"
+    reference = f", reference {', '.join(f'{x:g}' for x in facts.reference)}"
     return (
-        f"{facts.name}: {facts.description} ({optimum}, tolerance {facts.tolerance:g}, "
-        f"{result.n_trials} trials)"
+        f"{facts.name}: {facts.description} ({optimum}, tolerance {facts.tolerance:g}"
+        f"{reference if facts.reference else ''}, {result.n_trials} trials)"
     )
 
 

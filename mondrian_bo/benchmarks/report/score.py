@@ -26,6 +26,7 @@ __all__ = [
     "bootstrap",
     "common_seeds",
     "compare",
+    "compare_all",
     "pair",
     "signed_rank_test",
 ]
@@ -162,13 +163,52 @@ def compare(results: ProblemResults, sampler: str, reference: str, percent: int)
     {"win", "tie", "loss"}
         Result for the sampler; "tie" if the difference is not significant.
     """
-    seeds = common_seeds(results, (sampler, reference))
-    trial = int(np.ceil(percent / 100 * results.n_trials)) - 1
-    own, other = (results.relative_regrets(name, seeds)[:, trial] for name in (sampler, reference))
-    rank_sum, p_value = signed_rank_test(own, other)
+    rank_sum, p_value = _test(results, sampler, reference, percent)
     if p_value >= SIGNIFICANCE:
         return "tie"
     return "win" if rank_sum < 0 else "loss"
+
+
+def compare_all(
+    problems: Sequence[ProblemResults], sampler: str, reference: str, percent: int
+) -> list[Outcome]:
+    """Test as `compare` does on each problem, with Holm's correction for the number of problems.
+
+    The probability of any false win or loss is at most 5 % (S. Holm. A Simple Sequentially
+    Rejective Multiple Test Procedure. Scandinavian Journal of Statistics 6(2):65-70, 1979).
+
+    Parameters
+    ----------
+    problems : sequence of ProblemResults
+        The runs on each problem.
+    sampler, reference : str
+        Samplers to compare.
+    percent : int
+        Percentage of the budget, 1 to 100.
+
+    Returns
+    -------
+    list of {"win", "tie", "loss"}
+        Results for the sampler, in the order of the problems.
+    """
+    tests = [_test(results, sampler, reference, percent) for results in problems]
+    outcomes: list[Outcome] = ["tie"] * len(tests)
+    for rank, i in enumerate(np.argsort([p_value for _, p_value in tests], kind="stable")):
+        rank_sum, p_value = tests[i]
+        if p_value * (len(tests) - rank) >= SIGNIFICANCE:
+            break
+        outcomes[i] = "win" if rank_sum < 0 else "loss"
+    return outcomes
+
+
+def _test(
+    results: ProblemResults, sampler: str, reference: str, percent: int
+) -> tuple[float, float]:
+    """Return sum of signed ranks and p-value of the regrets of a sampler against a reference's."""
+    seeds = common_seeds(results, (sampler, reference))
+    trial = int(np.ceil(percent / 100 * results.n_trials)) - 1
+    own, other = (results.relative_regrets(name, seeds)[:, trial] for name in (sampler, reference))
+    return signed_rank_test(own, other)
 
 
 def signed_rank_test(own: FloatArray, other: FloatArray) -> tuple[float, float]:

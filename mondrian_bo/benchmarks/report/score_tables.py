@@ -15,6 +15,7 @@ from mondrian_bo.benchmarks.report.score import (
     PairedRuns,
     bootstrap,
     compare,
+    compare_all,
     pair,
 )
 from mondrian_bo.benchmarks.report.summary import ProblemResults
@@ -46,6 +47,12 @@ _REGRET_LEGEND = (
 )
 """Text above the table of regrets."""
 
+_OUTCOME_LEGEND = (
+    " Only feasible trials count, and a run without one has the worst value of the problem. With "
+    "several objectives the value is minus the hypervolume within the reference point."
+)
+"""Text after that of regrets, if there are constraints or several objectives."""
+
 _GROUP_LEGEND = (
     "Differences of the mean rank at 25 %, 50 % and 100 % of the budget, with the intervals of the "
     "first table: below 0 is better than the reference."
@@ -58,6 +65,19 @@ _TEST_LEGEND = (
     "have, not corrected for the number of problems. Fewer than six seeds cannot differ."
 )
 """Text above the table of tests."""
+
+_HOLM_LEGEND = (
+    "The same tests with Holm's correction: the probability of any wrong win or loss of a sampler "
+    "at a point is at most 5 %. With few seeds and many problems no test can reach it: six seeds "
+    "have p-values of at least 3 %."
+)
+"""Text above the table of corrected tests."""
+
+_FEASIBLE_LEGEND = (
+    "Mean share of feasible trials after the first feasible one, among all runs that have such "
+    "trials, and in brackets the runs with a feasible trial and the median number of that trial."
+)
+"""Text above the table of feasible trials."""
 
 _PROBLEM_LEGEND = (
     "Mean normalised regret at the end of the budget; + better, = not different from, - worse than "
@@ -150,10 +170,19 @@ def score(
 
 def score_sections(score: Score) -> list[Section]:
     """Return the tables of a score, the most condensed first."""
-    return [
+    all_facts = [result.facts for result in score.results]
+    has_constraints = any(facts.n_constraints for facts in all_facts)
+    has_outcomes = has_constraints or any(facts.reference for facts in all_facts)
+    regret_legend = _REGRET_LEGEND + (_OUTCOME_LEGEND if has_outcomes else "")
+    sections = [
         Section(f"Mean rank over {_scope(score)}", _RANK_LEGEND, _rank_table(score)),
-        Section("Mean normalised regret", _REGRET_LEGEND, _regret_table(score)),
+        Section("Mean normalised regret", regret_legend, _regret_table(score)),
         Section(f"Wins, ties, losses against {score.reference}", _TEST_LEGEND, _test_table(score)),
+        Section(
+            f"Wins, ties, losses against {score.reference}, corrected",
+            _HOLM_LEGEND,
+            _corrected_table(score),
+        ),
         Section("Mean rank by group and half, end of budget", "", _group_table(score, "ranks")),
         Section(
             f"Rank compared with {score.reference} by group and half",
@@ -169,6 +198,9 @@ def score_sections(score: Score) -> list[Section]:
         Section("Solved", _SOLVED_LEGEND, _solved_table(score)),
         Section("Cost of a suggestion", _COST_LEGEND, _cost_table(score)),
     ]
+    if has_constraints:
+        sections.insert(-1, Section("Feasible trials", _FEASIBLE_LEGEND, _feasible_table(score)))
+    return sections
 
 
 def _scope(score: Score) -> str:
@@ -216,6 +248,35 @@ def _test_table(score: Score) -> _Table:
         ]
         rows.append([sampler, *(f"{c['win']} / {c['tie']} / {c['loss']}" for c in counts)])
     return ["sampler", *_PERCENT], rows
+
+
+def _corrected_table(score: Score) -> _Table:
+    rows = []
+    for sampler in _others(score):
+        counts = [
+            Counter(compare_all(score.results, sampler, score.reference, point + 1))
+            for point in POINTS
+        ]
+        rows.append([sampler, *(f"{c['win']} / {c['tie']} / {c['loss']}" for c in counts)])
+    return ["sampler", *_PERCENT], rows
+
+
+def _feasible_table(score: Score) -> _Table:
+    def cell(result: ProblemResults, sampler: str, seeds: Sequence[int]) -> str:
+        runs = [result.feasible[sampler][seed] for seed in seeds]
+        firsts = [int(run.argmax()) for run in runs if run.any()]
+        if not firsts:
+            return f"- (0/{len(runs)})"
+        later = [run[run.argmax() + 1 :] for run in runs if run[:-1].any()]
+        share = f"{np.mean([run.mean() for run in later]):.0%}" if later else "-"
+        return f"{share} ({len(firsts)}/{len(runs)}, {np.median(firsts) + 1:.0f})"
+
+    rows = [
+        [result.facts.name, *(cell(result, sampler, runs.seeds) for sampler in score.samplers)]
+        for result, runs in zip(score.results, score.paired, strict=True)
+        if result.facts.n_constraints
+    ]
+    return ["problem", *score.samplers], rows
 
 
 def _others(score: Score) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import rankdata
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.harness.archive import Curve, Results
 from mondrian_bo.benchmarks.harness.results import ProblemFacts
 
@@ -44,6 +44,8 @@ class ProblemResults:
         By sampler and seed: the best noise-free value after each trial.
     seconds : dict of str to dict of int to ndarray
         By sampler and seed: the wall time of ask and tell of each trial.
+    feasible : dict of str to dict of int to ndarray
+        By sampler and seed: whether each trial met all constraints.
     """
 
     facts: ProblemFacts
@@ -51,6 +53,7 @@ class ProblemResults:
     start: float
     best: Mapping[str, Mapping[int, FloatArray]]
     seconds: Mapping[str, Mapping[int, FloatArray]]
+    feasible: Mapping[str, Mapping[int, BoolArray]]
 
     @property
     def n_trials(self) -> int:
@@ -173,14 +176,14 @@ def _start(runs: _Runs, optimum: float) -> float:
 def _truncated(facts: ProblemFacts, optimum: float, start: float, runs: _Runs) -> ProblemResults:
     """Return the results with all runs truncated to the length of the shortest."""
     length = min(len(run.best) for by_seed in runs.values() for run in by_seed.values())
-    best, seconds = (
+    best, seconds, feasible = (
         {
             sampler: {seed: getattr(by_seed[seed], field)[:length] for seed in sorted(by_seed)}
             for sampler, by_seed in runs.items()
         }
         for field in Curve._fields
     )
-    return ProblemResults(facts, optimum, start, best, seconds)
+    return ProblemResults(facts, optimum, start, best, seconds, feasible)
 
 
 def summarize(results: ProblemResults) -> list[SamplerSummary]:

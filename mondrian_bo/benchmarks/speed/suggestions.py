@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import optuna
@@ -14,7 +15,7 @@ from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed, typi
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
-__all__ = ["ask_and_tell", "whole_study"]
+__all__ = ["WIDE_SPACES", "ask_and_tell", "whole_study", "wide_space"]
 
 _SAMPLERS: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
     "ours": lambda: MondrianSampler(seed=0),
@@ -73,6 +74,61 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
     costs = in_turns([_stepper(study, n_parameters) for study in studies], n_trials)
     name = f"ask + tell, {n_parameters} floats, mean over a study of {n_trials:,} trials"
     return _rows(name, costs, below)[:1]
+
+
+def _branches(trial: optuna.Trial, n_branches: int) -> float:
+    """Return the value of a branch with two parameters of its own."""
+    branch = trial.suggest_categorical("branch", range(n_branches))
+    x, y = (trial.suggest_float(f"{axis}{branch}", 0.0, 1.0) for axis in "xy")
+    return (x - 0.3) ** 2 + (y - 0.7) ** 2 + 0.1 * (branch % 10)
+
+
+def _own_parameter(trial: optuna.Trial, n_parameters: int) -> float:
+    """Return a value that depends on a common parameter and on one that the trial alone has."""
+    own = trial.suggest_float(f"x{trial.number % n_parameters}", 0.0, 1.0)
+    return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2 + (own - 0.5) ** 2
+
+
+def _many_choices(trial: optuna.Trial, n_choices: int) -> float:
+    choice = trial.suggest_categorical("choice", range(n_choices))
+    return 0.01 * (choice % 100) + (trial.suggest_float("x", 0.0, 1.0) - 0.2) ** 2
+
+
+WIDE_SPACES: dict[str, Callable[[optuna.Trial], float]] = {
+    "200 branches": partial(_branches, n_branches=200),
+    "2,000 branches": partial(_branches, n_branches=2_000),
+    "300 parameters, an own one in each trial": partial(_own_parameter, n_parameters=300),
+    "a choice among 5,000": partial(_many_choices, n_choices=5_000),
+}
+"""Objectives with many parameters or choices, most of which a trial does not have."""
+
+
+def wide_space(
+    space: str, n_trials: int = 220, n_timed: int = 40, below: float | None = None
+) -> list[Row]:
+    """Measure the last trials of a study in a wide space, whose trials are all suggested.
+
+    Parameters
+    ----------
+    space : str
+        A key of `WIDE_SPACES`.
+    n_trials : int, default=220
+        Number of trials.
+    n_timed : int, default=40
+        Number of the last trials whose mean is reported. It includes their share of the rebuilds.
+    below : float, optional
+        Our target in milliseconds per trial.
+    """
+    objective = WIDE_SPACES[space]
+
+    def step(study: optuna.Study) -> None:
+        trial = study.ask()
+        study.tell(trial, objective(trial))
+
+    studies = [_study(make()) for make in _SAMPLERS.values()]
+    costs = in_turns([partial(timed, partial(step, study)) for study in studies], n_trials)
+    name = f"ask + tell, {space}, at {n_trials} trials"
+    return _rows(name, [one[-n_timed:] for one in costs], below)[:1]
 
 
 def warm_up() -> None:

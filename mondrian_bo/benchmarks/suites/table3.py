@@ -126,7 +126,10 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     rng = np.random.default_rng(seed)
     surrogate = ForestSurrogate(np.zeros(d, dtype=np.int64), False, np.random.SeedSequence(seed))
     trials = Trials(d)
-    model = (_PaperModel if model_name == "paper" else ObjectiveModel)(surrogate, trials)
+    is_paper = model_name == "paper"
+    model = (
+        _PaperModel(surrogate, trials) if is_paper else ObjectiveModel(lambda: surrogate, trials)
+    )
     acquisition = UpperConfidenceBound(kappa=1.0)
     free = np.ones(len(pool.values), dtype=bool)
     best = np.inf

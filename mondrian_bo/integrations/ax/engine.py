@@ -1,22 +1,20 @@
-"""The optimizer behind both routes, with a model for each outcome."""
+"""The optimizer behind both routes: Ax's observations as outcomes of trials."""
 
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 
-from mondrian_bo.acquisitions.feasibility import log_probability_below
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.ax.goal import Bound, Expression, Goal
+from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-from mondrian_bo.optimizer.known_noise import KnownNoise
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+from mondrian_bo.optimizer.known_noise import TrackedMetrics
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+from mondrian_bo.optimizer.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_BEST = 10
@@ -51,10 +49,7 @@ class _Told(NamedTuple):
 
 
 class Engine:
-    """A model for each outcome, which is told every observation once.
-
-    Models are created when they are first needed: one for the objective, one for each constraint,
-    and one for each predicted metric. A metric with several of these roles has one model.
+    """An optimizer of the goal's outcomes, which is told every observation once.
 
     Parameters
     ----------
@@ -73,7 +68,7 @@ class Engine:
         self._settings = dict(settings)
         self.seed = seed
         # Wrong settings raise here, before the first trial.
-        MondrianOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=seed, **self._settings)
+        RowOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=seed, **self._settings)
         if seed is None:
             self.seed = int(np.random.SeedSequence().generate_state(1)[0])
         self.space: TranslatedSpace | None = None
@@ -83,9 +78,10 @@ class Engine:
         self._forget_models()
 
     def _forget_models(self) -> None:
-        self._n_avoided = 0
-        self._models: dict[Expression, KnownNoise] = {}
-        self._n_known: dict[Expression, int] = {}
+        self._optimizer: RowOptimizer | None = None
+        self._n_known, self._n_avoided, self._n_tracked = 0, 0, 0
+        self._tracked: list[str] = []
+        self._is_telling = False
 
     @property
     def n_observations(self) -> int:
@@ -107,7 +103,7 @@ class Engine:
         space : TranslatedSpace
             The present search space.
         goal : Goal or None
-            Objective and constraints; None if they are not known yet.
+            Objectives and constraints; None if they are not known yet.
         observations : mapping
             All observations, by trial and arm.
         parameters : mapping
@@ -159,17 +155,14 @@ class Engine:
         Raises
         ------
         ax.exceptions.core.UnsupportedError
-            If there are several objectives.
+            If there is no optimization config, or it has too many objectives.
         """
-        goal = self._checked_goal()
-        optimizer = self._model(goal.objectives[0][0]).optimizer
+        if self._goal is None:
+            raise UnsupportedError("An optimization config is needed to suggest candidates.")
+        optimizer = self._informed()
         pending_rows = np.array(pending).reshape(len(pending), optimizer.space.n_dimensions)
         pending_rows = pending_rows[optimizer.accepts(pending_rows)]
-        models = self._constraint_models(goal)
-        # A constraint without any outcome yet rules nothing out.
-        models = [(bound, model) for bound, model in models if model.optimizer.n_trials]
-        log_probability = partial(_log_feasibility, models) if models else None
-        return optimizer.suggest(pending_rows, index, within, log_probability)
+        return optimizer.suggest(pending_rows, index, within)
 
     def predict(self, metric: str, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation of a metric at encoded points, both of shape (m,).
@@ -179,10 +172,17 @@ class Engine:
         ax.exceptions.core.DataRequiredError
             If the metric has no data.
         """
-        model = self._model(((metric, 1.0),))
-        if model.optimizer.n_trials == 0:
+        if metric not in self.metrics():
             raise DataRequiredError(f"There is no data of metric {metric!r} to predict from.")
-        return model.predict_rows(rows)
+        optimizer, goal = self._informed(), self._goal
+        expressions = [] if goal is None else [expression for expression, _ in goal.objectives]
+        if ((metric, 1.0),) in expressions and optimizer.n_trials:
+            column = expressions.index(((metric, 1.0),))
+            mean, std = optimizer.predict_rows(rows)
+        else:
+            mean, std = self._track(optimizer).predict_rows(rows)
+            column = self._tracked.index(metric)
+        return mean[:, column], std[:, column]
 
     def metrics(self) -> list[str]:
         """Return the signatures of all metrics that were observed, in alphabetical order."""
@@ -207,76 +207,83 @@ class Engine:
             return None
         found.sort(key=lambda pair: -pair[0])
         rows = np.array([row for _, row in found[:_N_BEST]])
-        mean, _ = self._model(expression).predict_rows(rows)
-        log_probability = _log_feasibility(self._constraint_models(goal), rows)
-        likely = log_probability >= math.log(_LIKELY_FEASIBLE)
-        score = np.where(likely | ~likely.any(), sign * mean, -math.inf)
+        optimizer = self._informed()
+        mean, _ = optimizer.predict_rows(rows)
+        likely = optimizer.log_feasibility(rows) >= math.log(_LIKELY_FEASIBLE)
+        score = np.where(likely | ~likely.any(), sign * mean[:, 0], -math.inf)
         return np.asarray(rows[int(score.argmax())])
 
-    def _constraint_models(self, goal: Goal) -> list[tuple[Bound, KnownNoise]]:
-        return [(bound, self._model(bound.expression)) for bound in goal.bounds]
-
-    def _checked_goal(self) -> Goal:
-        if self._goal is None:
-            raise UnsupportedError("An optimization config is needed to suggest candidates.")
-        if len(self._goal.objectives) != 1:
-            raise UnsupportedError(
-                "Only one objective can be optimised, possibly a scalarised one; got "
-                f"{len(self._goal.objectives)}. Predictions of all metrics are available."
-            )
-        return self._goal
-
-    def _model(self, expression: Expression) -> KnownNoise:
-        """Return the model of an outcome after telling it all new observations."""
+    def _informed(self) -> RowOptimizer:
+        """Return the optimizer after telling it all new observations."""
         assert self.space is not None
-        objective = self._goal.objectives[0] if self._goal is not None else None
-        is_objective = objective is not None and objective[0] == expression
-        if expression not in self._models:
-            # The objective's model has the seed itself: it suggests what a plain optimizer would.
-            words = [] if is_objective else [zlib.crc32(repr(expression).encode())]
-            maximize = is_objective and objective is not None and objective[1] > 0.0
-            self._models[expression] = KnownNoise(
-                MondrianOptimizer(
-                    self.space.space,
-                    direction="maximize" if maximize else "minimize",
-                    seed=[self.seed or 0, *words],
-                    **self._settings,
+        goal = self._goal
+        if self._is_telling:
+            # An exception came between two trials.
+            self._forget_models()
+        if self._optimizer is None:
+            objectives = [] if goal is None else goal.objectives
+            if len(objectives) > MOST_OBJECTIVES:
+                raise UnsupportedError(
+                    f"At most {MOST_OBJECTIVES} objectives can be optimised; got {len(objectives)}."
                 )
+            signs = [sign for _, sign in objectives] or [-1.0]
+            self._optimizer = RowOptimizer(
+                self.space.space,
+                directions=["maximize" if sign > 0.0 else "minimize" for sign in signs],
+                seed=[self.seed or 0],
+                reference_point=(goal.thresholds or None) if goal is not None else None,
+                **self._settings,
             )
-            self._n_known[expression] = 0
-        model = self._models[expression]
-        self._tell(expression, model, objective[1] if is_objective and objective else 0.0)
-        return model
+        if goal is not None:
+            self._is_telling = True
+            self._tell(self._optimizer, goal)
+            self._is_telling = False
+        return self._optimizer
 
-    def _tell(self, expression: Expression, model: KnownNoise, sign: float) -> None:
-        n_known = self._n_known[expression]
-        new = list(self._told.values())[n_known:] if n_known < len(self._told) else []
-        self._n_known[expression] = len(self._told)
-        usable = []
-        for told in new:
-            if not model.optimizer.accepts(told.row[None]).all():
-                continue
-            if math.isnan(_value(expression, told.seen)[0]):
-                # The outcome is missing: this is no failure, but the arm is not suggested again.
-                model.optimizer.exclude_rows(told.row[None])
-            else:
-                usable.append(told)
-        if usable:
-            values, errors = np.array([_value(expression, told.seen) for told in usable]).T
-            if sign:
-                values = self._no_better_than_median(expression, usable, values, sign)
-            model.tell_rows(
-                np.array([told.row for told in usable]),
-                values,
-                errors,
-                np.array([self._is_feasible(told.seen) for told in usable]),
-            )
-        if sign and self._n_avoided < len(self._avoided):
-            failed = list(self._avoided.values())[self._n_avoided :]
+    def _tell(self, optimizer: RowOptimizer, goal: Goal) -> None:
+        new = list(self._told.values())[self._n_known :] if self._n_known < len(self._told) else []
+        self._n_known = len(self._told)
+        new = [told for told in new if optimizer.accepts(told.row[None]).all()]
+        if new:
+            n_objectives = len(goal.objectives)
+            outcomes = np.array([_outcomes(goal, told.seen) for told in new])
+            values, errors = outcomes[:, :, 0], outcomes[:, :, 1]
+            for k, (expression, sign) in enumerate(goal.objectives):
+                values[:, k] = self._no_better_than_median(expression, new, values[:, k], sign)
+            rows = np.array([told.row for told in new])
+            is_known = ~np.isnan(values[:, :n_objectives]).any(axis=1)
+            for part in (is_known, ~is_known):
+                if part.any():
+                    # Where an outcome is missing, this is no failure.
+                    optimizer.tell_rows(
+                        rows[part],
+                        values[part, :n_objectives],
+                        values[part, n_objectives:],
+                        errors[part],
+                        nan_is_failure=False,
+                    )
+        if self._n_avoided < len(self._avoided):
+            rows = np.array(list(self._avoided.values())[self._n_avoided :])
             self._n_avoided = len(self._avoided)
-            rows = np.array(failed)
-            rows = rows[model.optimizer.accepts(rows)]
-            model.optimizer.tell_rows(rows, np.full(len(rows), np.nan))
+            rows = rows[optimizer.accepts(rows)]
+            optimizer.tell_rows(rows, np.full((len(rows), len(goal.objectives)), np.nan))
+
+    def _track(self, optimizer: RowOptimizer) -> TrackedMetrics:
+        """Return the models of all metrics after telling them all new observations."""
+        new = list(self._told.values())[self._n_tracked :]
+        self._n_tracked = len(self._told)
+        new = [told for told in new if optimizer.accepts(told.row[None]).all()]
+        self._tracked.extend(metric for metric in self.metrics() if metric not in self._tracked)
+        if new:
+            values, errors = np.full((2, len(new), len(self._tracked)), np.nan)
+            for i, told in enumerate(new):
+                for metric, (mean, error) in told.seen.outcomes.items():
+                    column = self._tracked.index(metric)
+                    values[i, column], errors[i, column] = mean, error
+            self._is_telling = True
+            optimizer.metrics.tell_rows(np.array([told.row for told in new]), values, errors)
+            self._is_telling = False
+        return optimizer.metrics
 
     def _no_better_than_median(
         self,
@@ -301,17 +308,10 @@ class Engine:
         return np.where(stopped, sign * np.minimum(sign * values, sign * median), values)
 
     def _is_feasible(self, seen: Observation) -> bool:
-        bounds = () if self._goal is None else self._goal.bounds
-        return all(_satisfies(bound, seen) for bound in bounds)
-
-
-def _log_feasibility(models: Sequence[tuple[Bound, KnownNoise]], rows: FloatArray) -> FloatArray:
-    """Return the log-probability that all bounds hold at encoded points, shape (m,)."""
-    total = np.zeros(len(rows))
-    for bound, model in models:
-        mean, std = model.predict_rows(rows)
-        total += log_probability_below(bound.sign * mean, std, bound.sign * bound.bound)
-    return total
+        if self._goal is None:
+            return True
+        constraints = _outcomes(self._goal, seen)[len(self._goal.objectives) :]
+        return all(value <= 0.0 for value, _ in constraints)
 
 
 def _value(expression: Expression, seen: Observation) -> tuple[float, float]:
@@ -324,6 +324,10 @@ def _value(expression: Expression, seen: Observation) -> tuple[float, float]:
     return value, error
 
 
-def _satisfies(bound: Bound, seen: Observation) -> bool:
-    value, _ = _value(bound.expression, seen)
-    return bound.sign * value <= bound.sign * bound.bound
+def _outcomes(goal: Goal, seen: Observation) -> list[tuple[float, float]]:
+    """Return values and standard errors of all objectives and constraints of a goal."""
+    outcomes = [_value(expression, seen) for expression, _ in goal.objectives]
+    for bound in goal.bounds:
+        value, error = _value(bound.expression, seen)
+        outcomes.append((bound.sign * (value - bound.bound), error))
+    return outcomes

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ax.adapter.adapter_utils import extract_objective_weight_matrix
 from ax.adapter.transforms.derelativize import derelativize_bound
-from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
+from ax.core.optimization_config import (
+    MultiObjectiveOptimizationConfig,
+    OptimizationConfig,
+    PreferenceOptimizationConfig,
+)
 from ax.core.outcome_constraint import ComparisonOp, OutcomeConstraint
 from ax.exceptions.core import UnsupportedError
 
@@ -35,10 +40,14 @@ class Goal:
         Expressions and signs; each expression times its sign is maximised.
     bounds : tuple of Bound
         Constraints.
+    thresholds : tuple of float
+        Values of the expressions that are just acceptable, for several objectives; NaN where none
+        is given.
     """
 
     objectives: tuple[tuple[Expression, float], ...]
     bounds: tuple[Bound, ...]
+    thresholds: tuple[float, ...] = ()
 
 
 def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal:
@@ -60,9 +69,18 @@ def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal
         raise UnsupportedError("Learnt preferences are not supported.")
     metrics = sorted(config.objective.metric_signatures)
     objectives = extract_objective_weight_matrix(config.objective, metrics)
+    expressions = tuple(_canonical(list(zip(metrics, row, strict=True)))[:2] for row in objectives)
+    thresholds = {}
+    if isinstance(config, MultiObjectiveOptimizationConfig):
+        for constraint in config.objective_thresholds:
+            bound = _bound(constraint, baseline)
+            thresholds[bound.expression] = bound.bound
     return Goal(
-        tuple(_canonical(list(zip(metrics, row, strict=True)))[:2] for row in objectives),
+        expressions,
         tuple(_bound(constraint, baseline) for constraint in config.outcome_constraints),
+        tuple(thresholds.get(expression, math.nan) for expression, _ in expressions)
+        if thresholds
+        else (),
     )
 
 

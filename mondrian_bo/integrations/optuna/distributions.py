@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from optuna.distributions import (
     BaseDistribution,
@@ -20,6 +22,64 @@ from mondrian_bo.search_space import (
     SearchSpace,
 )
 
+_WIDE = 64
+"""Number of parameters from which a space is wide, our choice: building an optimizer takes as long
+as many suggestions, and a study that finds a new branch at each trial would build one each time."""
+
+_GROWTH = 1.1
+"""Factor of the number of trials at which the optimizer of a wide space is built again, our choice:
+trials are then told ten times each in the long run."""
+
+
+class SpaceRecipe(NamedTuple):
+    """What the space of an optimizer depends on.
+
+    Attributes
+    ----------
+    distributions : dict
+        The search space.
+    conditions : dict
+        The learnt conditions by parameter.
+    unexplained : bool
+        Whether some absences have no explanation.
+    constants : dict or None
+        Values of parameters with a single one, if they matter.
+    """
+
+    distributions: dict[str, BaseDistribution]
+    conditions: dict[str, Condition]
+    unexplained: bool
+    constants: dict[str, Any] | None
+
+    def may_wait(self, former: SpaceRecipe, n_then: int, n_now: int) -> bool:
+        """Whether an optimizer of a former recipe can be used for a while.
+
+        It can while a wide space only gets new parameters, or further choices that activate one:
+        each trial with the former parameters then has a row in the former space.
+
+        Parameters
+        ----------
+        former : SpaceRecipe
+            The recipe of the optimizer.
+        n_then, n_now : int
+            Numbers of finished trials when it was built, and now.
+        """
+        if len(former.distributions) < _WIDE or n_now >= _GROWTH * n_then:
+            return False
+        if (self.unexplained, self.constants) != (former.unexplained, former.constants):
+            return False
+        for name, distribution in former.distributions.items():
+            if self.distributions.get(name) != distribution:
+                return False
+            before, now = former.conditions.get(name), self.conditions.get(name)
+            if before == now:
+                continue
+            if before is None or now is None or before.parent != now.parent:
+                return False
+            if not set(before.values) <= set(now.values):
+                return False
+        return True
+
 
 def to_parameter(
     distribution: BaseDistribution, condition: Condition | None = None
@@ -31,8 +91,7 @@ def to_parameter(
     """
     try:
         if isinstance(distribution, CategoricalDistribution):
-            indices = {int(distribution.to_internal_repr(c)): None for c in distribution.choices}
-            return Categorical(tuple(indices), condition=condition)
+            return Categorical(_indices(distribution), condition=condition)
         if isinstance(distribution, IntDistribution | FloatDistribution):
             number: Callable[..., Parameter] = (
                 Int if isinstance(distribution, IntDistribution) else Float
@@ -59,12 +118,23 @@ def to_space(
     """
     free = {name: to_parameter(distribution) for name, distribution in distributions.items()}
     parameters = {}
-    for name, distribution in distributions.items():
-        condition = _possible(conditions.get(name), free)
-        parameter = to_parameter(distribution, condition)
+    for name, parameter in free.items():
         if parameter is not None:
-            parameters[name] = parameter
+            condition = _possible(conditions.get(name), free)
+            parameters[name] = replace(parameter, condition=condition) if condition else parameter
     return SearchSpace(parameters) if parameters else None
+
+
+def _indices(distribution: CategoricalDistribution) -> tuple[int, ...]:
+    """Return the indices of the choices, without those of choices that are equal to others."""
+    choices = distribution.choices
+    try:
+        if len(set(choices)) == len(choices):
+            return tuple(range(len(choices)))
+    except TypeError:
+        # Some choices have no hash, and Optuna looks for each among all.
+        pass
+    return tuple({int(distribution.to_internal_repr(choice)): None for choice in choices})
 
 
 def _possible(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import optuna
+from optuna import _deprecated
+from optuna._warnings import optuna_warn
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers._base import _process_constraints_after_trial
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_space
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.study_reader import (
+    PUBLISHED_KEY,
     StudyReader,
     complete,
     encode,
@@ -25,14 +32,29 @@ from mondrian_bo.integrations.optuna.study_reader import (
     to_external,
 )
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
+from mondrian_bo.optimizer.transactions import renew_at_fork
+from mondrian_bo.optimizer.validation import (
+    MOST_OBJECTIVES,
+    Direction,
+    check_answer,
+    check_callable,
+)
+from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
-    from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+_FIXED = "fixed_params"
+"""Name of the attribute in which Optuna keeps the values of an enqueued trial."""
+
+_MOST_REDRAWN = 4096
+"""Number of draws of one parameter before the search for a valid one gives up: a range of 0.1 % is
+then missed with a probability of 2 %."""
 
 
 class MondrianSampler(BaseSampler):
-    """Sampler for single-objective Optuna studies, with a probabilistic model of the objective.
+    """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
     The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
     Mondrian forest beyond. One model covers all parameters of the trials, conditional ones
@@ -56,10 +78,17 @@ class MondrianSampler(BaseSampler):
         Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion.
+    is_valid : callable or None, default=None
+        Which points may be suggested, where that is known without a trial: a function of the
+        parameters by name (a dict) that returns True or False. It may raise ``KeyError`` where a
+        parameter is missing: one of another branch, or one that is not known yet. See the notes.
+    constraints_func : callable or None, default=None
+        Maps a finished trial to the values of its constraints, at most 0 if they hold. Deprecated
+        in Optuna 5: use ``trial.set_constraint``.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If an argument is not as described.
 
     Notes
@@ -71,7 +100,19 @@ class MondrianSampler(BaseSampler):
     prediction. If a parameter's range has changed, suggestions follow the latest range and the
     model keeps the trials outside of it; a range that keeps changing is covered as a whole.
 
-    Multi-objective studies and constraints are refused with a ``ValueError``.
+    Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
+    and the acquisition is weighted by the probability that a candidate is feasible. With two to
+    four objectives, suggestions maximise the expected hypervolume improvement; of pruned trials
+    nothing is learnt then. More objectives raise a ``ValueError``.
+
+    `is_valid` filters candidates, and has the values of all parameters that are known: those of
+    past trials, with the values that ``study.enqueue_trial`` sets. Parameters that are new, all of
+    the first trial among them, are drawn one after the other, each until `is_valid` returns True
+    or raises ``KeyError``. So it should return False as soon as nothing valid is left. If thousands
+    of points or draws are refused, a ``ValueError`` says so; a valid first trial
+    (``study.enqueue_trial``) helps where the valid region is small. An enqueued trial whose own
+    values are not valid runs all the same. To pickle the sampler, define functions at the top of a
+    module.
 
     Examples
     --------
@@ -92,8 +133,19 @@ class MondrianSampler(BaseSampler):
         acquisition: AcquisitionChoice = "auto",
         n_estimators: int | None = None,
         n_candidates: int = 600,
+        is_valid: Callable[[dict[str, Any]], bool] | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
         check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)
+        check_callable(is_valid, "is_valid")
+        check_callable(constraints_func, "constraints_func")
+        if constraints_func is not None:
+            text = _deprecated._DEPRECATION_WARNING_TEMPLATE.format(
+                name="`constraints_func`", d_ver="5.0.0", r_ver="7.0.0"
+            )
+            optuna_warn(f"{text} Use `optuna.trial.Trial.set_constraint` instead.", FutureWarning)
+        self._is_valid = is_valid
+        self._constraints_func = constraints_func
         self._entropy = _check_seed(seed)
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
@@ -102,7 +154,7 @@ class MondrianSampler(BaseSampler):
             "n_estimators": n_estimators,
             "n_candidates": n_candidates,
         }
-        self._lock = threading.RLock()
+        self.renew_lock()
         self._memory: WeakKeyDictionary[object, dict[object, _StudyMemory]] = WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,8 +166,13 @@ class MondrianSampler(BaseSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore, with a lock of its own and no memory of studies."""
         self.__dict__.update(state)
-        self._lock = threading.RLock()
+        self.renew_lock()
         self._memory = WeakKeyDictionary()
+
+    def renew_lock(self) -> None:
+        """Make a lock, at the start and in a forked process."""
+        self._lock = threading.RLock()
+        renew_at_fork(self)
 
     def reseed_rng(self) -> None:
         """Do nothing: draws depend on the seed and the trial's number, which no workers share."""
@@ -124,7 +181,6 @@ class MondrianSampler(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return all parameters that finished trials have had, with their latest distributions."""
-        _check_study(study)
         with self._lock:
             memory = self._memory_of(study)
             memory.reader.read(study)
@@ -137,23 +193,44 @@ class MondrianSampler(BaseSampler):
         search_space: dict[str, BaseDistribution],
     ) -> dict[str, Any]:
         """Suggest values for the parameters of a search space, as far as they will be active."""
-        _check_study(study)
         if not search_space:
             return {}
         with self._lock:
             memory = self._memory_of(study)
-            running = memory.reader.read(study)
-            optimizer = memory.optimizer_for(study, search_space, self._entropy, self._settings)
-            if optimizer is None:
-                return {}
-            others = [running_values(one) for one in running if one.number != trial.number]
-            pending = encode(optimizer.space, others)
-            pending = pending[optimizer.accepts(pending)]
-            suggested = optimizer.suggest(pending, trial.number)
-        params = to_external(search_space, suggested)
-        internal = {name: search_space[name].to_internal_repr(params[name]) for name in params}
-        publish(study, trial, internal)
-        return params
+            others = [one for one in memory.reader.read(study) if one.number != trial.number]
+            n_published = 0
+            while True:
+                optimizer = memory.optimizer_for(
+                    study, search_space, self._entropy, self._settings, self._is_valid
+                )
+                if optimizer is None:
+                    return {}
+                within = None
+                if self._is_valid is not None:
+                    within = memory.part_for(trial, search_space, optimizer.space, self._is_valid)
+                pending = np.empty((0, optimizer.space.n_dimensions))
+                if others:
+                    pending = memory.rows_of(others, optimizer)
+                suggested = optimizer.suggest(pending, trial.number, within)
+                params = to_external(search_space, suggested)
+                internal = {
+                    name: search_space[name].to_internal_repr(params[name]) for name in params
+                }
+                n_published = publish(study, trial, internal, n_published)
+                # Of two workers with the same proposal the one that publishes later sees the
+                # other's, and proposes again.
+                others = [one for one in memory.reader.read(study) if one.number != trial.number]
+                finished = memory.reader.finished[memory.n_told :]
+                if not others and not finished:
+                    return params
+                row = encode(optimizer.space, [internal])
+                taken = [
+                    memory.rows_of(others, optimizer),
+                    encode(optimizer.space, [{**one.unasked, **one.values} for one in finished]),
+                ]
+                # If it was known to be taken, nothing else is left.
+                if _has(pending, row) or not any(_has(rows, row) for rows in taken):
+                    return params
 
     def sample_independent(
         self,
@@ -163,11 +240,40 @@ class MondrianSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Draw uniformly a parameter that no finished trial has had, or whose range is new."""
-        _check_study(study)
+        with self._lock:
+            # Studies that are not supported raise here.
+            memory = self._memory_of(study)
         words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         sampler = RandomSampler(seed=seed)
-        return sampler.sample_independent(study, trial, param_name, param_distribution)
+        value = sampler.sample_independent(study, trial, param_name, param_distribution)
+        if self._is_valid is None:
+            return value
+        known = memory.values_of(trial)
+        if _FIXED in trial.system_attrs and not _may_be_valid(self._is_valid, known):
+            # What the user has set is not valid itself.
+            return value
+        for _ in range(_MOST_REDRAWN):
+            if _may_be_valid(self._is_valid, {**known, param_name: value}):
+                return value
+            value = sampler.sample_independent(study, trial, param_name, param_distribution)
+        raise ValueError(
+            f"`is_valid` refused all of {_MOST_REDRAWN} values of {param_name!r} beside {known!r}. "
+            "New parameters are drawn one after the other: `is_valid` should return False as soon "
+            "as nothing valid is left, or the study should start with a valid trial "
+            "(`study.enqueue_trial`)."
+        )
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Store the values that `constraints_func` gives for a complete or pruned trial."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
     def _memory_of(self, study: optuna.Study) -> _StudyMemory:
         # Keyed by the storage object: all in-memory studies have the same id. Hyperband shows the
@@ -175,19 +281,35 @@ class MondrianSampler(BaseSampler):
         studies = self._memory.setdefault(study._storage, {})
         key = (study._study_id, getattr(study, "_bracket_id", None))
         if key not in studies:
+            if len(study.directions) > MOST_OBJECTIVES:
+                raise ValueError(
+                    f"MondrianSampler supports up to {MOST_OBJECTIVES} objectives, and the study "
+                    f"has {len(study.directions)}. More can be made constraints, or be combined."
+                )
             studies[key] = _StudyMemory()
         return studies[key]
 
 
 class _StudyMemory:
-    """The reader of a study, and the optimizer that has been told what it read."""
+    """The reader of a study, and the optimizer that has been told what it read.
+
+    Attributes
+    ----------
+    reader : StudyReader
+        The reader.
+    n_told : int
+        Number of finished trials that the optimizer has been told.
+    """
 
     def __init__(self) -> None:
         self.reader = StudyReader()
-        self._optimizer: MondrianOptimizer | None = None
-        self._recipe: object = None
+        self._optimizer: RowOptimizer | None = None
+        self._recipe: SpaceRecipe | None = None
         self._finished = self.reader.finished
-        self._n_told = 0
+        self._n_rebuilt = 0
+        self.n_told = 0
+        self._is_changing = False
+        self._running: dict[int, tuple[object, FloatArray]] = {}
 
     def optimizer_for(
         self,
@@ -195,59 +317,161 @@ class _StudyMemory:
         search_space: Mapping[str, BaseDistribution],
         entropy: list[int],
         settings: Mapping[str, Any],
-    ) -> MondrianOptimizer | None:
+        is_valid: Callable[[dict[str, Any]], bool] | None = None,
+    ) -> RowOptimizer | None:
         """Return an optimizer over the space that knows all finished trials.
 
         It is rebuilt only when the space or its learnt conditions have changed, or when another
-        study has taken the place of this one.
+        study has taken the place of this one. Of a wide space, parameters that are new wait until
+        the trials have grown by a tenth: they are drawn uniformly until then.
         """
         learner = self.reader.conditions
-        recipe = (dict(search_space), learner.conditions, learner.unexplained)
-        if recipe != self._recipe or self._finished is not self.reader.finished:
+        constants = None if is_valid is None else self.reader.constants
+        recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
+        is_other = (
+            self._recipe is None
+            or self._finished is not self.reader.finished
+            or (
+                recipe != self._recipe
+                and not recipe.may_wait(self._recipe, self._n_rebuilt, len(self._finished))
+            )
+        )
+        # An optimizer that was told half of some trials when it was interrupted is built anew.
+        if is_other or self._is_changing:
+            self._is_changing = True
             space = to_space(search_space, learner.conditions)
             self._recipe = recipe
             self._finished = self.reader.finished
-            self._n_told = 0
+            self._n_rebuilt = len(self._finished)
+            self.n_told = 0
             self._optimizer = None
+            self._running = {}
             if space is not None:
                 # Absences have no explanation where the space cannot state a condition.
                 lacks_conditions = any(
                     space[name].condition is None for name in learner.conditions if name in space
                 )
-                is_maximized = study.direction == StudyDirection.MAXIMIZE
+                directions: list[Direction] = [
+                    "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+                    for direction in study.directions
+                ]
                 # Loaded here: a sampler is constructed without numba and scipy.
-                from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+                from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
-                self._optimizer = MondrianOptimizer(
+                filtering: dict[str, Any] = {}
+                if is_valid is not None:
+                    accepts = partial(_accepts, is_valid, dict(search_space), constants or {})
+                    filtering = {"is_valid": accepts}
+                self._optimizer = RowOptimizer(
                     space,
-                    direction="maximize" if is_maximized else "minimize",
+                    directions=directions,
                     seed=entropy,
                     allow_missing=learner.unexplained or lacks_conditions,
                     **settings,
+                    **filtering,
                 )
-        if self._optimizer is not None and self._n_told < len(self.reader.finished):
+        if self._optimizer is not None and self.n_told < len(self.reader.finished):
+            self._is_changing = True
             self._tell(self._optimizer)
+        self._is_changing = False
         return self._optimizer
 
-    def _tell(self, optimizer: MondrianOptimizer) -> None:
-        new = self.reader.finished[self._n_told :]
-        self._n_told += len(new)
-        outcomes = np.array([trial.outcome for trial in new])
+    def values_of(self, trial: FrozenTrial) -> dict[str, Any]:
+        """Return the values of a trial as far as they are known, proposed and fixed ones too."""
+        distributions = self.reader.distributions
+        proposed = {
+            name: distributions[name].to_external_repr(value)
+            for name, value in running_values(trial).items()
+            if name in distributions
+        }
+        fixed = trial.system_attrs.get(_FIXED, {})
+        return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
+
+    def part_for(
+        self,
+        trial: FrozenTrial,
+        search_space: Mapping[str, BaseDistribution],
+        space: SearchSpace,
+        is_valid: Callable[[dict[str, Any]], bool],
+    ) -> SearchSpace | None:
+        """Return the part of a space that has the values which the user has set for a trial.
+
+        None is the whole space, also if these values are not valid themselves.
+        """
+        fixed = trial.system_attrs.get(_FIXED, {})
+        internal = {}
+        for name in fixed.keys() & set(space):
+            try:
+                value = search_space[name].to_internal_repr(fixed[name])
+                space[name].to_unit(value)
+            except (TypeError, ValueError):
+                # It is out of range.
+                continue
+            internal[name] = value
+        values = {**(self.reader.constants or {}), **fixed}
+        if not internal or not _may_be_valid(is_valid, values):
+            return None
+        return RestrictedSpace(space, internal)
+
+    def rows_of(self, running: Sequence[FrozenTrial], optimizer: RowOptimizer) -> FloatArray:
+        """Encode running trials, shape (k, d), without those of which too little is known.
+
+        A trial is encoded again only when it has got another proposal or asked for more.
+        """
+        known, self._running = self._running, {}
+        for trial in running:
+            attributes = trial.system_attrs.items()
+            published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]
+            key = len(trial.params), published
+            latest = known.get(trial.number)
+            if latest is None or latest[0] != key:
+                latest = key, encode(optimizer.space, [running_values(trial)])[0]
+            self._running[trial.number] = latest
+        rows = np.array([row for _, row in self._running.values()])
+        rows = rows.reshape(len(running), optimizer.space.n_dimensions)
+        return rows[optimizer.accepts(rows)]
+
+    def _tell(self, optimizer: RowOptimizer) -> None:
+        new = self.reader.finished[self.n_told :]
+        self.n_told += len(new)
+        outcomes = np.array([trial.outcomes for trial in new])
         asked = encode(optimizer.space, [trial.values for trial in new])
         rows = complete(optimizer.space, asked, [trial.unasked for trial in new])
         known = optimizer.accepts(rows)
-        optimizer.tell_rows(rows[known], outcomes[known])
+        names = self.reader.constraints
+        constraints = np.array(
+            [[trial.constraints.get(name, math.nan) for name in names] for trial in new]
+        )
+        optimizer.tell_rows(rows[known], outcomes[known], constraints[known])
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
         if is_filled.any():
             # With the values that it asked for, the trial would be the same whatever else is
             # proposed. Not if it failed, maybe before it asked for more, nor if a value is unknown.
-            is_same = ~np.isnan(outcomes) & optimizer.space.is_complete(rows)
+            is_same = ~np.isnan(outcomes).any(axis=1) & optimizer.space.is_complete(rows)
             optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
-def _check_study(study: optuna.Study) -> None:
-    if study._is_multi_objective():
-        raise ValueError("MondrianSampler does not support multi-objective studies yet.")
+def _has(rows: FloatArray, row: FloatArray) -> bool:
+    """Return whether a row, shape (1, d), is among others, shape (m, d)."""
+    return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())
+
+
+def _may_be_valid(is_valid: Callable[[dict[str, Any]], bool], values: Mapping[str, Any]) -> bool:
+    """Whether a user's function accepts values, or misses one."""
+    try:
+        return check_answer(is_valid(dict(values)))
+    except KeyError:
+        return True
+
+
+def _accepts(
+    is_valid: Callable[[dict[str, Any]], bool],
+    distributions: Mapping[str, BaseDistribution],
+    constants: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> bool:
+    """Whether a user's function accepts a suggestion, or misses a parameter."""
+    return _may_be_valid(is_valid, {**constants, **to_external(distributions, params)})
 
 
 def _check_seed(seed: int | None) -> list[int]:

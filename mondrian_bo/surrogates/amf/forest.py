@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
 from mondrian_bo.trees.aggregation_nodes import (
     REAL,
@@ -30,6 +32,7 @@ from mondrian_bo.trees.aggregation_predict import (
     predict_aggregation,
     sample_pruning,
 )
+from mondrian_bo.trees.equivalent_weights import aggregation_weights
 from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
@@ -269,6 +272,26 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 rows = sink[:needed]
                 return rows[np.argsort(rows[:, 0], kind="stable")]
             sink = np.empty((needed, 4))
+
+    def weights(
+        self, points: AnyArray, rates: FloatArray, rule: int, tolerance: float
+    ) -> csr_matrix:
+        """Return the weights of real targets in the mean of the forest, shape (m, n).
+
+        See :func:`mondrian_bo.trees.equivalent_weights.aggregation_weights`.
+        """
+        query = Query(rates, rule, REAL, APART, self.step, self.dirichlet)
+
+        def rows_of(start: int, end: int) -> FloatArray:
+            rows = np.zeros((end - start, self.n_points))
+            part = np.ascontiguousarray(points[:, start:end])
+            importance = np.asarray(self.importance, dtype=np.float64)
+            aggregation_weights(
+                self._arrays, self._node_stats, part, query, importance, tolerance, rows
+            )
+            return rows / self.n_trees
+
+        return sparse_rows(rows_of, points.shape[1], self.n_points, tolerance)
 
     def sample_function(
         self, tree: int, key: int, points: AnyArray, rates: FloatArray, rule: int

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
@@ -195,6 +196,16 @@ class AggregationModel(ScaledForestModel):
         if self.predictor.n_points == 1:
             variances.fill(self._prior_variance)
         return means, variances
+
+    def weights(self, points: NDArray[np.float32], tolerance: float) -> csr_matrix:
+        """Return the weights of real targets in the mean of the forest, shape (m, n)."""
+        forest = self.predictor
+        if forest.n_points == 0:
+            return csr_matrix((points.shape[1], self.n_points))
+        found = forest.weights(points, self._outer_rates(), self._rule, tolerance)
+        # A forest of the past knows the first samples only.
+        parts = found.data, found.indices, found.indptr
+        return csr_matrix(parts, shape=(points.shape[1], self.n_points))
 
     def mixture(self, points: NDArray[np.float32]) -> GaussianMixture:
         """Return the predictive mixtures of real targets over trees and nodes."""

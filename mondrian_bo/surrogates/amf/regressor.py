@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._tags import Tags
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.amf.model import AggregationModel, Step
+from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.trees.aggregation_nodes import REAL
 
 
-class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegressor):
+class AMFRegressor(
+    EquivalentWeightsMixin, PredictiveDistributionMixin, AggregatedEstimator, OnlineRegressor
+):
     """Aggregated Mondrian forest for regression, online, with a predictive distribution.
 
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
@@ -140,6 +144,9 @@ class AMFRegressor(PredictiveDistributionMixin, AggregatedEstimator, OnlineRegre
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        return self.model_.weights(self._points(X), tolerance)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -34,6 +34,14 @@ _SMALLEST_JITTER = 1e-10
 _LARGEST_JITTER = 1e-2
 """Largest single addition, relative to the mean diagonal: rounding errors never need so much."""
 
+_WIDE = 32
+"""Number of dimensions from which rare values are looked for, our choice: it takes as long as the
+distances of one point."""
+
+_RARE = 0.25
+"""Largest share of a dimension's values that counts as rare, our choice: pairs of them are visited
+one by one, not in vector instructions."""
+
 _NO_FACTORS: FloatArray = np.empty((0, 0))
 """No room for gradient factors."""
 
@@ -155,6 +163,44 @@ def _add_squares(point, column, n, precision, categorical, result):  # type: ign
 
 
 @njit(cache=True, nogil=True)
+def _find_rare(columns):  # type: ignore[no-untyped-def]
+    """Find the rare values of each dimension of many, where most values are equal.
+
+    In a conditional space most parameters are inactive in most rows. Pairs of equal values add
+    nothing to distances and need no visit.
+
+    Returns
+    -------
+    rare : int64 array of shape (d, n)
+        For each dimension, the positions of values other than the most common one, ascending.
+    counts : int64 array of shape (d,)
+        Their numbers; -1 where they are not rare.
+    common : float64 array of shape (d,)
+        The most common values.
+    """
+    d, n = columns.shape
+    counts, common = np.full(d, -1), np.empty(d)
+    if d < _WIDE:
+        return np.empty((d, 0), dtype=np.int64), counts, common
+    rare = np.empty((d, n), dtype=np.int64)
+    for j in range(d):
+        # A value of more than half of the points wins this vote.
+        votes = 0
+        for k in range(n):
+            if votes == 0:
+                common[j] = columns[j, k]
+            votes += 1 if columns[j, k] == common[j] else -1
+        count = 0
+        for k in range(n):
+            if columns[j, k] != common[j]:
+                rare[j, count] = k
+                count += 1
+        if count <= _RARE * n:
+            counts[j] = count
+    return rare, counts, common
+
+
+@njit(cache=True, nogil=True)
 def cross_kernel(points, others, covariance, kernel, factors):  # type: ignore[no-untyped-def]
     """Write the kernel between two sets of points and, if there is room, its gradient factors.
 
@@ -175,10 +221,17 @@ def cross_kernel(points, others, covariance, kernel, factors):  # type: ignore[n
     precisions, categorical = covariance.precisions, covariance.categorical
     m, n = kernel.shape
     columns = others.T.copy()
+    rare, counts, common = _find_rare(columns)
     for i in range(m):
         kernel[i] = 0.0
         for j in range(points.shape[1]):
-            _add_squares(points[i, j], columns[j], n, precisions[j], categorical[j], kernel[i])
+            point = points[i, j]
+            if counts[j] < 0 or point != common[j]:
+                _add_squares(point, columns[j], n, precisions[j], categorical[j], kernel[i])
+                continue
+            for k in rare[j, : counts[j]]:
+                difference = 1.0 if categorical[j] else point - columns[j, k]
+                kernel[i, k] += precisions[j] * difference * difference
     smoothness, peak = covariance.smoothness, _peak(covariance)
     if len(factors) > 0:
         for i in range(m):
@@ -207,13 +260,22 @@ def kernel_matrix(points, covariance, kernel, factors):  # type: ignore[no-untyp
     """
     precisions, categorical = covariance.precisions, covariance.categorical
     n = len(points)
-    column = np.empty(n)
+    columns = points.T.copy()
+    rare, counts, common = _find_rare(columns)
     for i in range(n):
         kernel[i, : i + 1] = 0.0
     for j in range(points.shape[1]):
-        column[:] = points[:, j]
+        column = columns[j]
         for i in range(n):
-            _add_squares(column[i], column, i, precisions[j], categorical[j], kernel[i])
+            point = column[i]
+            if counts[j] < 0 or point != common[j]:
+                _add_squares(point, column, i, precisions[j], categorical[j], kernel[i])
+                continue
+            for k in rare[j, : counts[j]]:
+                if k >= i:
+                    break
+                difference = 1.0 if categorical[j] else point - column[k]
+                kernel[i, k] += precisions[j] * difference * difference
     smoothness, peak = covariance.smoothness, _peak(covariance)
     with_factors = len(factors) > 0
     for i in range(n):
@@ -240,16 +302,23 @@ def precision_gradient(points, covariance, weights, factors, result):  # type: i
     """
     precisions, categorical = covariance.precisions, covariance.categorical
     n = len(points)
-    column, sums = np.empty(n), np.empty(n)
+    columns, sums = points.T.copy(), np.empty(n)
+    rare, counts, common = _find_rare(columns)
     for i in range(n):
         for k in range(i):
             factors[i, k] *= weights[i, k]
     for j in range(points.shape[1]):
-        column[:] = points[:, j]
+        column = columns[j]
         sums[:] = 0.0
         for i in range(n):
             point = column[i]
-            if categorical[j]:
+            if counts[j] >= 0 and point == common[j]:
+                for k in rare[j, : counts[j]]:
+                    if k >= i:
+                        break
+                    difference = 1.0 if categorical[j] else point - column[k]
+                    sums[k] += factors[i, k] * difference * difference
+            elif categorical[j]:
                 for k in range(i):
                     sums[k] += factors[i, k] if point != column[k] else 0.0
             else:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 _ITERATIONS_BEFORE_TREES = 50
 """Iterations of the fit that only determines split rates, which need no precise maximum."""
 
-_FIRST_ITERATIONS = 100
-"""Iterations of the first fit, which starts far from the maximum."""
-
 _ITERATIONS = 8
 """Iterations of later fits, which start at the former maximum."""
 
@@ -72,6 +69,8 @@ class GaussianProcessForest:
         factor.
     fit_points : int, default=320
         They are fitted to random leaves with at most so many points in all, or to one larger leaf.
+    first_iterations : int, default=100
+        Iterations of the first fit, which starts far from the maximum.
 
     Notes
     -----
@@ -96,11 +95,13 @@ class GaussianProcessForest:
         scale_strength: float = math.inf,
         fit_growth: float = 1.05,
         fit_points: int = 320,
+        first_iterations: int = 100,
     ) -> None:
         self._prior = Prior() if prior is None else prior
         self._scale_strength = scale_strength
         self._fit_growth = fit_growth
         self._fit_points = fit_points
+        self._first_iterations = first_iterations
         self._block_size = block_size
         self._n_trees = n_trees
         self._tree_seed, self._fit_seed = seed.spawn(2)
@@ -371,7 +372,7 @@ class GaussianProcessForest:
                 continue
             n_points += len(targets)
             parts.append((rows, targets))
-        iterations = _FIRST_ITERATIONS if self._n_fitted == 0 else _ITERATIONS
+        iterations = self._first_iterations if self._n_fitted == 0 else _ITERATIONS
         self._covariances = fit_hyperparameters(parts, self._covariances, self._prior, iterations)
         self._n_fitted = self.n_points
         self._mark_all_stale()

@@ -19,6 +19,13 @@ _INACTIVE_CHOICE = -1.0
 _INACTIVE_NUMBER = 0.5
 """Value of inactive numeric parameters for the processes: the middle of the unit range."""
 
+_FIRST_ITERATIONS = 100
+"""Iterations of the first fit, which starts far from the maximum."""
+
+_FIRST_WORK = 6400
+"""Iterations of the first fit times dimensions, our choice: with more than 64 dimensions there are
+fewer, at least 10. The optimizer of a wide conditional space is often built again."""
+
 OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
 """GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
 
@@ -65,6 +72,7 @@ class GaussianProcessForestSurrogate:
             block_size=block_size,
             prior=prior,
             scale_strength=scale_strength,
+            first_iterations=min(_FIRST_ITERATIONS, max(_FIRST_WORK // len(n_choices), 10)),
         )
 
     @property

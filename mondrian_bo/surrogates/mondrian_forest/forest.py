@@ -6,9 +6,11 @@ does not depend on estimators, validation or search spaces.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
@@ -20,6 +22,8 @@ from mondrian_bo.surrogates.shared.parallel import (
     run_parallel,
     split_trees,
 )
+from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
+from mondrian_bo.trees.equivalent_weights import gaussian_weights
 from mondrian_bo.trees.growth import GrowthSettings
 from mondrian_bo.trees.hierarchical_gaussian import (
     MEAN,
@@ -38,6 +42,18 @@ from mondrian_bo.trees.predict import PredictionSettings, tree_components
 from mondrian_bo.trees.tree import nodes_used
 
 
+class Kernels(NamedTuple):
+    """The compiled functions of one kind of messages, with the same arguments for all kinds."""
+
+    grow: Callable[..., Any]
+    refresh: Callable[..., Any]
+    extend: Callable[..., Any]
+    predict: Callable[..., tuple[FloatArray, FloatArray]]
+    components: Callable[..., Any]
+    sample: Callable[..., Any]
+    likelihood: Callable[..., Any]
+
+
 class GaussianForest(GrowingForest[Gaussian]):
     """Mondrian trees with the messages of the hierarchical Gaussian.
 
@@ -48,6 +64,16 @@ class GaussianForest(GrowingForest[Gaussian]):
     lifetime : float, default=inf
         Blocks are not split later than this.
     """
+
+    _kernels: ClassVar[Kernels] = Kernels(
+        grow_chunk,
+        refresh_messages,
+        extend_messages,
+        predict_chunk,
+        tree_components,
+        sample_function,
+        log_likelihood_terms,
+    )
 
     def __init__(
         self,
@@ -62,12 +88,12 @@ class GaussianForest(GrowingForest[Gaussian]):
             n_trees,
             n_dimensions,
             seed,
-            empty_gaussian(n_trees),
+            self._empty_stats(n_trees, n_dimensions),
             np.empty(0),
             min_samples_split=min_samples_split,
         )
         self.lifetime = lifetime
-        self.hyperparameters = Hyperparameters(gamma_2=1.0, noise=1.0)
+        self.hyperparameters: Hyperparameters = Hyperparameters(gamma_2=1.0, noise=1.0)
 
     def build(
         self,
@@ -93,8 +119,10 @@ class GaussianForest(GrowingForest[Gaussian]):
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        settings = (targets, rates, self._growth_settings(), hyperparameters)
-        self._grow_batch(grow_chunk, points, targets, settings, 2 * len(targets) - 1, n_jobs)
+        settings = (targets, rates, self._growth_settings(), self._message_settings())
+        self._grow_batch(
+            self._kernels.grow, points, targets, settings, 2 * len(targets) - 1, n_jobs
+        )
         self._set_node_capacity(nodes_used(self._arrays))
 
     def regrow(self, rates: FloatArray, n_jobs: int | None = 1) -> None:
@@ -118,7 +146,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             first = start - self.n_points if len(rates) > 1 else 0
             free = self._arrays.parent.shape[1] - nodes_used(self._arrays)
             stop = min(end, start + free // self._room)
-            extend_messages(
+            self._kernels.extend(
                 self._arrays,
                 self._node_stats,
                 self._points,
@@ -126,7 +154,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                 start,
                 rates[first:],
                 self._growth_settings(),
-                self.hyperparameters,
+                self._message_settings(),
             )
             start = stop
         self.n_points = end
@@ -150,9 +178,10 @@ class GaussianForest(GrowingForest[Gaussian]):
         """Return the prior variance beyond the lifetime, in units of gamma_1."""
         return self._remaining_at_lifetime(self.hyperparameters.gamma_2)
 
-    def prior_variance(self, hyperparameters: Hyperparameters) -> float:
+    def prior_variance(self, hyperparameters: Any) -> float:
         """Return the prior variance of a target, in units of gamma_1."""
-        return 0.5 - self._remaining_at_lifetime(hyperparameters.gamma_2) + hyperparameters.noise
+        gamma_2, noise = float(hyperparameters.gamma_2), float(hyperparameters.noise)
+        return 0.5 - self._remaining_at_lifetime(gamma_2) + noise
 
     def predict(
         self,
@@ -169,7 +198,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         """
         settings = self._prediction_settings(mean_prior, gamma_1, rule)
         results = run_parallel(
-            predict_chunk,
+            self._kernels.predict,
             [
                 (
                     rows_of(self._arrays, part),
@@ -186,27 +215,64 @@ class GaussianForest(GrowingForest[Gaussian]):
         return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
 
     def components(
-        self, points: FloatArray, rates: FloatArray, mean_prior: float, gamma_1: float, rule: int
+        self,
+        points: FloatArray,
+        rates: FloatArray,
+        mean_prior: float,
+        gamma_1: float,
+        rule: int,
+        tree_weights: FloatArray | None = None,
     ) -> FloatArray:
         """Return all components of the forest's predictive mixture (equations 3 and 5).
+
+        Without `tree_weights` the weights of the components of each tree add up to 1.
 
         Returns
         -------
         float64 array of shape (rows, 4)
-            Point, weight within its tree, mean and variance, sorted by point.
+            Point, weight (in its tree, times that of the tree), mean and variance, sorted by point.
         """
         found = []
         settings = self._prediction_settings(mean_prior, gamma_1, rule)
         for tree in range(self.n_trees):
             arguments = (self._arrays, self._node_stats, tree, points, rates, settings)
             sink = np.empty((8 * points.shape[1], 4))
-            needed = tree_components(*arguments, sink)
+            needed = self._kernels.components(*arguments, sink)
             if needed > len(sink):
                 sink = np.empty((needed, 4))
-                tree_components(*arguments, sink)
+                self._kernels.components(*arguments, sink)
+            if tree_weights is not None:
+                sink[:needed, 1] *= tree_weights[tree]
             found.append(sink[:needed])
         rows = np.concatenate(found)
         return rows[np.argsort(rows[:, 0], kind="stable")]
+
+    def weights(
+        self,
+        points: FloatArray,
+        rates: FloatArray,
+        rule: int,
+        tolerance: float,
+        tree_weights: FloatArray,
+    ) -> csr_matrix:
+        """Return the weights of the targets in the mean of the forest, shape (m, n).
+
+        See :func:`mondrian_bo.trees.equivalent_weights.gaussian_weights`.
+        """
+        settings = self._prediction_settings(0.0, 1.0, rule)
+
+        def dense_rows(start: int, end: int) -> FloatArray:
+            rows = np.zeros((end - start, self.n_points))
+            part = np.ascontiguousarray(points[:, start:end])
+            for t in range(self.n_trees):
+                tree = slice(t, t + 1)
+                arrays, stats = rows_of(self._arrays, tree), rows_of(self._node_stats, tree)
+                scale = float(tree_weights[t]), tolerance
+                one = points_of(part, tree)
+                gaussian_weights(arrays, stats, one, rates, settings, scale, rows)
+            return rows
+
+        return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)
 
     def sample_function(
         self,
@@ -220,7 +286,7 @@ class GaussianForest(GrowingForest[Gaussian]):
     ) -> FloatArray:
         """Return one random function of one tree's posterior at `points`, shape (m,)."""
         result = np.empty(points.shape[1])
-        sample_function(
+        self._kernels.sample(
             self._arrays,
             self._node_stats,
             tree,
@@ -235,15 +301,21 @@ class GaussianForest(GrowingForest[Gaussian]):
     def log_likelihood_terms(self) -> FloatArray:
         """Return the root messages seen from mu_H, shape (T, 4)."""
         terms = np.empty((self.n_trees, 4))
-        log_likelihood_terms(self._arrays, self._node_stats, terms)
+        self._kernels.likelihood(self._arrays, self._node_stats, self._message_settings(), terms)
         return terms
+
+    def _empty_stats(self, n_trees: int, n_dimensions: int) -> Gaussian:
+        return empty_gaussian(n_trees)
+
+    def _message_settings(self) -> Any:
+        """Return what the kernels of messages depend on."""
+        return self.hyperparameters
 
     def _growth_settings(self) -> GrowthSettings:
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
 
-    def _prediction_settings(
-        self, mean_prior: float, gamma_1: float, rule: int
-    ) -> PredictionSettings:
+    def _prediction_settings(self, mean_prior: float, gamma_1: float, rule: int) -> Any:
+        """Return what the kernels of predictions depend on."""
         gamma_2, noise = self.hyperparameters
         floor = self.remaining_at_lifetime()
         return PredictionSettings(
@@ -257,4 +329,5 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     def _refresh(self) -> None:
         if self.n_points > 0:
-            refresh_messages(self._arrays, self._node_stats, self.targets, self.hyperparameters)
+            settings = self._message_settings()
+            self._kernels.refresh(self._arrays, self._node_stats, self.targets, settings)

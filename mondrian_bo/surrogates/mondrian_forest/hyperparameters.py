@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, minimize, minimize_scalar
@@ -38,15 +39,15 @@ class Learnt(NamedTuple):
 
     Attributes
     ----------
-    hyperparameters : Hyperparameters
-        gamma_2 and the noise.
+    hyperparameters : Hyperparameters or LinearHyperparameters
+        gamma_2, the noise and further parameters of the messages.
     gamma_1 : float
         Scale of the variances.
     log_density : float
         Sum of the log densities of the targets used, each given all others.
     """
 
-    hyperparameters: Hyperparameters
+    hyperparameters: Any
     gamma_1: float
     log_density: float
 
@@ -84,57 +85,76 @@ def learn_hyperparameters(
     sweep over these trees and a bounded search for the best gamma_1. Restricting the trees and
     refreshing the forest's messages takes O(T n), once.
     """
-    kept = _some_of(forest.n_points)
+    kept = some_of(forest.n_points, MOST_TARGETS)
     scale = math.sqrt(variance)
     targets = (forest.targets[kept] - mean_prior) / scale
     some_trees = rows_of(forest.arrays, slice(0, _FEWEST_TREES * MOST_TARGETS // len(kept)))
     trees = restrict_forest(some_trees, kept, targets)
     state, moments = np.empty((len(trees.parent), N_STATE)), np.empty((3, len(kept)))
-    centre = math.log(heuristic.gamma_2)
-    bounds = np.array(
-        [
-            [centre - math.log(_FACTOR), centre + math.log(_FACTOR)],
-            [math.log(bound) for bound in _NOISE_BOUNDS],
-        ]
-    )
 
     def evaluate(logs: FloatArray) -> Learnt:
         hyperparameters = Hyperparameters(math.exp(logs[0]), math.exp(logs[1]))
         leave_one_out(trees, targets, hyperparameters, state, moments)
         mean, share, spread = moments
         least = 1.0 / forest.prior_variance(hyperparameters)
-        ratio, log_density = _best_amplitude(targets - mean, share, spread, least)
+        ratio, log_density = best_amplitude(targets - mean, share, spread, least)
         return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
+
+    bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS])
+    learnt = maximise(evaluate, np.log(np.array(first)), bounds, _EVALUATIONS)
+    forest.set_hyperparameters(learnt.hyperparameters)
+    return learnt
+
+
+def gamma_bounds(heuristic: float) -> tuple[float, float]:
+    """Return the bounds of gamma_2, given the heuristic."""
+    return heuristic / _FACTOR, heuristic * _FACTOR
+
+
+def maximise(
+    evaluate: Callable[[FloatArray], Learnt], first: FloatArray, bounds: FloatArray, most: int
+) -> Learnt:
+    """Maximise a density over logs of hyper-parameters, by the method of Nelder and Mead.
+
+    Parameters
+    ----------
+    evaluate : callable
+        The density at logs of shape (k,).
+    first : float64 array of shape (k,)
+        The start, clipped to the bounds.
+    bounds : float64 array of shape (k, 2)
+        Lower and upper bounds of the logs.
+    most : int
+        Largest number of evaluations.
+    """
 
     def loss(logs: FloatArray) -> float:
         return -evaluate(logs).log_density
 
-    start: FloatArray = np.clip(np.log(np.array(first)), bounds[:, 0], bounds[:, 1])
-    simplex = np.array([start, start, start])
+    start: FloatArray = np.clip(first, bounds[:, 0], bounds[:, 1])
+    simplex = np.repeat(start[None], len(start) + 1, axis=0)
     # Steps lead towards the middle of the bounds, so that no vertex lies outside.
     middle = bounds.mean(axis=1)
-    for k in range(2):
+    for k in range(len(start)):
         simplex[k + 1, k] += 1.5 if start[k] < middle[k] else -1.5
     best = minimize(
         loss,
         start,
         method="Nelder-Mead",
         bounds=Bounds(bounds[:, 0], bounds[:, 1]),
-        options={"maxfev": _EVALUATIONS, "initial_simplex": simplex, "xatol": 0.05, "fatol": 1e-3},
+        options={"maxfev": most, "initial_simplex": simplex, "xatol": 0.05, "fatol": 1e-3},
     )
-    learnt = evaluate(best.x)
-    forest.set_hyperparameters(learnt.hyperparameters)
-    return learnt
+    return evaluate(best.x)
 
 
-def _some_of(n_points: int) -> IntArray:
-    """Return the indices of the targets to learn from, the same for every call with n points."""
-    if n_points <= MOST_TARGETS:
+def some_of(n_points: int, most: int) -> IntArray:
+    """Return the indices of at most `most` targets to learn from, the same for all calls."""
+    if n_points <= most:
         return np.arange(n_points)
-    return np.random.default_rng(0).choice(n_points, MOST_TARGETS, replace=False)
+    return np.random.default_rng(0).choice(n_points, most, replace=False)
 
 
-def _best_amplitude(
+def best_amplitude(
     errors: FloatArray, shares: FloatArray, spread: FloatArray, least: float
 ) -> tuple[float, float]:
     """Return the factor of the variances ``factor shares + spread`` with the largest density."""

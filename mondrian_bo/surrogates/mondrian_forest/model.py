@@ -10,15 +10,17 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.sparse import csr_matrix
+from scipy.special import logsumexp, softmax
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengthscales
+from mondrian_bo.surrogates.mondrian_forest.evidence import learn_by_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
+from mondrian_bo.surrogates.mondrian_forest.hyperparameters import Learnt, learn_hyperparameters
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
@@ -35,7 +37,7 @@ from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 
 Posterior = Literal["exact", "empirical"]
 BranchOff = Literal["remaining", "bridge", "paper"]
-Learning = Literal["paper", "leave_one_out"]
+Learning = Literal["paper", "leave_one_out", "marginal_likelihood"]
 Relevance = bool | Literal["lengthscales"]
 
 _LEARNING_START = 8
@@ -79,10 +81,13 @@ class HierarchicalGaussianModel(ScaledForestModel):
         Prediction of a point that branches off before a node: the posterior of that node ("paper"),
         the same plus the prior variance below it ("remaining"), or the posterior of the node that
         is inserted there ("bridge").
-    hyperparameters : {"paper", "leave_one_out"}, default="paper"
+    hyperparameters : {"paper", "leave_one_out", "marginal_likelihood"}, default="paper"
         The heuristic of Lakshminarayanan2016, Appendix B, or the maximum of the forest's
-        leave-one-out density, found whenever the number of points has doubled. The heuristic also
-        applies to fewer than 8 targets and to constant ones.
+        leave-one-out density, found whenever the number of points has doubled, or that of the
+        evidence of its trees, which also gives a lifetime. The heuristic also applies to fewer than
+        8 targets and to constant ones.
+    weigh_trees : bool, default=False
+        Whether trees have weights in proportion to their evidence, or equal ones.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
@@ -95,6 +100,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
     """
 
     forest: GaussianForest
+    _forest_class: type[GaussianForest] = GaussianForest
 
     def __init__(
         self,
@@ -107,6 +113,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         posterior: Posterior = "exact",
         branch_off: BranchOff = "remaining",
         hyperparameters: Learning = "paper",
+        weigh_trees: bool = False,
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
         feature_relevance: Relevance = False,
@@ -114,7 +121,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         trees, self._other_seed = seed, seed.spawn(1)[0] if feature_relevance else None
         self._by_lengthscales = feature_relevance == "lengthscales"
         self._new_forest = partial(
-            GaussianForest,
+            self._forest_class,
             n_trees,
             n_dimensions,
             min_samples_split=min_samples_split,
@@ -128,13 +135,26 @@ class HierarchicalGaussianModel(ScaledForestModel):
         super().__init__(n_dimensions, bounds, feature_weights)
         self._regrowth = Regrowth(self.scales)
         self._refreshed_at = 0
-        self._learns = hyperparameters == "leave_one_out" and self._rule != EMPIRICAL
+        self._learns = hyperparameters != "paper" and self._rule != EMPIRICAL
+        self._by_evidence = hyperparameters == "marginal_likelihood"
+        self._longest_lifetime = lifetime
+        self._weigh_trees = weigh_trees
         self._learnt_ratio: float | None = None
 
     @property
-    def weights(self) -> FloatArray:
+    def rates(self) -> FloatArray:
         """Split rates of the dimensions, shape (d,): feature weights over ranges."""
         return self.scales.rates
+
+    @property
+    def tree_weights(self) -> FloatArray:
+        """The weights of the trees in the mixture, shape (T,): posterior probabilities, or equal.
+
+        The posterior is that of one of the trees being the right one, under a uniform prior.
+        """
+        if not self._weigh_trees or self.n_points == 0:
+            return np.full(self.forest.n_trees, 1.0 / self.forest.n_trees)
+        return np.asarray(softmax(self.log_marginal_likelihood()))
 
     @property
     def mean_prior(self) -> float:
@@ -176,11 +196,11 @@ class HierarchicalGaussianModel(ScaledForestModel):
             is_due = n_points >= RELEVANCE_START
             if self._by_lengthscales and is_due:
                 self._weigh_features(points, targets)
-            self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+            self.forest.build(points, targets, self.rates, self._heuristic(n_points), n_jobs)
             if self._other_seed is not None and not self._by_lengthscales and is_due:
                 self._weigh_features(points, targets)
                 self.forest = self._new_forest(self._other_seed)
-                self.forest.build(points, targets, self.weights, self._heuristic(n_points), n_jobs)
+                self.forest.build(points, targets, self.rates, self._heuristic(n_points), n_jobs)
             self._learn_hyperparameters()
             self._refreshed_at = n_points
             self._regrowth.grown(n_points)
@@ -198,7 +218,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
             # how a stream is divided.
             self.forest.extend(part, targets[start:end], self.scales.follow(part))
             if is_outgrown:
-                self.forest.regrow(self.weights, n_jobs)
+                self.forest.regrow(self.rates, n_jobs)
                 self._regrowth.grown(self.n_points)
             if self.n_points == 2 * self._refreshed_at:
                 if not self._learn_hyperparameters() and self._learnt_ratio is None:
@@ -216,14 +236,21 @@ class HierarchicalGaussianModel(ScaledForestModel):
         """Return mean and variance of each tree's prediction, both of shape (T, m)."""
         return self.forest.predict(points, *self._settings(), n_jobs)
 
+    def weights(self, points: FloatArray, tolerance: float) -> csr_matrix:
+        """Return the weights of the targets in the mean of the forest, shape (m, n).
+
+        The prior mean has the rest, ``1 - weights.sum(axis=1)``.
+        """
+        return self.forest.weights(points, self.rates, self._rule, tolerance, self.tree_weights)
+
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
-        rows = self.forest.components(points, *self._settings())
+        rows = self.forest.components(points, *self._settings(), self.tree_weights)
         mean, variance = self.forest.target_moments()
         smallest = SMALLEST_RELATIVE_STD * target_scale(mean, math.sqrt(variance))
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
-            weight=rows[:, 1] / self.forest.n_trees,
+            weight=rows[:, 1],
             mean=rows[:, 2],
             std=np.maximum(np.sqrt(rows[:, 3]), smallest),
         )
@@ -234,7 +261,10 @@ class HierarchicalGaussianModel(ScaledForestModel):
         The result maps points of shape (S, m, d) to values of shape (m,). All calls evaluate the
         same function as long as the forest does not change.
         """
-        tree = int(rng.integers(self.forest.n_trees))
+        if self._weigh_trees:
+            tree = int(rng.choice(self.forest.n_trees, p=self.tree_weights))
+        else:
+            tree = int(rng.integers(self.forest.n_trees))
         key = int(rng.integers(2**63))
         return lambda points: self.forest.sample_function(tree, key, points, *self._settings())
 
@@ -260,7 +290,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
         Scales and hyper-parameters do not change.
         """
-        with self.forest.extended(points, targets, self.weights[None]):
+        with self.forest.extended(points, targets, self.rates[None]):
             yield
 
     def _learn_hyperparameters(self) -> bool:
@@ -271,10 +301,29 @@ class HierarchicalGaussianModel(ScaledForestModel):
         mean, variance = self.forest.target_moments()
         if is_constant(mean, math.sqrt(variance)):
             return False
+        if self._by_evidence:
+            self._maximise_evidence(heuristic, mean, variance)
+            return True
         first = heuristic if self._learnt_ratio is None else self.forest.hyperparameters
-        learnt = learn_hyperparameters(self.forest, mean, variance, heuristic, first)
+        learnt = self._search(mean, variance, heuristic, first)
         self._learnt_ratio = learnt.gamma_1 / variance
         return True
+
+    def _search(self, mean: float, variance: float, heuristic: Any, first: Any) -> Learnt:
+        """Search for hyper-parameters, which the forest has afterwards."""
+        return learn_hyperparameters(self.forest, mean, variance, heuristic, first)
+
+    def _maximise_evidence(self, heuristic: Hyperparameters, mean: float, variance: float) -> None:
+        """Learn hyper-parameters and lifetime, and grow the trees anew where it changes."""
+        if self.forest.lifetime < self._longest_lifetime:
+            self.forest.lifetime = self._longest_lifetime
+            self.forest.regrow(self.rates)
+        learnt, lifetime = learn_by_evidence(self.forest, mean, variance, heuristic)
+        self._learnt_ratio = learnt.gamma_1 / variance
+        self.forest.set_hyperparameters(learnt.hyperparameters)
+        if lifetime < self.forest.lifetime:
+            self.forest.lifetime = lifetime
+            self.forest.regrow(self.rates)
 
     def _weigh_features(self, points: FloatArray, targets: FloatArray) -> None:
         if not self._by_lengthscales:
@@ -287,16 +336,16 @@ class HierarchicalGaussianModel(ScaledForestModel):
             self.scales.feature_weights = self._own_weights
             learnt = inverse_lengthscales(
                 points[0],
-                self.weights,
+                self.rates,
                 (targets - mean) / std,
                 np.random.default_rng(self._other_seed),
             )
             self.scales.feature_weights = self._own_weights * learnt
 
     def _settings(self) -> tuple[FloatArray, float, float, int]:
-        return self.weights, self.mean_prior, self.gamma_1, self._rule
+        return self.rates, self.mean_prior, self.gamma_1, self._rule
 
-    def _heuristic(self, n_points: int) -> Hyperparameters:
+    def _heuristic(self, n_points: int) -> Any:
         return appendix_b(n_points, self.scales.total_rate)
 
 

@@ -10,31 +10,41 @@ from typing import Any, Concatenate, Literal, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.validation import check_bounds, check_feature_weights
 from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor
+from mondrian_bo.surrogates.mondrian_forest.linear_model import LinearLeafModel
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel, Relevance
 
 P = ParamSpec("P")
 
-_FORMER_OPTIONS = {"leaf", "block_size"}
-"""Options of the time when one class had both kinds of leaves."""
+_LINEAR_RULES = {("exact", "remaining"), ("exact", "paper")}
+"""The posterior and the rule of branching off that linear leaves can have."""
 
 
-def without_leaf_option(
+def without_former_options(
     init: Callable[Concatenate[MondrianForestRegressor, P], None],
 ) -> Callable[Concatenate[MondrianForestRegressor, P], None]:
     """Make a constructor name the other estimator if it is called with a former option.
 
-    The signature stays as it is, for scikit-learn and for type checkers.
+    The options are those of the time when one class had Gaussian processes in its leaves, too. The
+    signature stays as it is, for scikit-learn and for type checkers.
     """
 
     @functools.wraps(init)
     def checked(self: MondrianForestRegressor, /, *args: P.args, **options: P.kwargs) -> None:
-        for name in _FORMER_OPTIONS & options.keys():
+        former, leaf = None, options.get("leaf")
+        if isinstance(leaf, str) and leaf == "gaussian_process":
+            former = "leaf='gaussian_process'"
+        elif "block_size" in options:
+            former = "block_size"
+        if former is not None:
             raise TypeError(
-                f"MondrianForestRegressor has no option {name!r}. GaussianProcessForestRegressor "
+                f"MondrianForestRegressor has no option {former}. GaussianProcessForestRegressor "
                 "is the forest with Gaussian processes in its leaves (formerly "
                 "leaf='gaussian_process')."
             )
@@ -43,7 +53,7 @@ def without_leaf_option(
     return checked
 
 
-class MondrianForestRegressor(ForestRegressor):
+class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     """Mondrian forest for regression, online, with a predictive distribution.
 
     The trees do not depend on the targets (Lakshminarayanan2016, Algorithms 1 to 4). The targets
@@ -55,6 +65,11 @@ class MondrianForestRegressor(ForestRegressor):
     ----------
     n_estimators : int, default=10
         Number of trees.
+    leaf : {"constant", "linear"}, default="constant"
+        The function of a node: a constant, as in the paper, or an affine function of the features,
+        whose weights follow the same hierarchy (section 5.4 of the paper asks for it). Outside of
+        the data, forests with linear leaves continue the linear trend of the data, with a deviation
+        that grows with the distance. They have no `weights`.
     min_samples_split : int, default=2
         Blocks with fewer samples are not split. The paper uses 10 for regression on large data and
         2 for optimisation.
@@ -64,18 +79,25 @@ class MondrianForestRegressor(ForestRegressor):
     posterior : {"exact", "empirical"}, default="exact"
         "exact" propagates the messages of the hierarchical Gaussian. "empirical" predicts each node
         with the mean and variance of its targets, plus the noise: the paper's approximation in
-        section 5.3.
+        section 5.3. Linear leaves are always exact.
     branch_off : {"remaining", "paper", "bridge"}, default="remaining"
         How to predict where a point branches off before a node j. "paper" uses the posterior of j
         (Algorithm 5, line 2), "remaining" adds the prior variance below j. A node is then inserted
         between j and its parent; "bridge" uses the exact posterior of that node, plus the prior
         variance below it. Three quantiles represent the time at which the point branches off.
-        Above the root all three are the prior. "empirical" branches off as "paper".
-    hyperparameters : {"leave_one_out", "paper"}, default="leave_one_out"
+        Above the root all three are the prior. "empirical" branches off as "paper". Linear leaves
+        have no "bridge".
+    hyperparameters : {"leave_one_out", "marginal_likelihood", "paper"}, default="leave_one_out"
         Source of gamma_1, gamma_2 and the noise. "leave_one_out" maximises the density of each
         target given all others, over all trees, whenever the number of samples has doubled, with up
-        to 5000 targets. "paper" is the heuristic of Appendix B, which also applies to fewer than 8
-        samples and to constant targets. Ignored by "empirical".
+        to 5000 targets; with linear leaves also over the prior deviation of slopes.
+        "marginal_likelihood", for constant leaves, maximises the mean log evidence of the trees,
+        and also learns the lifetime: where a shorter one than `lifetime` has more evidence, the
+        trees are grown anew with it. "paper" is the heuristic of Appendix B, which also applies to
+        fewer than 8 samples and to constant targets. Ignored by "empirical".
+    weigh_trees : bool, default=False
+        Whether the weights of the trees in the mixture are in proportion to their evidence, rather
+        than equal. With many samples one tree often has nearly all the weight.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature for the paper's pre-processing to [0, 1]. None follows
         the range of the data seen so far: `partial_fit` grows the trees anew where the range has
@@ -99,7 +121,7 @@ class MondrianForestRegressor(ForestRegressor):
     ----------
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of features, and their names if the first data had string column names.
-    model_ : HierarchicalGaussianModel
+    model_ : HierarchicalGaussianModel or LinearLeafModel
         The trees and their messages.
 
     Notes
@@ -114,6 +136,10 @@ class MondrianForestRegressor(ForestRegressor):
     Fitting takes O(T d n log n), a new sample O(T d log n), a prediction O(T d log n). Learning the
     hyper-parameters takes O(T n) and at most 40 sweeps over 125,000 leaves (some tenths of a
     second): at most 5000 samples are used, and with so many samples at most 25 trees.
+
+    With linear leaves a message takes O(d^3), so that fitting takes O(T n (d log n + d^3)) and a
+    new sample O(T d^3 log n); memory is O(T n d^2). The hyper-parameters are learnt from as many
+    samples as a fixed time allows, at least 300 in 4 trees.
 
     A first `partial_fit` grows the trees in a batch; later ones insert sample after sample, so that
     the result does not depend on how the stream is divided. Growing trees anew where the range of
@@ -142,24 +168,28 @@ class MondrianForestRegressor(ForestRegressor):
             Interval(Real, 0, None, closed="neither"),
             Interval(Real, 0, None, closed="right"),
         ],
+        "leaf": [StrOptions({"constant", "linear"})],
         "posterior": [StrOptions({"exact", "empirical"})],
         "branch_off": [StrOptions({"remaining", "paper", "bridge"})],
-        "hyperparameters": [StrOptions({"leave_one_out", "paper"})],
+        "hyperparameters": [StrOptions({"leave_one_out", "marginal_likelihood", "paper"})],
+        "weigh_trees": ["boolean"],
         "feature_relevance": ["boolean", StrOptions({"lengthscales"})],
     }
 
     model_: HierarchicalGaussianModel
 
-    @without_leaf_option
+    @without_former_options
     def __init__(
         self,
         n_estimators: int = 10,
         *,
+        leaf: Literal["constant", "linear"] = "constant",
         min_samples_split: int = 2,
         lifetime: float = math.inf,
         posterior: Literal["exact", "empirical"] = "exact",
         branch_off: Literal["remaining", "paper", "bridge"] = "remaining",
-        hyperparameters: Literal["leave_one_out", "paper"] = "leave_one_out",
+        hyperparameters: Literal["leave_one_out", "marginal_likelihood", "paper"] = "leave_one_out",
+        weigh_trees: bool = False,
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
         feature_relevance: Relevance = False,
@@ -167,21 +197,44 @@ class MondrianForestRegressor(ForestRegressor):
         n_jobs: int | None = None,
     ) -> None:
         self.n_estimators = n_estimators
+        self.leaf = leaf
         self.min_samples_split = min_samples_split
         self.lifetime = lifetime
         self.posterior = posterior
         self.branch_off = branch_off
         self.hyperparameters = hyperparameters
+        self.weigh_trees = weigh_trees
         self.bounds = bounds
         self.feature_weights = feature_weights
         self.feature_relevance = feature_relevance
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
+        if not self.weigh_trees:
+            return super()._moments(X, with_variance)
+        means, variances = self.model_.predict(self._points(X), self.n_jobs)
+        weights = self.model_.tree_weights
+        mean = weights @ means
+        return mean, weights @ (variances + np.square(means - mean))
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        if isinstance(self.model_, LinearLeafModel):
+            raise ValueError("weights(X) needs leaf='constant'.")
+        return self.model_.weights(self._points(X), tolerance)
+
     def _new_model(
         self, n_features: int, seed: np.random.SeedSequence
     ) -> HierarchicalGaussianModel:
-        return HierarchicalGaussianModel(
+        if self.leaf == "linear" and (self.posterior, self.branch_off) not in _LINEAR_RULES:
+            raise ValueError(
+                "leaf='linear' needs posterior='exact', and branch_off='remaining' or 'paper'. "
+                f"Got posterior={self.posterior!r}, branch_off={self.branch_off!r}."
+            )
+        if self.leaf == "linear" and self.hyperparameters == "marginal_likelihood":
+            raise ValueError("hyperparameters='marginal_likelihood' needs leaf='constant'.")
+        kind = LinearLeafModel if self.leaf == "linear" else HierarchicalGaussianModel
+        return kind(
             self.n_estimators,
             n_features,
             seed,
@@ -190,6 +243,7 @@ class MondrianForestRegressor(ForestRegressor):
             posterior=self.posterior,
             branch_off=self.branch_off,
             hyperparameters=self.hyperparameters,
+            weigh_trees=bool(self.weigh_trees),
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),
             feature_relevance=self.feature_relevance,

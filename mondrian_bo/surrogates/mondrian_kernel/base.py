@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
@@ -30,7 +31,9 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     Validation,
     sample_path_data,
 )
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import LOSSES
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
+from mondrian_bo.surrogates.mondrian_kernel.online_descent import OnlineSettings, descend_online
 
 Samples = tuple[ArrayLike, ArrayLike, Validation, Validation]
 """Inputs and targets, and those for validation; the latter may be None."""
@@ -67,7 +70,9 @@ class KernelEstimator(SupervisedEstimator):
         """
 
 
-class KernelRegression(PredictiveMomentsMixin, RegressorMixin, KernelEstimator):
+class KernelRegression(
+    EquivalentWeightsMixin, PredictiveMomentsMixin, RegressorMixin, KernelEstimator
+):
     """Gaussian-process regression by Bayesian ridge regression on cells."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -88,6 +93,9 @@ class KernelRegression(PredictiveMomentsMixin, RegressorMixin, KernelEstimator):
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "model_")
         return self.model_.predict_targets(check_samples(self, X)[None], with_variance)
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        return self.model_.equivalent_weights(check_samples(self, X)[None], tolerance)
 
 
 class KernelRegressionWithPaths(KernelRegression):
@@ -201,15 +209,38 @@ class LinearMachine(KernelEstimator):
     def _path(self, data: Samples, settings: dict[str, Any]) -> LifetimePath:
         """Return the path of :func:`sgd_lifetime_path` for the loss of the estimator."""
 
-    def _fit_features(self, data: FloatArray) -> csr_matrix:
-        self.features_ = MondrianFeatures(
+    def _new_features(self) -> MondrianFeatures:
+        return MondrianFeatures(
             self.n_estimators,
             self.lifetime,
             feature_weights=self.feature_weights,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
+
+    def _fit_features(self, data: FloatArray) -> csr_matrix:
+        self.features_ = self._new_features()
         return self.features_.fit_transform(data)
+
+    def _descend(self, data: FloatArray, targets: FloatArray, loss: str, epsilon: float) -> None:
+        """Take a gradient step at each of further samples, whose targets have shape (K, m).
+
+        Cells that are new have the weight 0, their prior mean. Without `coef_` all weights are 0.
+        """
+        if not hasattr(self, "coef_"):
+            self.features_ = self._new_features().fit(data)
+            self.coef_, n_before, self.n_iter_ = np.zeros((len(targets), 0)), 0, 1
+        else:
+            n_before = self.features_.partitions_.n_points
+            self.features_.partial_fit(data)
+        partitions = self.features_.partitions_
+        new = partitions.n_cells - self.coef_.shape[1]
+        weights = np.pad(np.asarray(self.coef_, dtype=np.float64), ((0, 0), (0, new)))
+        settings = OnlineSettings(
+            LOSSES[loss], float(self.prior_variance), float(epsilon), self._learning_rate
+        )
+        descend_online(weights, partitions.cells[n_before:], targets, n_before, settings)
+        self.coef_ = weights
 
     def _keep(self, models: Sequence[Any]) -> None:
         """Keep the weights of fitted linear models: of one, or of one for each class."""

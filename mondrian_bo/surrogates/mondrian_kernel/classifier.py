@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +12,24 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,
     several_classes,
+)
+from mondrian_bo.surrogates.estimators.online_classifier import (
+    check_labels,
+    check_same_classes,
+    class_numbers,
+    initial_classes,
+)
+from mondrian_bo.surrogates.estimators.validation import (
+    check_samples,
+    own_copy,
+    unchanged_by_failure,
 )
 from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine, Samples
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
@@ -142,6 +154,54 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             return np.asarray(expit(values * [-1.0, 1.0]))
         against_rest = expit(values)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Take a step of stochastic gradient descent at each sample (Balog2016, section 4.2.2).
+
+        The conditional Mondrian extends the partitions, and new cells start with weight 0. The
+        first call starts from weights of 0; after `fit` descent goes on from its weights. Steps
+        have the same length throughout, so weights are near those of `fit`, not equal to them.
+        O(M) a sample, after O(M d depth) for its cells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Classes.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All class labels of the stream, at least two. The first call needs them, and None there
+            means the labels of `y`. Later calls may repeat them.
+
+        Returns
+        -------
+        MondrianKernelClassifier
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described, if a label is not among the classes, or
+            if `classes` are not those of the first call.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            if not hasattr(self, "coef_"):
+                data, labels = validate_data(self, X, y, dtype=np.float64)
+                self.classes_ = initial_classes(labels, classes)
+                if len(self.classes_) < 2:
+                    raise ValueError(
+                        "there must be at least two classes; got 1 class, "
+                        f"{self.classes_[0]}. Pass all labels as `classes`."
+                    )
+            else:
+                check_same_classes(classes, self.classes_)
+                data = check_samples(self, X)
+                labels = check_labels(y, len(data))
+            numbers = class_numbers(labels, self.classes_)
+            signs = one_versus_rest(numbers, len(self.classes_))
+            self._descend(own_copy(data), signs, self.loss, 0.0)
+        return self
 
     def _fit_weights(self, data: FloatArray, targets: AnyArray) -> None:
         classes, numbers = several_classes(targets)

@@ -100,6 +100,12 @@ class MondrianFeatures(LaplaceFeatureMap):
         of the inputs.
     feature_weights : array-like of shape (n_features,) or None, default=None
         Non-negative factors of the lifetime, one for each input feature; None is all ones.
+    lifetime_shape : float or None, default=None
+        None gives all partitions the same lifetime. A positive number a gives each partition its
+        own, drawn from the Gamma distribution of shape a and mean `lifetime`. With s the distance
+        ``sum_d feature_weights[d] * |x_d - x'_d|`` the kernel is then the rational function
+        ``(1 + lifetime * s / a) ** -a``, which has heavier tails than the Laplace kernel, its limit
+        for large a.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -111,6 +117,8 @@ class MondrianFeatures(LaplaceFeatureMap):
         Number of input features, and their names if the first data had string column names.
     partitions_ : PartitionForest
         The partitions.
+    factors_ : ndarray of shape (n_estimators,)
+        Lifetimes of the partitions over `lifetime`; all ones without a shape.
 
     Notes
     -----
@@ -123,7 +131,8 @@ class MondrianFeatures(LaplaceFeatureMap):
     one with itself, is too small: `kernel` gives unbiased estimates for all inputs, and
     `partial_fit` gives them cells of their own.
 
-    Fitting takes O(M d n log n) at most, and a row O(M d depth).
+    Fitting takes O(M d n log n) at most, and a row O(M d depth). With `lifetime_shape` each
+    partition keeps its own scaled inputs, O(M n d) of memory.
 
     References
     ----------
@@ -142,10 +151,12 @@ class MondrianFeatures(LaplaceFeatureMap):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **LaplaceFeatureMap._parameter_constraints,
+        "lifetime_shape": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
     }
 
     partitions_: PartitionForest
+    factors_: FloatArray
 
     def __init__(
         self,
@@ -153,24 +164,42 @@ class MondrianFeatures(LaplaceFeatureMap):
         lifetime: float = 1.0,
         *,
         feature_weights: ArrayLike | None = None,
+        lifetime_shape: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             n_estimators, lifetime, feature_weights=feature_weights, random_state=random_state
         )
+        self.lifetime_shape = lifetime_shape
         self.n_jobs = n_jobs
 
     def _sample(self, data: FloatArray) -> None:
+        seed = self._seed()
         partitions = PartitionForest(
             self.n_estimators,
             data.shape[1],
-            self._seed(),
+            seed,
             self._rates(),
             float(self.lifetime),
         )
-        partitions.build(own_copy(data)[None], np.zeros(len(data)), self.n_jobs)
+        self.factors_ = np.ones(self.n_estimators)
+        if self.lifetime_shape is not None:
+            # E[exp(-lifetime s G)] = (1 + lifetime s / a)^-a for G of shape a and mean 1.
+            shape = float(self.lifetime_shape)
+            rng = np.random.default_rng(seed.spawn(1)[0])
+            self.factors_ = rng.gamma(shape, 1.0 / shape, size=self.n_estimators)
+        partitions.build(self._seen(own_copy(data)), np.zeros(len(data)), self.n_jobs)
         self.partitions_ = partitions
+
+    def _seen(self, data: FloatArray) -> FloatArray:
+        """Return inputs as the partitions see them, shape (1 or M, n, d).
+
+        A longer lifetime is the same as a larger scale of the inputs.
+        """
+        if self.lifetime_shape is None:
+            return data[None]
+        return np.ascontiguousarray(self.factors_[:, None, None] * data)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Extend the partitions to more inputs by the conditional Mondrian (Balog2016, section 5).
@@ -181,7 +210,7 @@ class MondrianFeatures(LaplaceFeatureMap):
         if not hasattr(self, "partitions_"):
             return self.fit(X)
         data = check_samples(self, X)
-        self.partitions_.extend(data[None], np.zeros(len(data)))
+        self.partitions_.extend(self._seen(data), np.zeros(len(data)))
         return self
 
     def transform(self, X: ArrayLike) -> csr_matrix:
@@ -203,7 +232,7 @@ class MondrianFeatures(LaplaceFeatureMap):
             If the features have not been fitted.
         """
         check_is_fitted(self, "partitions_")
-        cells, stays = self.partitions_.locate(check_samples(self, X)[None])
+        cells, stays = self.partitions_.locate(self._seen(check_samples(self, X)))
         return indicator_features(cells, self.partitions_.n_cells, stays)
 
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
@@ -238,7 +267,7 @@ class MondrianFeatures(LaplaceFeatureMap):
         points = left if Y is None else np.concatenate([left, right])
         partitions = copy.deepcopy(self.partitions_)
         first = partitions.n_points
-        partitions.extend(points[None], np.zeros(len(points)))
+        partitions.extend(self._seen(points), np.zeros(len(points)))
         rows = indicator_features(partitions.cells[first:], partitions.n_cells)
         others = rows if Y is None else rows[len(left) :]
         return np.asarray((rows[: len(left)] @ others.T).toarray())

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
-from mondrian_bo.surrogates.estimators.validation import check_samples
+from mondrian_bo.surrogates.estimators.validation import (
+    check_further_samples,
+    check_samples,
+    own_copy,
+)
 from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
+    PathData,
+    location_and_variance,
+)
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import (
     Cdf,
     LifetimePosterior,
@@ -112,7 +121,28 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         self.n_jobs = n_jobs
 
     def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
-        path_data = self._sample_path_data(data, targets, None, None, self.max_lifetime)
+        self._follow(self._sample_path_data(data, targets, None, None, self.max_lifetime))
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn more samples and update the posterior over the lifetime.
+
+        The conditional Mondrian extends the partitions of all lifetimes (Balog2016, section 5), and
+        the path gives the evidence of all samples at each lifetime. The result equals a fit from
+        scratch on the extended partitions. It costs a path for each call, so large batches are
+        cheaper than single samples. Arguments and errors are those of `fit`.
+        """
+        if not hasattr(self, "models_"):
+            return self.fit(X, y)
+        data, targets = check_further_samples(self, X, y)
+        partitions = self._partitions
+        partitions.extend(own_copy(data)[None], targets)
+        mean, unit = location_and_variance(partitions.targets, bool(self.normalize_y))
+        self._follow(PathData(partitions, partitions.targets - mean, np.empty(0), unit))
+        return self
+
+    def _follow(self, path_data: PathData) -> None:
+        """Compute the posterior over the lifetime, and the models that represent it."""
+        self._partitions = path_data.partitions
         noise, prior = self._variances(path_data)
         self.path_ = kernel_path(path_data, noise, prior)
         self.posterior_ = lifetime_posterior(self.path_, self.lifetime_cdf)
@@ -131,6 +161,17 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         means, variances = self._components(X, with_variance)
         mean = self.weights_ @ means
         return mean, self.weights_ @ (variances + np.square(means - mean))
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        points = check_samples(self, X)[None]
+        parts = [
+            weight * model.equivalent_weights(points, 0.0)
+            for weight, model in zip(self.weights_, self.models_, strict=True)
+        ]
+        total = csr_matrix(sum(parts[1:], start=parts[0]))
+        total.data[np.abs(total.data) <= tolerance] = 0.0
+        total.eliminate_zeros()
+        return total
 
     def _components(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         """Return means and variances of targets under all models, shape (n_models, m)."""

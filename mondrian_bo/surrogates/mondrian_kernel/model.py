@@ -16,6 +16,7 @@ from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_featu
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import log_evidence
+from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 
 Form = Literal["primal", "dual"]
 """An equation for each cell, or one for each point."""
@@ -172,6 +173,25 @@ class CellPosterior:
         """Predict targets: the mean of `predict`, and its variance plus that of the noise."""
         mean, variance = self.predict(points, with_variance)
         return mean, variance + self.ridge * self.prior_variance
+
+    def equivalent_weights(self, points: FloatArray, tolerance: float) -> csr_matrix:
+        """Return the weights of the centred targets in predicted means, shape (m, n).
+
+        Balog2016thesis, Appendix B.1: a prediction is a product of the point's features, the
+        inverse of the equations and the features of the training points. O(min(C, n) n) a row,
+        after O(min(C, n)^2 n) once.
+        """
+        features = self._features()
+        rows = self.features(points)
+        size = features.shape[0]
+        targets = self._system.half_solve(np.eye(size) if self._is_dual else features.T.toarray())
+
+        def rows_of(start: int, end: int) -> FloatArray:
+            part = rows[start:end].T
+            own = self._system.half_solve((features @ part if self._is_dual else part).toarray())
+            return np.asarray(own.T @ targets)
+
+        return sparse_rows(rows_of, rows.shape[0], features.shape[0], tolerance)
 
     def features(self, points: FloatArray) -> csr_matrix:
         """Return the (expected) features of points, shape (m, C)."""

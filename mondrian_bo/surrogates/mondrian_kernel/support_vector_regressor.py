@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,12 @@ from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import (
+    check_further_samples,
+    check_training_data,
+    own_copy,
+    unchanged_by_failure,
+)
 from mondrian_bo.surrogates.mondrian_kernel.base import LinearMachine, Samples
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
@@ -105,6 +111,26 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Take a step of stochastic gradient descent at each sample (Balog2016, section 4.2.2).
+
+        The conditional Mondrian extends the partitions, and new cells start with weight 0. The
+        first call starts from weights of 0 and sets the scale of the targets, their mean and
+        deviation; after `fit` descent goes on from its weights. Steps have the same length
+        throughout, so weights are near those of `fit`, not equal to them. O(M) a sample, after
+        O(M d depth) for its cells. Arguments and errors are those of `fit`.
+        """
+        self._validate_params()
+        with unchanged_by_failure(self):
+            if not hasattr(self, "coef_"):
+                data, targets = check_training_data(self, X, y)
+                self._mean, self._deviation = _location_and_scale(targets)
+            else:
+                data, targets = check_further_samples(self, X, y)
+            scaled = (targets - self._mean) / self._deviation
+            self._descend(own_copy(data), scaled[None], "epsilon_insensitive", self.epsilon)
+        return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict targets, shape (n_samples,)."""

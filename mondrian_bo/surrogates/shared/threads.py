@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,33 +28,45 @@ class _ProcessLimit:
     A thread of its own sets and lifts the limit: threadpoolctl (3.8 and later) accepts changes only
     from the thread that called it first, as long as that thread lives. The first thread to enter
     :func:`single_threaded_blas` may not be the last one to leave it.
+
+    The threads signal each other with locks: an exception in a wait for an event, as from Ctrl-C,
+    may end as an error of the condition inside of it.
     """
 
     def __init__(self) -> None:
-        self._is_set, self._may_end = threading.Event(), threading.Event()
+        self._is_set, self._may_end = threading.Lock(), threading.Lock()
+        self._is_set.acquire()
+        self._may_end.acquire()
         self._holder = threading.Thread(target=self._hold, daemon=True)
-        self._holder.start()
-        self._is_set.wait()
+        try:
+            self._holder.start()
+            self._is_set.acquire()
+        except BaseException:
+            # Interrupted: nobody will lift this limit.
+            self._may_end.release()
+            raise
 
     def _hold(self) -> None:
         try:
             with _controllers()[0].limit(limits=1, user_api="blas"):
-                self._is_set.set()
-                self._may_end.wait()
+                self._is_set.release()
+                self._may_end.acquire()
         finally:
-            self._is_set.set()
+            # The limit may have failed. Who waited already holds this lock, to no purpose.
+            if self._is_set.locked():
+                self._is_set.release()
 
     def lift(self) -> None:
         """Restore the former numbers of threads."""
-        self._may_end.set()
+        self._may_end.release()
         self._holder.join()
 
 
 _lock = threading.Lock()
 """Guards `_limits`."""
 
-_limits: list[_ProcessLimit] = []
-"""The limit in force, once for each Python thread inside :func:`single_threaded_blas`."""
+_limits: dict[int, _ProcessLimit] = {}
+"""The limit in force, by identifier of each Python thread inside :func:`single_threaded_blas`."""
 
 _thread_state = threading.local()
 """Whether the current Python thread is inside (`is_limited`)."""
@@ -70,10 +83,12 @@ def single_threaded_blas() -> Iterator[None]:
     if getattr(_thread_state, "is_limited", False):
         yield
         return
-    with _lock:
-        limit = _limits[0] if _limits else _ProcessLimit()
-        _limits.append(limit)
+    thread = threading.get_ident()
     try:
+        with _lock:
+            # What a thread has left behind, interrupted on its way out, is its own entry.
+            limit = next(iter(_limits.values())) if _limits else _ProcessLimit()
+            _limits[thread] = limit
         # OpenMP has a number of threads for each Python thread, so each sets it.
         with _controllers()[1].limit(limits=1, user_api="blas"):
             _thread_state.is_limited = True
@@ -81,6 +96,18 @@ def single_threaded_blas() -> Iterator[None]:
     finally:
         _thread_state.is_limited = False
         with _lock:
-            _limits.pop()
-            if not _limits:
-                limit.lift()
+            left = _limits.pop(thread, None)
+            if left is not None and not _limits:
+                left.lift()
+
+
+def _start_child() -> None:
+    """Give a forked process a lock of its own; the threads that hold limits are not in it."""
+    global _lock
+    _lock = threading.Lock()
+    _limits.clear()
+    _thread_state.is_limited = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_child)

@@ -16,7 +16,7 @@ MISSING = BenchmarkSampler(
 )
 
 
-@pytest.mark.parametrize("name", ["random", "tpe", "cmaes"])
+@pytest.mark.parametrize("name", ["random", "tpe", "cmaes", "nsga2"])
 def test_seed_decides_the_suggestions(name):
     pytest.importorskip(SAMPLERS[name].requires or "optuna")
 

@@ -7,18 +7,26 @@ import pytest
 from scipy.stats import rankdata, wilcoxon
 
 from mondrian_bo.benchmarks.harness.results import ProblemFacts
-from mondrian_bo.benchmarks.report.score import bootstrap, compare, pair
+from mondrian_bo.benchmarks.report.score import bootstrap, compare, compare_all, pair
 from mondrian_bo.benchmarks.report.score_tables import score, score_sections
 from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 
-def results_of(best, *, name="p", optimum=0.0, start=1.0, tolerance=1e-3):
-    facts = ProblemFacts(name, "", "group", "development", optimum, tolerance)
+def results_of(best, *, name="p", optimum=0.0, start=1.0, tolerance=1e-3, feasible=None):
+    n_constraints = 0 if feasible is None else 2
+    facts = ProblemFacts(name, "", "group", "development", optimum, tolerance, n_constraints)
     best = {s: {seed: np.array(c) for seed, c in runs.items()} for s, runs in best.items()}
     seconds = {
         s: {seed: np.full(len(c), 1e-3) for seed, c in runs.items()} for s, runs in best.items()
     }
-    return ProblemResults(facts, optimum, start, best, seconds)
+    feasible = {
+        s: {
+            seed: np.full(len(c), True) if feasible is None else np.array(feasible[s][seed], bool)
+            for seed, c in runs.items()
+        }
+        for s, runs in best.items()
+    }
+    return ProblemResults(facts, optimum, start, best, seconds, feasible)
 
 
 def random_results(name, n_seeds, rng, n_trials=30, samplers="abc"):
@@ -121,6 +129,41 @@ def test_compare_knows_wins_losses_and_when_it_cannot_tell():
     assert outcome(large, small) == "loss"
     assert outcome(small, small) == "tie"
     assert outcome(small[:5], large[:5]) == "tie"  # five seeds: p is 1/16 at best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_corrected_tests_are_holms(seed):
+    """A problem counts if every problem with a smaller p-value passes its own level."""
+    rng = np.random.default_rng(seed)
+    problems, p_values, signs = [], [], []
+    for effect in rng.permutation([0.0, 0.3, -0.5, 0.7, 0.9, 2.0]):
+        own, other = rng.normal(size=16) + 10 + effect, rng.normal(size=16) + 10
+        runs = {n: {i: [x] for i, x in enumerate(xs)} for n, xs in (("a", own), ("b", other))}
+        problems.append(results_of(runs))
+        p_values.append(wilcoxon(own, other).pvalue)
+        signs.append("loss" if wilcoxon(own, other, alternative="greater").pvalue < 0.5 else "win")
+    expected = []
+    for p_value, sign in zip(p_values, signs, strict=True):
+        below = [p for p in p_values if p <= p_value]
+        passed = all(p < 0.05 / sum(q >= p for q in p_values) for p in below)
+        expected.append(sign if passed else "tie")
+    assert compare_all(problems, "a", "b", 100) == expected
+    uncorrected = [compare(problem, "a", "b", 100) for problem in problems]
+    assert sum(o != "tie" for o in expected) <= sum(o != "tie" for o in uncorrected)
+
+
+def test_feasible_trials_are_counted_after_the_first():
+    runs = {s: {0: [3.0] * 5, 1: [3.0] * 5} for s in "ab"}
+    feasible = {
+        "a": {0: [0, 1, 1, 0, 1], 1: [1, 0, 0, 0, 0]},
+        "b": {0: [0, 0, 0, 0, 0], 1: [0, 0, 0, 0, 1]},
+    }
+    overall = score([results_of(runs, feasible=feasible)], ["a", "b"])
+    sections = {s.title: s.table for s in score_sections(overall)}
+    # Two of three and none of four; b's only feasible trial has none after it.
+    assert sections["Feasible trials"][1] == [["p", "33% (2/2, 2)", "- (1/2, 5)"]]
+    unconstrained = score_sections(score([results_of(runs)], ["a", "b"]))
+    assert "Feasible trials" not in [section.title for section in unconstrained]
 
 
 def test_sections_add_up():

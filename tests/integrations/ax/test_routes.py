@@ -25,6 +25,10 @@ from ax_clients import (
 )
 
 from mondrian_bo import Float, MondrianOptimizer, MondrianSampler, SearchSpace
+from mondrian_bo.acquisitions import hypervolume
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+GP = "gaussian_process"
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 
@@ -72,13 +76,14 @@ def test_suggestions_are_those_of_the_optuna_sampler(predictive):
 @ROUTES
 def test_every_trial_is_told_once(predictive, monkeypatch):
     told = []
-    tell_rows = MondrianOptimizer.tell_rows
+    tell_rows = RowOptimizer.tell_rows
 
-    def record(self, rows, *arguments):
-        told.append(len(rows))
-        tell_rows(self, rows, *arguments)
+    def record(self, rows, *arguments, **options):
+        if options:
+            told.append(len(rows))
+        tell_rows(self, rows, *arguments, **options)
 
-    monkeypatch.setattr(MondrianOptimizer, "tell_rows", record)
+    monkeypatch.setattr(RowOptimizer, "tell_rows", record)
     client = make_client(predictive=predictive)
     run(client, bowl, 5)
     told.clear()
@@ -322,13 +327,60 @@ def test_the_goal_may_change():
     assert max(p["x"] + p["y"] for p in both[0]) > 1.5
 
 
+def two_bowls(p):
+    """Bowls around two points; all points between these are Pareto-optimal."""
+    return {
+        "left": (p["x"] + 0.5) ** 2 + p["y"] ** 2,
+        "right": (p["x"] - 0.5) ** 2 + p["y"] ** 2,
+    }
+
+
+def hypervolume_of(seen, reference, feasible=lambda p: True):
+    values = [list(two_bowls(p).values()) for p in seen if feasible(p)]
+    return hypervolume(-np.array(values).reshape(-1, 2), -np.array(reference))
+
+
 @ROUTES
-def test_several_objectives_are_refused(predictive):
-    client = make_client(objective="-loss, -cost", predictive=predictive)
+def test_several_objectives_spread_along_the_front(predictive):
+    client = make_client(objective="-left, -right", predictive=predictive, surrogate=GP)
+    seen = run(client, two_bowls, 25)
+    # Between the bowls, f1 = t**2 and f2 = (1 - t)**2.
+    best = 1.0 - np.trapezoid((1.0 - np.linspace(0, 1, 1001)) ** 2, np.linspace(0, 1, 1001) ** 2)
+    assert hypervolume_of(seen, (1.0, 1.0)) > 0.85 * best
 
-    def outcomes(p):
-        return {**bowl(p), "cost": p["x"] ** 2}
 
-    run(client, outcomes, 4)
-    with pytest.raises(UnsupportedError, match="one objective"):
+@ROUTES
+def test_thresholds_of_objectives_hold(predictive):
+    """Only points at least as good as the thresholds count as an improvement."""
+    client = make_client(
+        objective="-left, -right",
+        outcome_constraints=["left <= 0.2", "right <= 0.6"],
+        predictive=predictive,
+        surrogate=GP,
+    )
+    seen = run(client, two_bowls, 25)
+    last = [two_bowls(p) for p in seen[12:]]
+    assert sum(one["left"] <= 0.25 and one["right"] <= 0.65 for one in last) >= 10
+
+
+@ROUTES
+def test_several_objectives_with_a_constraint(predictive):
+    client = make_client(
+        objective="-left, -right",
+        outcome_constraints=["side <= 0"],
+        predictive=predictive,
+        surrogate=GP,
+    )
+    seen = run(client, lambda p: {**two_bowls(p), "side": 0.3 - p["y"]}, 25)
+    feasible = [p["y"] >= 0.3 for p in seen[10:]]
+    assert sum(feasible) >= 8
+    assert hypervolume_of(seen, (1.2, 1.2), lambda p: p["y"] >= 0.3) > 0.6
+
+
+@ROUTES
+def test_too_many_objectives_are_refused(predictive):
+    names = "abcde"
+    client = make_client(objective=", ".join(f"-{one}" for one in names), predictive=predictive)
+    run(client, lambda p: {one: p["x"] + i for i, one in enumerate(names)}, 4)
+    with pytest.raises(UnsupportedError, match="At most 4 objectives"):
         client.get_next_trials(1)

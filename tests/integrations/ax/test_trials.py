@@ -17,9 +17,9 @@ from ax.core.trial_status import TrialStatus
 from ax.utils.testing.core_stubs import get_branin_experiment
 from ax_clients import SQUARE, bowl, engine_of, engine_of_strategy, make_client, run
 
-from mondrian_bo import MondrianOptimizer
 from mondrian_bo.integrations.ax import MondrianGenerators, mondrian_generation_strategy
 from mondrian_bo.integrations.ax.space import TranslatedSpace
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 
@@ -39,13 +39,13 @@ def test_batches_are_diverse(predictive):
 @ROUTES
 def test_pending_trials_are_imputed(predictive, monkeypatch):
     seen = []
-    suggest = MondrianOptimizer.suggest
+    suggest = RowOptimizer.suggest
 
     def record(self, pending, *arguments):
         seen.append(len(pending))
         return suggest(self, pending, *arguments)
 
-    monkeypatch.setattr(MondrianOptimizer, "suggest", record)
+    monkeypatch.setattr(RowOptimizer, "suggest", record)
     client = make_client(predictive=predictive)
     run(client, bowl, 5)
     seen.clear()
@@ -80,13 +80,14 @@ def test_failed_and_abandoned_trials_are_not_repeated(predictive):
 @ROUTES
 def test_early_stopped_trials_count_as_no_better_than_the_median(predictive, monkeypatch):
     told = []
-    tell_rows = MondrianOptimizer.tell_rows
+    tell_rows = RowOptimizer.tell_rows
 
-    def record(self, rows, values, *arguments):
-        told.extend(values.tolist())
-        tell_rows(self, rows, values, *arguments)
+    def record(self, rows, values, *arguments, **options):
+        if options:
+            told.extend(values[:, 0].tolist())
+        tell_rows(self, rows, values, *arguments, **options)
 
-    monkeypatch.setattr(MondrianOptimizer, "tell_rows", record)
+    monkeypatch.setattr(RowOptimizer, "tell_rows", record)
     client = make_client(predictive=predictive)
     for value in (1.0, 2.0, 4.0, 5.0):
         ((index, _),) = client.get_next_trials(1).items()
@@ -126,7 +127,7 @@ def test_nan_outcomes_are_ignored(predictive):
     seen = run(client, outcomes, 15)
     assert len({(p["x"], p["y"]) for p in seen}) == 15
     n_numbers = sum(p["x"] <= 0.6 for p in seen[:-1])
-    assert engine_of(client)._model((("loss", 1.0),)).optimizer.n_trials >= n_numbers
+    assert engine_of(client)._informed().n_trials >= n_numbers
 
 
 @pytest.mark.parametrize("missing", ["absent", "nan"])
@@ -150,11 +151,10 @@ def test_metrics_that_some_trials_lack(missing, has_baseline):
             client.complete_trial(index)
             both[-1].append(p)
         client.get_next_trials(1)
-        sizes = {
-            metric: engine_of(client)._model(((metric, 1.0),)).optimizer.n_trials
-            for metric in ("loss", "cost")
-        }
-        assert sizes == {"loss": 9 + has_baseline, "cost": 6 + has_baseline}
+        optimizer = engine_of(client)._informed()
+        (cost,) = optimizer._constraints._margins.informed
+        assert optimizer.n_trials == 9 + has_baseline
+        assert len(cost.trials) == 6 + has_baseline
     assert both[0] == both[1]
 
 
@@ -182,9 +182,8 @@ def test_revised_outcomes_are_learnt_anew(predictive):
     run(client, bowl, 6)
     client.attach_data(0, raw_data={"loss": 77.0})
     client.get_next_trials(1)
-    (model,) = engine_of(client)._models.values()
     assert max(seen.outcomes["loss"][0] for seen, _, _ in engine_of(client)._told.values()) == 77.0
-    assert model.optimizer.n_trials == 6
+    assert engine_of(client)._informed().n_trials == 6
 
 
 @ROUTES

@@ -8,8 +8,8 @@ import pytest
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
 )
 
 from mondrian_bo import MondrianSampler
@@ -29,5 +29,5 @@ class TestRelative(_WithMondrianSampler, RelativeSamplerTestCase):
     pass
 
 
-class TestSingleOnly(_WithMondrianSampler, SingleOnlySamplerTestCase):
+class TestMultiObjective(_WithMondrianSampler, MultiObjectiveSamplerTestCase):
     pass

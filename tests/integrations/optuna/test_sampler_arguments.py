@@ -14,20 +14,10 @@ def sampler(seed=0):
     return MondrianSampler(seed=seed, n_startup_trials=3)
 
 
-def test_multi_objective_studies_are_refused():
-    study = make_study(sampler(), directions=["minimize", "maximize"])
-    with pytest.raises(ValueError, match="MondrianSampler does not support multi-objective"):
-        study.optimize(lambda trial: (bowl(trial), 0.0), n_trials=1)
-
-
-def test_constraints_are_refused():
-    def objective(trial):
-        trial.set_constraint("c", -1.0)
-        return bowl(trial)
-
-    study = make_study(sampler())
-    with pytest.raises(ValueError, match="does not support constraints yet: trial 0"):
-        study.optimize(objective, n_trials=2)
+def test_five_objectives_are_refused():
+    study = make_study(sampler(), directions=["minimize"] * 5)
+    with pytest.raises(ValueError, match="up to 4 objectives, and the study has 5"):
+        study.optimize(lambda trial: [bowl(trial)] * 5, n_trials=1)
 
 
 @pytest.mark.parametrize(

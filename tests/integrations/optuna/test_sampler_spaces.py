@@ -13,6 +13,7 @@ from studies import conditional, is_consistent, make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import PUBLISHED_KEY
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
 @pytest.fixture
@@ -343,3 +344,50 @@ def test_finite_space_is_exhausted_before_it_repeats():
     study = make_study(MondrianSampler(seed=3))
     optimize(study, objective, 30)
     assert len({tuple(params.values()) for params in parameters(study)[:24]}) == 24
+
+
+def test_a_wide_space_is_rebuilt_rarely(monkeypatch):
+    """Each trial finds a branch of its own. The optimizer is built again O(log n) times."""
+    n_built, told, spaces = 0, [], []
+    make, tell = RowOptimizer.__init__, RowOptimizer.tell_rows
+
+    def init(self, space, **settings):
+        nonlocal n_built
+        n_built += 1
+        spaces.append(space)
+        make(self, space, **settings)
+
+    def tell_rows(self, rows, *others):
+        told.append(len(rows))
+        tell(self, rows, *others)
+
+    monkeypatch.setattr(RowOptimizer, "__init__", init)
+    monkeypatch.setattr(RowOptimizer, "tell_rows", tell_rows)
+    study = make_study(MondrianSampler(seed=0, n_startup_trials=1000))
+    n_trials = 120
+
+    def objective(trial):
+        branch = trial.suggest_categorical("branch", range(1000))
+        return trial.suggest_float(f"x{branch}", 0.0, 1.0) + trial.suggest_float(f"y{branch}", 0, 1)
+
+    study.optimize(objective, n_trials=n_trials)
+    # At once up to 64 parameters, of about 32 trials; then at growth by a tenth.
+    n_small = sum(len(space) < 64 for space in spaces)
+    assert n_built - n_small <= math.log(n_trials / n_small) / math.log(1.1) + 2
+    assert len(spaces[-1]) > 150
+    # Each build tells all trials again: their sum is O(n), not O(n^2), and no trial is left out.
+    assert sum(told) < n_small**2 / 2 + 15 * n_trials
+
+
+def test_a_wide_space_with_an_absence_that_was_never_seen_is_rebuilt_at_once():
+    """Without that the trial would have no row."""
+    study = make_study(MondrianSampler(seed=0, n_startup_trials=1000))
+    names = [f"x{i}" for i in range(80)]
+
+    def objective(trial):
+        asked = names[1:] if trial.number == 30 else names
+        return sum(trial.suggest_float(name, 0.0, 1.0) for name in asked)
+
+    study.optimize(objective, n_trials=32)
+    (memory,) = study.sampler._memory[study._storage].values()
+    assert memory.n_told == 31 and memory._optimizer.n_trials == 31

@@ -15,8 +15,9 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from studies import bowl, conditional, make_study, mixed, optimize, parameters, states
 
-import mondrian_bo.optimizer.optimizer as optimizer_module
-from mondrian_bo import MondrianOptimizer, MondrianSampler
+import mondrian_bo.optimizer.row_optimizer as optimizer_module
+from mondrian_bo import MondrianSampler
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 KINDS = ("memory", "sqlite", "journal")
 
@@ -38,12 +39,12 @@ def built(monkeypatch):
     """Optimizers that samplers have made."""
     made = []
 
-    class Spied(MondrianOptimizer):
+    class Spied(RowOptimizer):
         def __init__(self, *arguments, **keywords):
             super().__init__(*arguments, **keywords)
             made.append(self)
 
-    monkeypatch.setattr(optimizer_module, "MondrianOptimizer", Spied)
+    monkeypatch.setattr(optimizer_module, "RowOptimizer", Spied)
     return made
 
 
@@ -248,13 +249,13 @@ def test_the_optimizer_is_built_anew_only_when_the_space_changes(built):
 
 def test_each_trial_is_told_once(monkeypatch):
     n_told = []
-    tell_rows = MondrianOptimizer.tell_rows
+    tell_rows = RowOptimizer.tell_rows
 
-    def spy(self, rows, values):
+    def spy(self, rows, *outcomes):
         n_told.append(len(rows))
-        return tell_rows(self, rows, values)
+        return tell_rows(self, rows, *outcomes)
 
-    monkeypatch.setattr(MondrianOptimizer, "tell_rows", spy)
+    monkeypatch.setattr(RowOptimizer, "tell_rows", spy)
     study = optimize(make_study(sampler()), bowl, 15)
     assert sum(n_told) == 14
     # Asking without telling costs no work on old trials.

@@ -13,8 +13,9 @@ from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 from studies import bowl, conditional, make_study, mixed, optimize, parameters, states
 
-from mondrian_bo import MondrianOptimizer, MondrianSampler
+from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import PUBLISHED_KEY, running_values
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
 def sampler(seed=0, **settings):
@@ -25,13 +26,13 @@ def sampler(seed=0, **settings):
 def pending(monkeypatch):
     """The encoded running trials of every suggestion."""
     seen = []
-    suggest = MondrianOptimizer.suggest
+    suggest = RowOptimizer.suggest
 
-    def spy(self, rows, index):
+    def spy(self, rows, index, within=None):
         seen.append(rows.copy())
-        return suggest(self, rows, index)
+        return suggest(self, rows, index, within)
 
-    monkeypatch.setattr(MondrianOptimizer, "suggest", spy)
+    monkeypatch.setattr(RowOptimizer, "suggest", spy)
     return seen
 
 
@@ -177,13 +178,13 @@ def test_pruners(pruner, direction):
 
 def test_hyperband_brackets_are_models_of_their_own(monkeypatch):
     told = {}
-    tell_rows = MondrianOptimizer.tell_rows
+    tell_rows = RowOptimizer.tell_rows
 
-    def spy(self, rows, values):
+    def spy(self, rows, *outcomes):
         told[id(self)] = told.get(id(self), 0) + len(rows)
-        return tell_rows(self, rows, values)
+        return tell_rows(self, rows, *outcomes)
 
-    monkeypatch.setattr(MondrianOptimizer, "tell_rows", spy)
+    monkeypatch.setattr(RowOptimizer, "tell_rows", spy)
     pruner = HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3)
     study = optimize(make_study(sampler(), pruner=pruner, study_name="fixed"), staged, 30)
     assert len(told) == pruner._n_brackets > 1

@@ -37,7 +37,7 @@ def add(study, value, state=TrialState.COMPLETE, x=0.5, **arguments):
 def outcomes(study):
     reader = StudyReader()
     reader.read(study)
-    return [trial.outcome for trial in reader.finished]
+    return [trial.outcomes[0] for trial in reader.finished]
 
 
 def test_reads_values_in_the_internal_representation():
@@ -45,8 +45,8 @@ def test_reads_values_in_the_internal_representation():
     reader = StudyReader()
     assert reader.read(study) == []
     trials = study.get_trials()
-    assert [found.outcome for found in reader.finished] == [trial.value for trial in trials]
-    for (internal, unasked, _), trial in zip(reader.finished, trials, strict=True):
+    assert [found.outcomes[0] for found in reader.finished] == [trial.value for trial in trials]
+    for (internal, unasked, _, _), trial in zip(reader.finished, trials, strict=True):
         assert unasked == {}
         assert set(internal) == set(trial.params)
         assert internal["kind"] == ["a", "b", None].index(trial.params["kind"])
@@ -146,7 +146,7 @@ def test_failed_trials_have_no_outcome_and_tell_nothing_of_the_space():
     )
     reader = StudyReader()
     reader.read(study)
-    ((values, unasked, outcome),) = reader.finished
+    ((values, unasked, (outcome,), _),) = reader.finished
     assert (values, unasked) == ({"x": 0.25, "c": 1}, {})
     assert math.isnan(outcome)
     assert reader.distributions == {}
@@ -158,16 +158,35 @@ def test_failed_trials_have_no_outcome_and_tell_nothing_of_the_space():
     assert not reader.conditions.unexplained
 
 
-def test_constraints_are_refused():
+def test_constraints_are_read_by_name():
     study = make_study()
     add(study, 1.0)
-    study.add_trial(
-        create_trial(value=1.0, params={"x": 0.5}, distributions=UNIT, constraints={"c": -1.0})
-    )
+    for constraints in ({"c": -1.0}, {"b": 2.0, "c": 0.5}, {}):
+        study.add_trial(
+            create_trial(value=1.0, params={"x": 0.5}, distributions=UNIT, constraints=constraints)
+        )
     reader = StudyReader()
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"does not support constraints yet: trial 1 has .*c"):
-            reader.read(study)
+    reader.read(study)
+    assert reader.constraints == ["c", "b"]
+    found = [trial.constraints for trial in reader.finished]
+    assert found == [{}, {"c": -1.0}, {"b": 2.0, "c": 0.5}, {}]
+
+
+def test_trials_of_several_objectives():
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    for state, values in (
+        (TrialState.COMPLETE, [1.0, 2.0]),
+        (TrialState.FAIL, None),
+        (TrialState.PRUNED, None),
+    ):
+        study.add_trial(
+            create_trial(state=state, values=values, params={"x": 0.5}, distributions=UNIT)
+        )
+    reader = StudyReader()
+    reader.read(study)
+    found = np.array([trial.outcomes for trial in reader.finished])
+    assert np.array_equal(found[0], [1.0, 2.0])
+    assert np.isnan(found[1:]).all()
 
 
 def test_conditions_of_categories_and_small_integers():
@@ -310,7 +329,7 @@ def test_what_a_trial_was_proposed_and_did_not_ask_for():
     study.tell(trial, 1.0)
     reader = StudyReader()
     reader.read(study)
-    ((values, unasked, _),) = reader.finished
+    ((values, unasked, _, _),) = reader.finished
     assert values == {"x": 0.125, "z": trial.params["z"]}
     assert unasked == {"y": 0.75}
     # It says nothing of what the objective asks for.
@@ -323,3 +342,30 @@ def test_half_written_parameters_are_ignored():
     trial.suggest_float("x", 0.5, 0.5)
     study._storage.set_trial_system_attr(trial._trial_id, f"{PUBLISHED_KEY}:0", '{"x": 0.3, "y')
     assert running_values(study.get_trials(deepcopy=False)[0]) == {"x": 0.5}
+
+
+def test_a_later_reader_reads_in_the_order_in_which_trials_finished():
+    """What a pruned trial is learnt with does not depend on when it is read."""
+    study = make_study(optuna.samplers.RandomSampler(seed=0))
+    early, rng = StudyReader(), np.random.default_rng(0)
+    running: list[optuna.Trial] = []
+    ended = []
+    for number in range(40):
+        trial = study.ask()
+        trial.suggest_float("x", 0.0, 1.0 + number)
+        running.append(trial)
+        if len(running) < 4:
+            continue
+        trial = running.pop(int(rng.integers(4)))
+        ended.append(trial.number)
+        trial.report(float(rng.normal()), 0)
+        if rng.random() < 0.6:
+            study.tell(trial, float(rng.normal()))
+        else:
+            study.tell(trial, state=TrialState.PRUNED if rng.random() < 0.7 else TrialState.FAIL)
+        early.read(study)
+    assert ended != sorted(ended)
+    late = StudyReader()
+    late.read(study)
+    assert str(late.finished) == str(early.finished)
+    assert late.distributions == early.distributions

@@ -115,3 +115,33 @@ def test_gradients_are_limits_of_differences(categorical, smoothness):
             own = factors * precisions[j] * (some[:, [j]] - others[:, j])
             up, down = (kernel_of(some + h * direction, others, precisions) for h in (1e-5, -1e-5))
             assert np.allclose(own, (up - down) / 2e-5, atol=1e-7)
+
+
+@SMOOTHNESS
+def test_many_dimensions_with_rare_values(smoothness):
+    """In many dimensions pairs of common values are skipped: sums over all pairs are equal."""
+    rng = np.random.default_rng(5)
+    n, d = 30, 48
+    categorical = np.arange(d) % 3 == 0
+    # In each dimension the share of values that differ from the common one is another.
+    some = np.where(rng.random((n, d)) < np.linspace(0.0, 1.0, d), rng.random((n, d)), 0.5)
+    some = np.where(categorical, np.rint(3.0 * some), some)
+    precisions = rng.uniform(0.01, 0.1, d)
+    covariance = covariance_of(precisions, categorical, smoothness)
+    differences = some[:, None] - some[None]
+    squares = np.where(categorical, differences != 0.0, differences**2)
+    distances = np.sqrt(squares @ precisions)
+    expected = Matern(nu=smoothness)(np.zeros((1, 1)), distances.reshape(-1, 1)).reshape(n, n)
+    assert np.allclose(kernel(some, some, precisions, categorical, smoothness), expected)
+    found, factors = np.zeros((n, n)), np.zeros((n, n))
+    kernel_matrix(some, covariance, found, factors)
+    lower = np.tril_indices(n)
+    assert np.allclose(found[lower], expected[lower])
+    # The factor is twice the derivative by the squared distance; each pair occurs twice.
+    weights = rng.normal(size=(n, n))
+    weights += weights.T
+    pairs = np.tril(np.where(squares.any(axis=2), factors * weights, 0.0), -1)
+    slopes = precisions * np.einsum("ik,ikj->j", pairs, squares)
+    gradient = np.empty(d)
+    precision_gradient(some, covariance, weights, factors, gradient)
+    assert np.allclose(gradient, slopes)

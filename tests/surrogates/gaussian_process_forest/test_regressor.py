@@ -376,6 +376,7 @@ def test_the_example_runs():
         "GP leaves, m=40",
         "uncorrected, m=40",
         "constant leaves",
+        "linear leaves",
         "constant, relevance",
         "constant, lengthscales",
         *(f"rule {rule}, leave_one_out" for rule in ("paper", "remaining", "bridge")),

@@ -21,6 +21,7 @@ from mondrian_bo.surrogates import MondrianForestRegressor
         MondrianForestRegressor(n_estimators=2, lifetime=3.0, branch_off="paper", n_jobs=2),
         MondrianForestRegressor(n_estimators=2, branch_off="remaining", hyperparameters="paper"),
         MondrianForestRegressor(n_estimators=2, feature_relevance="lengthscales"),
+        MondrianForestRegressor(n_estimators=2, leaf="linear"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -51,11 +52,13 @@ def test_pickle_goes_on_learning():
 def test_clone_has_parameters_and_no_memory():
     options = {
         "n_estimators": 3,
+        "leaf": "constant",
         "min_samples_split": 5,
         "lifetime": 2.0,
         "posterior": "empirical",
         "branch_off": "paper",
         "hyperparameters": "leave_one_out",
+        "weigh_trees": True,
         "bounds": [[0.0, 1.0]] * 3,
         "feature_weights": [1.0, 2.0, 0.0],
         "feature_relevance": True,

@@ -61,11 +61,11 @@ def test_wrong_input_changes_nothing(name):
     X, y, message = WRONG[name]
     forest = make_forest().fit(X_GOOD, Y_GOOD)
     before = snapshot(forest.model_.forest)
-    weights = forest.model_.weights
+    rates = forest.model_.rates
     with pytest.raises(ValueError, match=message):
         forest.partial_fit(X, y)
     assert_same_bits(snapshot(forest.model_.forest), before)
-    assert np.array_equal(forest.model_.weights, weights)
+    assert np.array_equal(forest.model_.rates, rates)
     assert forest.n_features_in_ == 2
     # A later sample finds the forest as it was.
     replica = make_forest().fit(X_GOOD, Y_GOOD)

@@ -53,7 +53,7 @@ def check_against_dense(model, rule, tolerance=1e-8):
         dense = DenseTree(forest, t, mean_prior=model.mean_prior, gamma_1=model.gamma_1)
         assert likelihoods[t] == pytest.approx(dense.log_likelihood(), rel=tolerance)
         for i, x in enumerate(points):
-            mean, variance = moments(dense.components(x, model.weights, rule))
+            mean, variance = moments(dense.components(x, model.rates, rule))
             assert means[t, i] == pytest.approx(mean, rel=tolerance, abs=tolerance)
             assert variances[t, i] == pytest.approx(variance, rel=tolerance, abs=tolerance)
 
@@ -105,7 +105,7 @@ def test_predictions_after_a_batch(names, rule, bounds, min_samples_split, lifet
         min_samples_split=min_samples_split,
         lifetime=lifetime,
     )
-    check_forest(model.forest, model.weights)
+    check_forest(model.forest, model.rates)
     check_against_dense(model, rule)
 
 
@@ -161,7 +161,7 @@ def test_portions_do_not_matter(bounds, min_samples_split, n_views):
     for portions in ([5], [5, 6, 50, 88], [5, 9, 10, 11, 41], [5, 30, 30, 30]):
         model = learnt(points, targets, portions, **options)
         assert_same_bits(snapshot(model.forest), snapshot(reference.forest))
-        assert np.array_equal(model.weights, reference.weights)
+        assert np.array_equal(model.rates, reference.rates)
         assert model.gamma_1 == reference.gamma_1
 
 
@@ -169,15 +169,15 @@ def test_weights_follow_the_range():
     points, targets = make_data(20)
     factors = np.array([1.0, 0.25])
     model = learnt(points, targets, [3, 10], feature_weights=factors)
-    assert np.allclose(model.weights, factors / np.ptp(points[0], axis=0))
+    assert np.allclose(model.rates, factors / np.ptp(points[0], axis=0))
     fixed = learnt(points, targets, [3, 10], feature_weights=factors, bounds=BOUNDS)
-    assert np.allclose(fixed.weights, factors / [2.0, 5.0])
+    assert np.allclose(fixed.rates, factors / [2.0, 5.0])
     # gamma_2 counts dimensions as their splits count.
     assert model.forest.hyperparameters == appendix_b(12, 1.25)
     # A constant dimension keeps its unit and is not counted.
     points[:, :, 0] = 4.0
     constant = learnt(points, targets, [], feature_weights=factors)
-    assert np.allclose(constant.weights, [1.0, 0.25 / np.ptp(points[0, :, 1])])
+    assert np.allclose(constant.rates, [1.0, 0.25 / np.ptp(points[0, :, 1])])
     assert constant.forest.hyperparameters == appendix_b(20, 0.25)
 
 
@@ -208,7 +208,7 @@ def test_fantasies(n_new, min_samples_split):
     before = snapshot(model.forest)
     was = model.predict(queries)
     with model.extended(new, new_targets):
-        replica.forest.extend(new, new_targets, replica.weights[None])
+        replica.forest.extend(new, new_targets, replica.rates[None])
         assert model.mean_prior == pytest.approx(np.append(targets, new_targets).mean())
         assert np.array_equal(model.predict(queries), replica.predict(queries))
         if n_new == 1:  # with 30 points the hyper-parameters would be refreshed
@@ -224,11 +224,11 @@ def test_fantasies(n_new, min_samples_split):
 def test_fantasies_outside_the_range_leave_the_scales():
     points, targets = make_data(25)
     model = learnt(points, targets, [])
-    weights, before = model.weights, snapshot(model.forest)
+    rates, before = model.rates, snapshot(model.forest)
     with model.extended(np.full((1, 2, 2), 100.0), np.zeros(2)):
-        assert np.array_equal(model.weights, weights)
-        check_forest(model.forest, weights)
-    assert np.array_equal(model.weights, weights)
+        assert np.array_equal(model.rates, rates)
+        check_forest(model.forest, rates)
+    assert np.array_equal(model.rates, rates)
     assert_same_bits(snapshot(model.forest), before)
 
 

@@ -47,7 +47,7 @@ def reference_mixture(forest, x):
     rows = []
     for t in range(forest.n_estimators):
         dense = BridgedTree(model.forest, t, mean_prior=model.mean_prior, gamma_1=model.gamma_1)
-        rows.append(dense.components(x, model.weights, rule))
+        rows.append(dense.components(x, model.rates, rule))
     rows = np.concatenate(rows)
     rows[:, 0] /= forest.n_estimators
     return rows

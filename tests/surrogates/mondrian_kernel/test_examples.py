@@ -15,13 +15,14 @@ FIGURES = sorted(
     for folder in ("mondrian_kernel", "mondrian_grid")
     for script in (ROOT / "examples" / folder).glob("fig*.py")
 )
+ANIMATION = ROOT / "examples" / "mondrian_kernel" / "animation.py"
 
 
 def test_figures_are_there() -> None:
     assert len(FIGURES) >= 8
 
 
-@pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", [*FIGURES, ANIMATION], ids=lambda script: script.stem)
 def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script), "--quick", "--output", "pictures/figure.png"],
@@ -40,3 +41,6 @@ def test_pictures_of_the_documentation_are_there_and_small() -> None:
     for script in FIGURES:
         folder = ROOT / "docs" / "images" / script.parent.name
         assert 3000 < (folder / f"{script.stem}.png").stat().st_size < 150_000
+    animation = ROOT / "docs" / "images" / "mondrian_kernel" / "animation.png"
+    assert b"acTL" in animation.read_bytes()[:100]  # the chunk of animated PNG
+    assert animation.stat().st_size < 1_000_000

@@ -251,3 +251,55 @@ def test_wrong_input_changes_nothing():
     with pytest.raises(ValueError, match="feature"):
         features.transform([[1.0]])
     assert np.array_equal(features.transform(POINTS).toarray(), before)
+
+
+# Random lifetimes ---------------------------------------------------------------------------------
+
+
+def rational(X, Y, lifetime, weights, shape):
+    distance = np.abs(X[:, None] - Y[None]) @ np.asarray(weights)
+    return (1.0 + lifetime * distance / shape) ** -shape
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.0, 4.0])
+def test_gamma_lifetimes_give_a_rational_kernel(shape):
+    """Five standard errors, for fitted inputs, for others, and after `partial_fit`."""
+    n, lifetime, weights = 6000, 3.0, [2.0, 0.5]
+    features = MondrianFeatures(
+        n, lifetime, feature_weights=weights, lifetime_shape=shape, random_state=1
+    )
+    fitted, others = POINTS[:3], POINTS[3:]
+    Z = features.fit_transform(fitted)
+    inner = (Z @ Z.T).toarray(), (features.transform(others) @ Z.T).toarray()
+    estimates = *inner, features.kernel(others)
+    features.partial_fit(others)
+    grown = features.transform(POINTS)
+    pairs = [(fitted, fitted), (others, fitted), (others, others), (POINTS, POINTS)]
+    for estimate, (left, right) in zip(
+        (*estimates, (grown @ grown.T).toarray()), pairs, strict=True
+    ):
+        expected = rational(left, right, lifetime, weights, shape)
+        bound = 5.0 * np.sqrt(expected * (1.0 - expected) / n) + 1e-12
+        assert np.all(np.abs(estimate - expected) <= bound)
+
+
+def test_large_shapes_give_the_laplace_kernel():
+    n, lifetime = 6000, 3.0
+    X = np.random.default_rng(0).random((8, 2))
+    exact = laplace(X, X, lifetime, [1.0, 1.0])
+    gaps = [
+        abs(rational(X, X, lifetime, [1.0, 1.0], shape) - exact).max() for shape in (1, 10, 1e3)
+    ]
+    assert gaps[0] > 5.0 * gaps[1] > 25.0 * gaps[2]
+    features = MondrianFeatures(n, lifetime, lifetime_shape=1e8, random_state=0)
+    Z = features.fit_transform(X)
+    assert np.allclose(features.factors_, 1.0, atol=1e-3)
+    deviation = np.sqrt(exact * (1.0 - exact) / n)
+    assert np.all(np.abs((Z @ Z.T).toarray() - exact) <= 5.0 * deviation + 1e-12)
+
+
+def test_without_a_shape_lifetimes_are_equal():
+    features = MondrianFeatures(20, 3.0, random_state=0).fit(POINTS)
+    assert np.array_equal(features.factors_, np.ones(20))
+    with pytest.raises(ValueError, match="lifetime_shape"):
+        MondrianFeatures(lifetime_shape=0.0).fit(POINTS)

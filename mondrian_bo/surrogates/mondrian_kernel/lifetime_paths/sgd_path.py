@@ -32,7 +32,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predic
 Loss = Literal["hinge", "log_loss", "squared_error", "epsilon_insensitive"]
 """The loss of a sample, see :func:`sgd_lifetime_path`."""
 
-_LOSSES = {"hinge": 0, "log_loss": 1, "squared_error": 2, "epsilon_insensitive": 3}
+LOSSES = {"hinge": 0, "log_loss": 1, "squared_error": 2, "epsilon_insensitive": 3}
 """Numbers of the losses in compiled functions."""
 
 _CLASSIFIES = ("hinge", "log_loss")
@@ -144,7 +144,7 @@ def sgd_lifetime_path(
     if steps_per_cut is None:
         steps_per_cut = max(1, 20 * n_training // max(len(cuts), 1))
     steps_rng = np.random.default_rng(rng.randint(2**31, size=4))
-    settings = DescentSettings(_LOSSES[loss], float(alpha), float(epsilon), float(learning_rate))
+    settings = DescentSettings(LOSSES[loss], float(alpha), float(epsilon), float(learning_rate))
     targets = one_versus_rest(data.targets, n_classes) if classifies else data.targets[None]
     descent = _Descent(targets, cuts, settings, steps_rng)
     positions = evaluated_positions(len(cuts) + 1, n_evaluations)
@@ -288,8 +288,8 @@ def _check_settings(
     first_steps: int | None,
     steps_per_cut: int | None,
 ) -> None:
-    if loss not in _LOSSES:
-        raise ValueError(f"loss must be one of {list(_LOSSES)}, got {loss!r}")
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {list(LOSSES)}, got {loss!r}")
     for name, size in (("alpha", alpha), ("learning_rate", learning_rate)):
         if not 0.0 < size < np.inf:
             raise ValueError(f"{name} must be positive and finite, got {size}")
@@ -301,7 +301,7 @@ def _check_settings(
 
 
 @njit(cache=True, nogil=True)
-def _negative_gradient(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
+def negative_gradient(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
     """Return minus the derivative of a loss with respect to the prediction."""
     if loss == 0:
         return target if target * prediction < 1.0 else 0.0
@@ -327,7 +327,7 @@ def _descend_one(vector, state, cells, targets, points, settings):  # type: igno
         total = 0.0
         for t in range(n_trees):
             total += vector[cells[point, t]]
-        gradient = _negative_gradient(
+        gradient = negative_gradient(
             settings.loss, scale * total / root, targets[point], settings.epsilon
         )
         scale *= 1.0 - rate * settings.alpha

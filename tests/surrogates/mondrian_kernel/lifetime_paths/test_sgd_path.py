@@ -11,7 +11,7 @@ from mondrian_bo.surrogates import sgd_lifetime_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import (
-    _LOSSES,
+    LOSSES,
     DescentSettings,
     _Descent,
 )
@@ -72,12 +72,12 @@ def descent_of(loss, n_estimators=10):
     settings = SETTINGS | {"n_estimators": n_estimators}
     data = sample_path_data(X, targets, None, None, normalize_y=False, **settings)
     cuts = CutSequence(data.partitions, len(X))
-    settings = DescentSettings(_LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
+    settings = DescentSettings(LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
     descent = _Descent(data.targets[None], cuts, settings, np.random.default_rng(0))
     return descent, cuts, data
 
 
-@pytest.mark.parametrize("loss", list(_LOSSES))
+@pytest.mark.parametrize("loss", list(LOSSES))
 def test_cuts_keep_predictions(loss):
     descent, cuts, data = descent_of(loss)
     descent.start(500)
@@ -91,7 +91,7 @@ def test_cuts_keep_predictions(loss):
         assert len(np.unique(np.stack([own, plain]), axis=1)[0]) == len(np.unique(plain))
 
 
-@pytest.mark.parametrize("loss", list(_LOSSES))
+@pytest.mark.parametrize("loss", list(LOSSES))
 def test_comes_near_the_optimum(loss):
     descent, cuts, data = descent_of(loss)
     for _ in range(len(cuts) - 1):
@@ -137,7 +137,7 @@ def test_several_classes_are_one_against_the_rest(loss):
     classes = np.digitize(y, [-0.3, 0.4])
     data = sample_path_data(X, classes, None, None, normalize_y=False, **SETTINGS)
     cuts = CutSequence(data.partitions, len(X))
-    settings = DescentSettings(_LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
+    settings = DescentSettings(LOSSES[loss], ALPHA, epsilon=0.1, first_step=0.1)
 
     def result(targets):
         descent = _Descent(targets, cuts, settings, np.random.default_rng(3))

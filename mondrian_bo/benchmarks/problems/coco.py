@@ -1,0 +1,186 @@
+"""Problems of COCO's suites ``bbob-constrained`` and ``bbob-biobj``, which `cocoex` evaluates.
+
+N. Hansen, A. Auger, R. Ros, O. Mersmann, T. Tusar, D. Brockhoff. COCO: A Platform for Comparing
+Continuous Optimizers in a Black-Box Setting. Optimization Methods and Software 36(1):114-144, 2021.
+PyPI package ``coco-experiment``, module ``cocoex``; constants are from version 2.8.2.
+
+A problem is a function, a dimension and an instance, on [-5, 5]^d. The tables below declare what
+reports need, so that problems can be listed and archives reported on without the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mondrian_bo.benchmarks.problems.base import Half
+from mondrian_bo.benchmarks.problems.outcomes import OutcomeFunction, OutcomeProblem, Outcomes
+from mondrian_bo.benchmarks.problems.synthetic import box
+
+__all__ = ["BIOBJECTIVE_PROBLEMS", "CONSTRAINED_COCO_PROBLEMS"]
+
+_BOUND = 5.0
+"""Half the edge of the search space: the region of interest of COCO's continuous suites."""
+
+
+class _Constrained(NamedTuple):
+    """A row of the constrained problems.
+
+    Attributes
+    ----------
+    function, dimension, instance : int
+        COCO's numbers.
+    n_constraints : int
+        Number of constraints, active and inactive at the optimum.
+    optimum : float
+        Value at the minimiser that ``cocoex`` knows.
+    worst : float
+        A bound above the values of 20,000 random points.
+    half : {"development", "held-out"}
+        Use of the problem.
+    description : str
+        The function.
+    """
+
+    function: int
+    dimension: int
+    instance: int
+    n_constraints: int
+    optimum: float
+    worst: float
+    half: Half
+    description: str
+
+
+class _Biobjective(NamedTuple):
+    """A row of the problems with two objectives.
+
+    Attributes
+    ----------
+    function, dimension, instance : int
+        COCO's numbers.
+    nadir : tuple of float
+        COCO's nadir point, the reference point of COCO's hypervolume.
+    half : {"development", "held-out"}
+        Use of the problem.
+    description : str
+        The two functions.
+    """
+
+    function: int
+    dimension: int
+    instance: int
+    nadir: tuple[float, float]
+    half: Half
+    description: str
+
+
+_CONSTRAINED = (
+    _Constrained(1, 10, 2, 1, 4443.5594176, 1e4, "development", "sphere"),
+    _Constrained(2, 5, 1, 3, -1991.2260032, 500.0, "held-out", "sphere"),
+    _Constrained(9, 10, 1, 9, 1520.7861367115547, 1.5e4, "development", "ellipsoid"),
+    _Constrained(14, 5, 1, 3, 950.8639562088882, 2e3, "held-out", "linear function"),
+    _Constrained(20, 5, 2, 3, 95.41594809617266, 1.5e4, "development", "rotated ellipsoid"),
+    _Constrained(26, 10, 1, 3, 1488.654549753883, 3e4, "held-out", "discus"),
+    _Constrained(33, 5, 1, 9, 1523.6848975011944, 5e4, "held-out", "bent cigar"),
+    _Constrained(38, 10, 1, 3, 1827.1519738294742, 2e5, "development", "different powers"),
+    _Constrained(44, 5, 2, 3, 454.3, 5e3, "development", "Rastrigin function"),
+    _Constrained(50, 10, 1, 3, 259.8, 2e4, "held-out", "rotated Rastrigin function"),
+)
+"""Every kind of objective of the suite once (the sphere twice), with 1, 3 or 9 constraints, which
+1 % to 67 % of random points meet."""
+
+_BIOBJECTIVE = (
+    _Biobjective(1, 10, 1, (514.87983168, -31.64016832), "development", "sphere and sphere"),
+    _Biobjective(
+        10, 5, 2, (-225.15443389752716, 579.7492225167077), "held-out", "sphere and Gallagher"
+    ),
+    _Biobjective(11, 10, 2, (43586046.40580867, 50327942.440471016), "held-out", "ellipsoid twice"),
+    _Biobjective(
+        16, 5, 3, (19037234.08394039, 517.2327629250631), "development", "ellipsoid and Rastrigin"
+    ),
+    _Biobjective(28, 5, 1, (19573.509436330412, 19362.44764522), "held-out", "Rosenbrock twice"),
+    _Biobjective(
+        37, 10, 1, (2647.1833766540412, 807.6137331788549), "development", "ridge and Rastrigin"
+    ),
+    _Biobjective(
+        41, 10, 3, (-100.2701739851683, 33.018593336397636), "held-out", "different powers twice"
+    ),
+    _Biobjective(
+        46, 5, 2, (268.2294248938746, 145.0980899740001), "development", "Rastrigin twice"
+    ),
+    _Biobjective(50, 10, 2, (314.8319872871554, -128.25617793601677), "held-out", "Schaffer twice"),
+    _Biobjective(
+        55, 5, 3, (190.95136692058094, -411.1166781866782), "development", "Gallagher twice"
+    ),
+)
+"""Separable, moderate, ill-conditioned, rugged and weakly structured functions and mixtures; within
+100 random points some dominate the nadir point."""
+
+
+@cache
+def _loaded(suite: str, function: int, dimension: int, instance: int) -> Any:
+    """Return COCO's problem; its suite must stay alive with it."""
+    import cocoex
+
+    problems = cocoex.Suite(suite, "", f"dimensions:{dimension} instance_indices:1-{instance}")
+    return problems, problems.get_problem_by_function_dimension_instance(
+        function, dimension, instance
+    )
+
+
+def _evaluated(suite: str, row: _Constrained | _Biobjective) -> OutcomeFunction:
+    names = [f"x{i + 1}" for i in range(row.dimension)]
+
+    def evaluate(params: Mapping[str, Any]) -> Outcomes:
+        _, problem = _loaded(suite, row.function, row.dimension, row.instance)
+        x = np.array([params[name] for name in names])
+        values = np.atleast_1d(problem(x)).tolist()
+        constraints = problem.constraint(x).tolist() if problem.number_of_constraints else ()
+        return Outcomes(tuple(values), tuple(constraints))
+
+    return evaluate
+
+
+def _name(start: str, row: _Constrained | _Biobjective) -> str:
+    return f"{start}_f{row.function}_d{row.dimension}_i{row.instance}"
+
+
+CONSTRAINED_COCO_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
+    OutcomeProblem(
+        name=_name("bbob_constrained", row),
+        space=box(-_BOUND, _BOUND, row.dimension),
+        function=_evaluated("bbob-constrained", row),
+        n_constraints=row.n_constraints,
+        worst=row.worst,
+        optimum=row.optimum,
+        tolerance=1.0,
+        group="bbob-constrained",
+        half=row.half,
+        description=f"{row.description}, constraints: {row.n_constraints}",
+        requires=("cocoex",),
+    )
+    for row in _CONSTRAINED
+)
+"""Problems of ``bbob-constrained``."""
+
+BIOBJECTIVE_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
+    OutcomeProblem(
+        name=_name("bbob_biobj", row),
+        space=box(-_BOUND, _BOUND, row.dimension),
+        function=_evaluated("bbob-biobj", row),
+        n_objectives=2,
+        reference=row.nadir,
+        optimum=None,
+        tolerance=0.0,
+        group="bbob-biobj",
+        half=row.half,
+        description=row.description,
+        requires=("cocoex",),
+    )
+    for row in _BIOBJECTIVE
+)
+"""Problems of ``bbob-biobj``; their optimum is unknown."""

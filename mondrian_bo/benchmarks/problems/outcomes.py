@@ -1,0 +1,112 @@
+"""The class of benchmark problems with constraints, several objectives, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.base import Half
+from mondrian_bo.search_space import SearchSpace
+
+__all__ = ["OutcomeFunction", "OutcomeProblem", "Outcomes", "of_point"]
+
+
+class Outcomes(NamedTuple):
+    """What one evaluation returns.
+
+    Attributes
+    ----------
+    values : tuple of float
+        The objectives, all to be minimised.
+    constraints : tuple of float
+        At most 0 where the constraint holds, as in Optuna.
+    """
+
+    values: tuple[float, ...]
+    constraints: tuple[float, ...] = ()
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether every constraint holds."""
+        return all(constraint <= 0.0 for constraint in self.constraints)
+
+
+OutcomeFunction: TypeAlias = Callable[[Mapping[str, Any]], Outcomes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeProblem:
+    """A problem without noise that has constraints, several objectives, or both.
+
+    The score of a run is minimised. With one objective it is the best feasible value so far, and
+    `worst` before the first feasible trial. With several it is minus the hypervolume that the
+    feasible trials dominate within `reference`.
+
+    Attributes
+    ----------
+    name : str
+        The name on the command line and in result directories.
+    space : SearchSpace
+        The parameters.
+    function : callable
+        Takes a mapping of the active parameters and returns `Outcomes`.
+    n_objectives : int
+        Number of objectives.
+    n_constraints : int
+        Number of constraints.
+    worst : float
+        Score of a run without a feasible trial, and largest score of one with it; unused with
+        several objectives.
+    reference : tuple of float
+        Reference point of the hypervolume, fixed for all runs; empty with one objective.
+    optimum : float or None
+        The smallest score that is possible; None if it is unknown.
+    budget : int
+        The usual number of trials.
+    group : str
+        Kind of problem; reports average over groups.
+    half : {"development", "held-out"}
+        Defaults may be chosen on development problems; held-out problems check the choice.
+    tolerance : float
+        A run has solved the problem if its score ends at most this far above the optimum.
+    description : str
+        One line for listings.
+    requires : tuple of str
+        Modules that `function` or the score need, if they are optional.
+    """
+
+    name: str
+    space: SearchSpace
+    function: OutcomeFunction
+    n_objectives: int = 1
+    n_constraints: int = 0
+    worst: float = 0.0
+    reference: tuple[float, ...] = ()
+    optimum: float | None
+    budget: int = 200
+    group: str
+    half: Half = "development"
+    tolerance: float = 1e-3
+    description: str = ""
+    requires: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The required modules that are not installed; several objectives require moocore."""
+        required = (*self.requires, *(("moocore",) if self.n_objectives > 1 else ()))
+        return tuple(module for module in required if find_spec(module) is None)
+
+
+def of_point(function: Callable[[FloatArray], Outcomes], space: SearchSpace) -> OutcomeFunction:
+    """Return the function of parameters that evaluates a function of the vector of their values."""
+    names = tuple(space)
+
+    def evaluate(params: Mapping[str, Any]) -> Outcomes:
+        return function(np.array([params[name] for name in names]))
+
+    return evaluate

@@ -1,0 +1,194 @@
+"""Wrappers that make the online forests estimators of river: a sample at a time, as dictionaries.
+
+The forests have a fixed number of features and classes, and keep the points that they have learnt.
+When a feature or a class appears the forest is made anew from these points. That costs as much as
+learning them again, once for each feature and class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from river import base
+from sklearn.base import clone
+
+from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.integrations.river.features import FeatureTable
+from mondrian_bo.surrogates.amf.classifier import AMFClassifier
+from mondrian_bo.surrogates.amf.regressor import AMFRegressor
+from mondrian_bo.surrogates.mondrian_forest.classifier import MondrianForestClassifier
+from mondrian_bo.surrogates.mondrian_forest.regressor import MondrianForestRegressor
+
+OnlineForest = AMFRegressor | MondrianForestRegressor | AMFClassifier | MondrianForestClassifier
+"""Forests with `partial_fit` that keep their points."""
+
+
+class _Stream:
+    """A forest and the columns of its features."""
+
+    def __init__(self, estimator: OnlineForest) -> None:
+        self.forest: Any = clone(estimator)
+        self.table = FeatureTable()
+        self.n_points = 0
+
+    def learn(self, x: Mapping[Hashable, Any], target: float, **options: Any) -> None:
+        """Learn a sample; make the forest anew if it has new features."""
+        table = self.table
+        known = len(table)
+        self.table.row(x)  # raises before anything changes
+        row = table.learn(x)[None]
+        if len(table) > known and self.n_points > 0:
+            points, targets = self.learnt()
+            # A feature was constant until it appeared, so it is not split there.
+            more = np.broadcast_to(row[0, known:], (len(points), len(table) - known))
+            self.restart(np.hstack([points, more]), targets, **options)
+        if len(table) > 0:
+            self.forest.partial_fit(row, np.array([target]), **options)
+            self.n_points += 1
+
+    def learnt(self) -> tuple[FloatArray, AnyArray]:
+        """Return the points and targets learnt so far."""
+        of_classes = isinstance(self.forest, MondrianForestClassifier)
+        forest = self.forest.forest_ if of_classes else self.forest.model_.forest
+        points = np.array(forest.points[0, : self.n_points], dtype=np.float64)
+        return points, np.array(forest.targets[: self.n_points])
+
+    def restart(self, points: FloatArray, targets: AnyArray, **options: Any) -> None:
+        """Learn points with a new forest."""
+        self.forest = clone(self.forest).partial_fit(points, targets, **options)
+
+    def row(self, x: Mapping[Hashable, Any]) -> FloatArray:
+        """Return the row of a sample, shape (1, n_columns)."""
+        return self.table.row(x)[None]
+
+
+class RiverRegressor(base.Regressor):
+    """A forest for regression as an estimator of river.
+
+    Parameters
+    ----------
+    estimator : AMFRegressor or MondrianForestRegressor
+        The forest with its settings. It is not changed; a copy learns.
+
+    Notes
+    -----
+    Features may appear and disappear. A sample that lacks a number has its mean so far. Dates are
+    numbers of days. Strings and other values are a column for each value. Memory grows with the
+    number of samples.
+
+    Examples
+    --------
+    >>> from mondrian_bo.integrations.river import RiverRegressor
+    >>> from mondrian_bo.surrogates import AMFRegressor
+    >>> model = RiverRegressor(AMFRegressor(random_state=0))
+    >>> for i in range(100):
+    ...     model.learn_one({"x": i / 100}, 3.0 * (i > 50))
+    >>> model.predict_one({"x": 0.9}) > 2.0
+    True
+    """
+
+    def __init__(self, estimator: AMFRegressor | MondrianForestRegressor) -> None:
+        self.estimator = estimator
+        self._stream = _Stream(estimator)
+
+    def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x : dict
+            Values of features by name.
+        y : float
+            The target.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
+        self._stream.learn(x, float(y))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Return the predicted mean of the target; 0 before the first sample."""
+        if self._stream.n_points == 0:
+            return 0.0
+        return float(self._stream.forest.predict(self._stream.row(x))[0])
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"estimator": AMFRegressor(3, random_state=0)}
+        yield {"estimator": MondrianForestRegressor(3, random_state=0)}
+
+
+class RiverClassifier(base.Classifier):
+    """A forest for classification as an estimator of river, for any number of classes.
+
+    Parameters
+    ----------
+    estimator : AMFClassifier or MondrianForestClassifier
+        The forest with its settings. It is not changed; a copy learns.
+
+    Notes
+    -----
+    See :class:`RiverRegressor` for features. Classes may appear at any time; probabilities are
+    those of the classes seen so far.
+
+    Examples
+    --------
+    >>> from mondrian_bo.integrations.river import RiverClassifier
+    >>> from mondrian_bo.surrogates import AMFClassifier
+    >>> model = RiverClassifier(AMFClassifier(random_state=0))
+    >>> for i in range(100):
+    ...     model.learn_one({"x": i / 100}, "high" if i > 50 else "low")
+    >>> model.predict_one({"x": 0.9})
+    'high'
+    """
+
+    def __init__(self, estimator: AMFClassifier | MondrianForestClassifier) -> None:
+        self.estimator = estimator
+        self._stream = _Stream(estimator)
+        self._labels: list[Hashable] = []
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x : dict
+            Values of features by name.
+        y : hashable
+            The class.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
+        stream = self._stream
+        stream.table.row(x)  # raises before anything changes
+        if y not in self._labels:
+            self._labels.append(y)
+            if stream.n_points > 0:
+                stream.restart(*stream.learnt(), classes=self._numbers())
+        stream.learn(x, self._labels.index(y), classes=self._numbers())
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, float]:
+        """Return the probability of each class seen so far; empty before the first sample."""
+        if self._stream.n_points == 0:
+            return {}
+        found = self._stream.forest.predict_proba(self._stream.row(x))[0]
+        return dict(zip(self._labels, found.tolist(), strict=True))
+
+    def _numbers(self) -> AnyArray:
+        return np.arange(len(self._labels))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"estimator": AMFClassifier(3, random_state=0)}
+        yield {"estimator": MondrianForestClassifier(3, random_state=0)}

@@ -1,0 +1,87 @@
+"""Rows of numbers from river's dictionaries, whose features may appear and disappear."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+
+_DAY = 86400.0
+"""Seconds of a day, the unit of dates."""
+
+
+class FeatureTable:
+    """The columns of the features seen so far, in the order of their appearance, then by name.
+
+    A number, a truth value or a date (in days) is a column. Another value, such as a string, is a
+    column of its own, which is 1 where the feature has the value and else 0. A sample that lacks a
+    number has the mean of the numbers learnt so far.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, int] = {}
+        self._counts: list[float] = []
+        self._sums: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def learn(self, x: Mapping[Hashable, Any]) -> FloatArray:
+        """Add the features of a sample that are new; return its row, shape (n_columns,)."""
+        # Sorted, as the order of the features in a sample must not matter.
+        for key, number in sorted((_column(*item) for item in x.items()), key=repr):
+            column = self._columns.setdefault(key, len(self._columns))
+            if column == len(self._counts):
+                self._counts.append(0.0)
+                self._sums.append(0.0)
+            # Values of a category are 0 where they are absent.
+            if not isinstance(key, _Category):
+                self._counts[column] += 1.0
+                self._sums[column] += number
+        return self.row(x)
+
+    def row(self, x: Mapping[Hashable, Any]) -> FloatArray:
+        """Return the row of a sample, shape (n_columns,); features that are not known are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
+        row = self.defaults()
+        for name, value in x.items():
+            key, number = _column(name, value)
+            if not np.isfinite(number):
+                raise ValueError(f"the feature {name!r} must be finite, got {value!r}")
+            column = self._columns.get(key)
+            if column is not None:
+                row[column] = number
+        return row
+
+    def defaults(self) -> FloatArray:
+        """Return what samples have that lack all features, shape (n_columns,)."""
+        return np.array(self._sums) / np.maximum(self._counts, 1.0)
+
+
+class _Category(tuple[Hashable, Hashable]):
+    """The name of a feature and one of its values that are no numbers."""
+
+    __slots__ = ()
+
+
+def _column(name: Hashable, value: Any) -> tuple[Hashable, float]:
+    """Return the name of the column that a value belongs to, and the number there."""
+    if isinstance(value, datetime):
+        return name, value.timestamp() / _DAY
+    if isinstance(value, date):
+        return name, float(value.toordinal())
+    try:
+        if not isinstance(value, str):
+            return name, float(value)
+    except (TypeError, ValueError):
+        pass
+    return _Category((name, value)), 1.0

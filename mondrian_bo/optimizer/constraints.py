@@ -1,0 +1,235 @@
+"""The constraints of a search: a model of each, and the probability that all of them hold."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+
+import numpy as np
+from numba import njit
+
+from mondrian_bo.acquisitions.feasibility import log_probabilities_above
+from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
+from mondrian_bo.optimizer.objective_model import ObjectiveModel, Transform
+from mondrian_bo.optimizer.outcome_models import OutcomeModels
+from mondrian_bo.optimizer.trials import TrialsState
+
+_N_STARTS = 10
+"""Number of least violating trials that candidates start from while no trial is feasible."""
+
+_REFIT_GROWTH = 1.1
+"""Factor of the number of trials at which correlations are computed again: O(1) per trial."""
+
+_PRIOR_TRIALS = 5.0
+"""Number of trials of correlation 0 that are added to those observed: our choice."""
+
+
+class Constraints:
+    """Constraints on outcomes, which a trial satisfies where their values are at most 0.
+
+    Each constraint has a model of its own, of those trials whose value is known. Constraints may be
+    added at any time. The probability that all hold is a product, except for constraints whose
+    values are correlated: of two equal ones, only one counts.
+
+    Parameters
+    ----------
+    margins : OutcomeModels
+        Empty models of the margins, which are the negative values, with
+        :class:`ConstraintTransform`.
+    """
+
+    def __init__(self, margins: OutcomeModels) -> None:
+        self._margins = margins
+        self._values: list[FloatArray] = []
+        self._rows: list[FloatArray] = []
+        self._exponents = np.ones((0, 0))
+        self._n_correlated = 0
+
+    def __len__(self) -> int:
+        return len(self._margins)
+
+    @property
+    def models(self) -> list[ObjectiveModel]:
+        """The models of all constraints."""
+        return self._margins.models
+
+    @property
+    def n_correlated(self) -> int:
+        """Number of trials that the present correlations are computed from, or 0.
+
+        It is 0 while no correlations are valid. Assigning it computes them from so many first
+        trials, at most all.
+        """
+        return self._n_correlated if len(self._exponents) == len(self) else 0
+
+    @n_correlated.setter
+    def n_correlated(self, n_trials: int) -> None:
+        n_trials = min(n_trials, len(self._values))
+        if n_trials > 0:
+            self._exponents = _pair_exponents(self._table(n_trials))
+        self._n_correlated = n_trials
+
+    @property
+    def is_informed(self) -> bool:
+        """Whether a value of any constraint is known."""
+        return any(self._margins.is_informed)
+
+    def tell(self, rows: FloatArray, values: FloatArray) -> BoolArray:
+        """Store the values of trials, O(1) each.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            The points.
+        values : float64 array of shape (m, q)
+            Values of the constraints; NaN where unknown. More columns than before add constraints.
+
+        Returns
+        -------
+        bool array of shape (m,)
+            Which trials satisfy all constraints whose values are known.
+        """
+        self._margins.tell(rows, -values)
+        self._values.extend(values)
+        self._rows.extend(rows)
+        return np.asarray(~(values > 0.0).any(axis=1))
+
+    def state(self) -> tuple[int, tuple[TrialsState, ...]]:
+        """Return what `restore` needs; O(1)."""
+        return len(self._values), self._margins.state()
+
+    def restore(self, state: tuple[int, tuple[TrialsState, ...]]) -> None:
+        """Remove what was added after a state; O(what is removed)."""
+        del self._values[state[0] :]
+        del self._rows[state[0] :]
+        self._margins.restore(state[1])
+
+    def forget(self) -> None:
+        """Let all models learn their trials again when they are used next."""
+        self._margins.forget()
+        self._n_correlated = 0
+
+    def log_probability(self, rows: FloatArray) -> FloatArray:
+        """Return the logarithm of the probability that all constraints hold, shape (m,).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Where to predict.
+        """
+        logs = [
+            log_probabilities_above(*model.predict(rows), bound)[0]
+            for model, bound in self._informed()
+        ]
+        return self._combined(logs, len(rows))[0]
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of components of predictions with gradients; 0 if there are none."""
+        numbers = [model.n_gradients for model, _ in self._informed()]
+        return sum(numbers) if all(numbers) else 0
+
+    def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `log_probability`, shape (m,), and its derivatives, shape (m, d)."""
+        logs, slopes = [], []
+        for model, bound in self._informed():
+            means, stds, mean_gradients, std_gradients = model.gradients(rows)
+            log, by_mean, by_std = log_probabilities_above(means, stds, bound)
+            logs.append(log)
+            slopes.append(
+                np.einsum("cm,cmd->md", by_mean, mean_gradients)
+                + np.einsum("cm,cmd->md", by_std, std_gradients)
+            )
+        total, factors = self._combined(logs, len(rows))
+        gradient = np.zeros(rows.shape)
+        for factor, slope in zip(factors, slopes, strict=True):
+            gradient += factor[:, None] * slope
+        return total, np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations in the constraints' units, both of shape (m, q)."""
+        mean, std = self._margins.outcome_moments(rows)
+        return -mean, std
+
+    def least_violating(self) -> FloatArray:
+        """Return the rows of the trials that most probably hold all constraints, shape (k, d)."""
+        rows = np.array(self._rows)
+        return rows[np.argsort(-self.log_probability(rows), kind="stable")[:_N_STARTS]]
+
+    def pending(self, rows: FloatArray) -> AbstractContextManager[None]:
+        """Impute running trials with the models' predictions inside a ``with`` block."""
+        return self._margins.pending(rows)
+
+    def _informed(self) -> list[tuple[ObjectiveModel, float]]:
+        """Return the models with trials, and the bounds on their scales."""
+        return [(model, _threshold(model.transform)) for model in self._margins.informed]
+
+    def _combined(self, logs: list[FloatArray], n_rows: int) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithm of the probability of all events, and its derivatives by theirs."""
+        if not logs:
+            return np.zeros(n_rows), np.ones((0, n_rows))
+        self._correlate()
+        known = self._margins.is_informed
+        total, factors = _joint(np.array(logs), self._exponents[np.ix_(known, known)])
+        return total, factors
+
+    def _correlate(self) -> None:
+        """Compute the exponents of pairs of constraints from their trials, when it is due."""
+        n_trials = len(self._values)
+        if n_trials < _REFIT_GROWTH * self.n_correlated:
+            return
+        self.n_correlated = n_trials
+
+    def _table(self, n_trials: int) -> FloatArray:
+        """Return the values of the first trials, shape (n_trials, q); NaN where unknown."""
+        table = np.full((n_trials, len(self)), np.nan)
+        for row, values in zip(table, self._values, strict=False):
+            row[: len(values)] = values
+        return table
+
+
+def _threshold(transform: Transform) -> float:
+    assert isinstance(transform, ConstraintTransform)
+    return transform.threshold
+
+
+def _pair_exponents(values: FloatArray) -> FloatArray:
+    """Return by how much the second of two constraints counts, shape (q, q).
+
+    Two standard normal variables of correlation r are both positive with probability
+    ``1/4 + asin(r) / (2 pi)``: the second has the probability ``(1/2) ** w`` where the first is,
+    with the exponent ``w = -log2(1/2 + asin(r) / pi)``. It is 1 at r = 0 and 0 at r = 1. Negative
+    correlations count as 0.
+    """
+    n_constraints = values.shape[1]
+    exponents = np.ones((n_constraints, n_constraints))
+    for i in range(n_constraints):
+        for j in range(i):
+            both = values[~np.isnan(values[:, i]) & ~np.isnan(values[:, j])][:, [i, j]]
+            if len(both) < 2:
+                continue
+            first, second = (ConstraintTransform(-column)(-column) for column in both.T)
+            correlation = float(first @ second) / (len(both) + _PRIOR_TRIALS)
+            angle = math.asin(min(max(correlation, 0.0), 1.0))
+            exponents[i, j] = exponents[j, i] = -math.log2(0.5 + angle / math.pi)
+    return exponents
+
+
+@njit(cache=True, nogil=True)
+def _joint(logs, exponents):  # type: ignore[no-untyped-def]
+    """Return log-probabilities of joint events, shape (m,), and the exponents used, (q, m).
+
+    The least probable event counts fully. Each further one, in ascending order of probability,
+    counts with its smallest exponent beside those before it.
+    """
+    n_events, m = logs.shape
+    total, factors = np.zeros(m), np.ones((n_events, m))
+    for k in range(m):
+        order = np.argsort(logs[:, k])
+        for a in range(n_events):
+            i = order[a]
+            for b in range(a):
+                factors[i, k] = min(factors[i, k], exponents[i, order[b]])
+            total[k] += factors[i, k] * logs[i, k]
+    return total, factors

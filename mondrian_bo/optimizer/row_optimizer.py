@@ -1,0 +1,297 @@
+"""The optimizer over encoded points, with objectives, constraints and tracked metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.constraints import Constraints
+from mondrian_bo.optimizer.known_noise import KnownNoise
+from mondrian_bo.optimizer.outcome_models import Moments
+from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
+from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
+from mondrian_bo.optimizer.search import SearchFactory
+from mondrian_bo.optimizer.transactions import Transactional, transaction
+from mondrian_bo.optimizer.valid_rows import ValidRows
+from mondrian_bo.optimizer.validation import (
+    Direction,
+    check_callable,
+    check_directions,
+    check_reference,
+)
+from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.registry import SurrogateName
+
+Params: TypeAlias = dict[str, Any]
+"""Values of the active parameters by name."""
+
+
+class OptimizerState(NamedTuple):
+    """What identifies a former state of :class:`RowOptimizer`.
+
+    Attributes
+    ----------
+    search : SearchState
+        The trials.
+    constraints : tuple or None
+        The values of constraints; None without any.
+    noise : tuple or None
+        What the known errors left; None without any.
+    """
+
+    search: SearchState
+    constraints: Any
+    noise: Any
+
+
+class RowOptimizer(Transactional[OptimizerState]):
+    """The optimizer that :class:`MondrianOptimizer`, the Optuna sampler and the Ax generator share.
+
+    It is told encoded points, and does not store which are pending. The parameters are those of
+    :class:`MondrianOptimizer`.
+
+    Attributes
+    ----------
+    space : SearchSpace
+        The space.
+    directions : tuple of str
+        Directions of the objectives.
+    metrics : TrackedMetrics
+        Outcomes that are predicted and have no other role.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        directions: Sequence[Direction] = ("minimize",),
+        surrogate: SurrogateName = "gaussian_process",
+        acquisition: AcquisitionChoice = "auto",
+        n_startup_trials: int = 10,
+        n_estimators: int | None = None,
+        n_candidates: int = 600,
+        seed: int | Sequence[int] | None = None,
+        allow_missing: bool = False,
+        reference_point: Sequence[float] | None = None,
+        is_valid: Callable[[Params], bool] | None = None,
+    ) -> None:
+        if not isinstance(space, SearchSpace):
+            raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
+        self.directions = check_directions("minimize", directions)
+        settings = check_settings(
+            surrogate,
+            acquisition,
+            n_startup_trials,
+            n_estimators,
+            n_candidates,
+            len(self.directions),
+        )
+        check_callable(is_valid, "is_valid")
+        super().__init__()
+        self.space = space
+        self._valid = None if is_valid is None else ValidRows(is_valid, space)
+        self._surrogate = surrogate
+        self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
+        self._allow_missing = allow_missing
+        sequence = np.random.SeedSequence(seed)
+        self._entropy = sequence.entropy
+        model_seed, ask_seed, outcome_seed = sequence.spawn(3)
+        self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
+        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
+        self._factory = SearchFactory(space, settings, may_be_absent, model_seed, outcome_seed)
+        self._reference = check_reference(reference_point, len(self.directions))
+        self._search = RestartingSearch(
+            self._factory,
+            space.is_categorical,
+            space.grid_sizes == 0,
+            settings.n_startup_trials,
+            settings.portfolio.restarts,
+            len(self.directions),
+            self._signs * self._reference,
+        )
+        # Models of constraints are made when the first value of one is known.
+        self._constraints: Constraints | None = None
+        self._noise: KnownNoise | None = None
+        self.metrics = self._factory.new_metrics()
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trials told, failed ones not counted."""
+        with self._lock:
+            self._settle()
+            return self._search.n_successes
+
+    @transaction
+    def tell_rows(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray | None = None,
+        errors: FloatArray | None = None,
+        nan_is_failure: bool = True,
+    ) -> None:
+        """Report trials as rows of the unit cube, for adapters that encode parameters themselves.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points. Numeric entries are below 0 or above 1 where a trial is older than the
+            present, narrower range. Suggestions stay within the space.
+        values : float64 array of shape (m,) or (m, K)
+            Their values; NaN for trials that failed.
+        constraints : float64 array of shape (m, q) or None, default=None
+            Values of the constraints; NaN where unknown. More columns than before add constraints.
+        errors : float64 array of shape (m, K + q) or None, default=None
+            Standard errors of values and constraints, see :class:`KnownNoise`; NaN where unknown.
+        nan_is_failure : bool, default=True
+            Whether NaN means that a trial failed. Otherwise its values are not known: it is not
+            suggested again, and its constraints are learnt.
+        """
+        if self._before is None:
+            self._before = OptimizerState(
+                self._search.state(),
+                None if self._constraints is None else self._constraints.state(),
+                None if self._noise is None else self._noise.state(),
+            )
+        if constraints is None:
+            constraints = np.empty((len(rows), 0))
+        is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
+        if errors is not None and (nan_is_failure or is_known.all()):
+            if self._noise is None:
+                self._noise = KnownNoise(self._learn, self._moments)
+            outcomes = np.hstack([values.reshape(len(rows), len(self.directions)), constraints])
+            self._noise.tell(rows, outcomes, errors)
+            return
+        feasible = None
+        if not np.isnan(constraints).all():
+            if self._constraints is None:
+                self._constraints = self._factory.new_constraints()
+            feasible = self._constraints.tell(rows, constraints)
+        if not nan_is_failure:
+            self._search.trials.exclude(rows[~is_known])
+            rows, values = rows[is_known], values[is_known]
+            feasible = None if feasible is None else feasible[is_known]
+        if len(self.directions) == 1:
+            self._search.tell(rows, self._signs[0] * values.ravel(), feasible)
+        else:
+            self._search.tell(rows, self._signs * values, feasible)
+
+    def _learn(self, rows: FloatArray, outcomes: FloatArray) -> None:
+        """Store values of objectives and constraints, shape (m, K + q)."""
+        n_objectives = len(self.directions)
+        self.tell_rows(rows, outcomes[:, :n_objectives], outcomes[:, n_objectives:])
+
+    @transaction
+    def predict_rows(self, rows: FloatArray) -> Moments:
+        """Predict objectives and constraints, without the noise of known errors.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points.
+
+        Returns
+        -------
+        mean, std : float64 arrays of shape (m, K + q)
+            In the units of the outcomes; NaN for constraints without a known value. No constraint
+            has a column before the first value of any.
+        """
+        mean, std = self._moments(rows)
+        return mean, std if self._noise is None else self._noise.total_std(std)
+
+    def _moments(self, rows: FloatArray) -> Moments:
+        """Return means and deviations of objectives and constraints, both of shape (m, K + q)."""
+        shape = len(rows), len(self.directions)
+        mean, std = np.full((2, *shape), np.nan)
+        if self._search.n_successes:
+            mean, std = self._search.whole.outcome_moments(rows)
+        means, stds = [self._signs * mean.reshape(shape)], [std.reshape(shape)]
+        if self._constraints is not None:
+            mean, std = self._constraints.outcome_moments(rows)
+            means.append(mean)
+            stds.append(std)
+        return np.hstack(means), np.hstack(stds)
+
+    @transaction
+    def log_feasibility(self, rows: FloatArray) -> FloatArray:
+        """Return the log-probability that all constraints hold at encoded points, shape (m,)."""
+        if self._constraints is None:
+            return np.zeros(len(rows))
+        return self._constraints.log_probability(rows)
+
+    @transaction
+    def suggest(
+        self,
+        pending: FloatArray,
+        index: int,
+        within: SearchSpace | None = None,
+    ) -> Params:
+        """Suggest a trial without storing it as pending, for adapters that do so themselves.
+
+        Parameters
+        ----------
+        pending : float64 array of shape (k, d)
+            Encoded points of the trials that are running now.
+        index : int
+            Number of the random draw: an optimizer in the same state suggests the same trial for
+            the same index. Quasi-random first trials are the points of a sequence at this index.
+        within : SearchSpace or None, default=None
+            Part of the space that contains the suggestion (see :class:`RestrictedSpace`); None is
+            all of it.
+
+        Returns
+        -------
+        dict
+            Active parameters by name.
+
+        Raises
+        ------
+        ValueError
+            If `is_valid` refuses all points that are tried.
+        """
+        running = {row.tobytes() for row in pending}
+        row = self._search.current.suggest(
+            self.space if within is None else within,
+            pending,
+            index,
+            np.random.default_rng([*self._ask_entropy, index]),
+            partial(self._search.trials.is_known, running=running),
+            self._constraints,
+            self._valid,
+        )
+        return self.space.from_unit(row)
+
+    @transaction
+    def exclude_rows(self, rows: FloatArray) -> None:
+        """Rule out all trials with the values of encoded points (m, d); NaN matches every value."""
+        self._search.trials.exclude(rows)
+
+    def accepts(self, rows: FloatArray) -> BoolArray:
+        """Whether encoded points (m, d) have all required parameters, shape (m,)."""
+        if self._allow_missing:
+            return np.asarray(~np.isnan(rows).all(axis=1))
+        return self.space.is_complete(rows)
+
+    @transaction
+    def _settle(self) -> None:
+        """Undo a call that was interrupted."""
+
+    def _undo(self, before: OptimizerState | None) -> None:
+        if before is not None:
+            self._search.restore(before.search)
+            if before.constraints is None:
+                self._constraints = None
+            elif self._constraints is not None:
+                self._constraints.restore(before.constraints)
+            if before.noise is None:
+                self._noise = None
+            elif self._noise is not None:
+                self._noise.restore(before.noise)
+        self._search.forget()
+        self.metrics.forget()
+        if self._constraints is not None:
+            self._constraints.forget()

@@ -1,0 +1,266 @@
+"""An optimizer that stores what it was asked and told, and can be written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.journal import Batch, Journal
+from mondrian_bo.optimizer.known_noise import KnownNoise
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.row_optimizer import OptimizerState, Params, RowOptimizer
+from mondrian_bo.optimizer.saved_file import read_file, refuse, write_file
+from mondrian_bo.optimizer.saved_settings import (
+    decode_acquisition,
+    decode_space,
+    encode_acquisition,
+    encode_seed,
+    encode_space,
+)
+from mondrian_bo.optimizer.transactions import transaction
+from mondrian_bo.optimizer.validation import check_names
+from mondrian_bo.search_space import SearchSpace
+
+_PLAIN_SETTINGS = (
+    "directions",
+    "surrogate",
+    "n_startup_trials",
+    "n_estimators",
+    "n_candidates",
+    "seed",
+    "allow_missing",
+    "constraints",
+)
+"""Arguments of the constructor that JSON holds as they are."""
+
+
+class _Former(NamedTuple):
+    """What a transaction that tells trials may have to return to.
+
+    Attributes
+    ----------
+    pending : float64 array of shape (k, d)
+        Pending trials.
+    n_batches : int
+        Length of the journal.
+    """
+
+    pending: FloatArray
+    n_batches: int
+
+
+class StoredOptimizer(RowOptimizer):
+    """A :class:`RowOptimizer` that stores its pending trials and the batches that it was told.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    acquisition : str, Acquisition or Portfolio, default="auto"
+        As in :class:`MondrianOptimizer`.
+    constraints : sequence of str, default=()
+        Names of the constraints.
+    **settings : object
+        Other parameters of :class:`RowOptimizer`.
+
+    Attributes
+    ----------
+    constraints : tuple of str
+        As given.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        acquisition: AcquisitionChoice = "auto",
+        constraints: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(space, acquisition=acquisition, **settings)
+        self.constraints = check_names(constraints)
+        self._acquisition = acquisition
+        self._n_asked = 0
+        self._pending = np.empty((0, space.n_dimensions))
+        self._journal = self._new_journal()
+        self._former = _Former(self._pending, 0)
+
+    @transaction
+    def tell_rows(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray | None = None,
+        errors: FloatArray | None = None,
+        nan_is_failure: bool = True,
+    ) -> None:
+        """Report trials as rows of the unit cube; see :meth:`RowOptimizer.tell_rows`."""
+        n_batches = len(self._journal)
+        if self._before is None:
+            self._former = _Former(self._pending, n_batches)
+        super().tell_rows(rows, values, constraints, errors, nan_is_failure)
+        if len(self._journal) > n_batches:
+            # Posterior means of noisy values were told within this call.
+            return
+        if constraints is None:
+            constraints = np.empty((len(rows), 0))
+        values = values.reshape(len(rows), len(self.directions))
+        self._journal.append(Batch(rows, values, constraints, nan_is_failure))
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state to a file, as arrays and JSON.
+
+        docs/saved-files.md describes the file. It replaces a former one when it is complete.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write; a usual ending is ``.npz``.
+
+        Raises
+        ------
+        TypeError
+            If the acquisition is not one of the library, or a choice of a categorical parameter is
+            not a str, an int, a float, a bool or None.
+        OSError
+            If the file cannot be written.
+        """
+        settings, state, arrays = self._content()
+        write_file(path, {"settings": settings, "state": state}, arrays)
+
+    @transaction
+    def _content(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, FloatArray]]:
+        """Return settings and state, which JSON can hold, and arrays, which nothing changes."""
+        if len(self.metrics):
+            raise TypeError("A saved file has no room for tracked metrics. Use pickle.")
+        factory = self._factory.settings
+        settings = {
+            "space": encode_space(self.space),
+            "directions": list(self.directions),
+            "surrogate": self._surrogate,
+            "acquisition": encode_acquisition(self._acquisition),
+            "n_startup_trials": factory.n_startup_trials,
+            "n_estimators": factory.n_estimators,
+            "n_candidates": factory.n_candidates,
+            "seed": encode_seed(self._entropy),
+            "allow_missing": bool(self._allow_missing),
+            "constraints": list(self.constraints),
+            "has_is_valid": self._valid is not None,
+        }
+        models, constraints = self._models(), self._constraints
+        state = {
+            "n_asked": self._n_asked,
+            "n_correlated": 0 if constraints is None else constraints.n_correlated,
+            "n_steps": [len(model.steps) for model in models],
+            "n_denoised": 0,
+        }
+        arrays = {
+            **{name: array.copy() for name, array in self._journal.arrays().items()},
+            "reference_point": self._reference,
+            "pending": self._pending,
+            "excluded": self._search.trials.excluded,
+            "steps": np.array([step for model in models for step in model.steps], dtype=float),
+        }
+        if self._noise is not None:
+            arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
+        return settings, state, arrays
+
+    @classmethod
+    def load(cls, path: str | Path, is_valid: Callable[[Params], bool] | None = None) -> Self:
+        """Read an optimizer that `save` wrote. It goes on as the saved one would have done.
+
+        Nothing in the file is executed. The trials are told again, O(1) each, and models learn them
+        in the same steps when they are first used, which takes as long as it took before. So the
+        next suggestions are the same, if the file is from the same version of the library.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        is_valid : callable or None, default=None
+            The function that the saved optimizer had, if it had one.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, altered, of another kind (a pickle, say), or of a later
+            version of the format, or if `is_valid` is missing; the message names the file and the
+            reason.
+        OSError
+            If it cannot be read.
+        """
+        header, arrays = read_file(path)
+        settings = header.get("settings")
+        if is_valid is None and isinstance(settings, dict) and settings.get("has_is_valid"):
+            refuse(path, "its optimizer has a function `is_valid`, which `load` must be given")
+        try:
+            settings = dict(header["settings"])
+            optimizer = cls(
+                decode_space(settings["space"]),
+                acquisition=decode_acquisition(settings["acquisition"]),
+                reference_point=arrays["reference_point"].tolist(),
+                is_valid=is_valid,
+                **{name: settings[name] for name in _PLAIN_SETTINGS},
+            )
+            optimizer._resume(header["state"], arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            refuse(path, f"its content is contradictory ({type(error).__name__}: {error})")
+        return optimizer
+
+    @transaction
+    def _resume(self, state: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
+        """Return to the state of `_content`; this optimizer is new."""
+        journal = self._new_journal()
+        journal.load(arrays)
+        for name in ("rows", "pending", "excluded"):
+            self._check_rows(name, arrays[name])
+        if not (
+            self.accepts(arrays["rows"]).all() and self.space.is_complete(arrays["pending"]).all()
+        ):
+            raise ValueError("active parameters are missing")
+        for batch in journal:
+            self.tell_rows(*batch[:3], nan_is_failure=batch.nan_is_failure)
+        self._search.trials.exclude(arrays["excluded"])
+        self._pending, self._n_asked = arrays["pending"], int(state["n_asked"])
+        models, ends = self._models(), np.cumsum(state["n_steps"]).tolist()
+        steps = arrays["steps"].astype(int).tolist()
+        if len(models) == len(ends):
+            # Another version may have other models; they learn all trials at once.
+            for model, start, end in zip(models, [0, *ends], ends, strict=False):
+                model.steps = sorted(
+                    {step for step in steps[start:end] if 0 < step <= len(model.trials)}
+                )
+        if self._constraints is not None:
+            self._constraints.n_correlated = int(state["n_correlated"])
+        if "remaining_noise" in arrays:
+            self._noise = KnownNoise(self._learn, self._moments)
+            self._noise.restore((arrays["remaining_noise"], int(state["n_denoised"])))
+
+    def _undo(self, before: OptimizerState | None) -> None:
+        if before is not None:
+            self._pending = self._former.pending
+            self._journal.shorten(self._former.n_batches)
+        super()._undo(before)
+
+    def _new_journal(self) -> Journal:
+        return Journal(self.space.n_dimensions, len(self.directions))
+
+    def _models(self) -> list[ObjectiveModel]:
+        """Return all models, in the same order for the same trials."""
+        constraints = [] if self._constraints is None else self._constraints.models
+        return [*self._search.models, *constraints]
+
+    def _check_rows(self, name: str, rows: FloatArray) -> None:
+        """Refuse rows that are no encoded points, shape (m, d); NaN is an absent value."""
+        if rows.ndim != 2 or rows.shape[1] != self.space.n_dimensions:
+            raise ValueError(f"`{name}` has shape {rows.shape}.")
+        choices = rows[:, self.space.is_categorical]
+        n_choices = self.space.n_choices[self.space.is_categorical]
+        is_choice = (choices >= 0.0) & (choices < n_choices) & (choices % 1.0 == 0.0)
+        if np.isinf(rows).any() or not (is_choice | np.isnan(choices)).all():
+            raise ValueError(f"`{name}` holds what the space does not.")

@@ -1,0 +1,53 @@
+"""The method `weights` of regressors whose mean is linear in the targets."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_is_fitted
+
+
+class EquivalentWeightsMixin:
+    """How much each training target counts in a prediction."""
+
+    def weights(self, X: ArrayLike, *, tolerance: float = 1e-12) -> csr_matrix:
+        """Return the weights of the training targets in predictions (the equivalent kernel).
+
+        Given the partitions and the hyper-parameters a predicted mean is linear in the targets y of
+        all learnt samples: ``predict(X) == offset + weights(X) @ (y - offset)``, where the offset
+        is ``y.mean()``, the prior mean. It is 0 with ``normalize_y=False`` (Mondrian kernel). Where
+        rows add up to 1 (`AMFRegressor`) it is of no effect. The row sum is the share of the
+        data in the prediction, and the rest that of the prior mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to predict.
+        tolerance : float, default=1e-12
+            Weights of at most this size are left out. With 0 the identity is exact to rounding.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_learnt)
+            A column for each learnt sample in the order of learning, without those of weight 0.
+
+        Raises
+        ------
+        ValueError
+            If the tolerance is not a number from 0 on, or X is not as described.
+        sklearn.exceptions.NotFittedError
+            If the estimator has not been fitted.
+
+        Notes
+        -----
+        O(n) for a row and tree: far samples count little, but few count nothing. In a Mondrian
+        forest and in AMF weights are not negative.
+        """
+        if not tolerance >= 0.0:
+            raise ValueError(f"tolerance must be a number from 0 on, got {tolerance}")
+        check_is_fitted(self)
+        return self._weights(X, float(tolerance))
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        """Validate X and return the weights, of a fitted estimator."""
+        raise NotImplementedError

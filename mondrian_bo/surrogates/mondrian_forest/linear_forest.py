@@ -1,0 +1,139 @@
+"""A growing forest of Mondrian trees with an affine function at each node."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest, Kernels
+from mondrian_bo.trees.affine_draw import sample_affine
+from mondrian_bo.trees.affine_messages import (
+    AffineSettings,
+    affine_likelihood_terms,
+    extend_affine,
+    n_columns,
+    refresh_affine,
+)
+from mondrian_bo.trees.affine_predict import AffinePrediction, affine_components, predict_affine
+from mondrian_bo.trees.growth import GrowthSettings, sample_forest
+from mondrian_bo.trees.hierarchical_gaussian import Gaussian, empty_gaussian
+from mondrian_bo.trees.tree import Tree
+
+
+class LinearHyperparameters(NamedTuple):
+    """Parameters of the hierarchy of affine functions, as floats.
+
+    Attributes
+    ----------
+    gamma_2, noise : float
+        As in :class:`mondrian_bo.trees.hierarchical_gaussian.Hyperparameters`.
+    slope : float
+        Deviation of a slope's increments, in units of the value's and of the inverse range.
+    """
+
+    gamma_2: float
+    noise: float
+    slope: float
+
+
+def _grow_chunk(
+    forest: Tree,
+    values: Gaussian,
+    points: FloatArray,
+    targets: FloatArray,
+    rates: FloatArray,
+    growth: GrowthSettings,
+    settings: AffineSettings,
+) -> tuple[Tree, Gaussian]:
+    """Grow some of the trees: one worker's part of `build`."""
+    no_classes = np.empty(0, dtype=np.int32)
+    sample_forest(forest, points, len(targets), rates, no_classes, growth)
+    refresh_affine(forest, values, targets, settings)
+    return forest, values
+
+
+def _predict_chunk(
+    forest: Tree,
+    values: Gaussian,
+    points: FloatArray,
+    rates: FloatArray,
+    settings: AffinePrediction,
+) -> tuple[FloatArray, FloatArray]:
+    """Predict with some of the trees: one worker's part of `predict`."""
+    means = np.empty((len(forest.counters), points.shape[1]))
+    variances = np.empty_like(means)
+    predict_affine(forest, values, points, rates, settings, means, variances)
+    return means, variances
+
+
+class LinearForest(GaussianForest):
+    """Mondrian trees with the messages of :mod:`mondrian_bo.trees.affine_messages`.
+
+    Parameters are those of :class:`GaussianForest`. Features are scaled by the split rates of the
+    latest refresh of all messages.
+    """
+
+    _kernels: ClassVar[Kernels] = Kernels(
+        _grow_chunk,
+        refresh_affine,
+        extend_affine,
+        _predict_chunk,
+        affine_components,
+        sample_affine,
+        affine_likelihood_terms,
+    )
+
+    def __init__(
+        self, n_trees: int, n_dimensions: int, seed: np.random.SeedSequence, **options: Any
+    ) -> None:
+        super().__init__(n_trees, n_dimensions, seed, **options)
+        self.hyperparameters: Any = LinearHyperparameters(1.0, 1.0, 1.0)
+        self._reference, self._rates = 0.0, np.ones(n_dimensions)
+
+    def build(
+        self,
+        points: FloatArray,
+        targets: FloatArray,
+        rates: FloatArray,
+        hyperparameters: Any,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Grow the trees from a batch, see :meth:`GaussianForest.build`."""
+        self._reference, self._rates = float(targets.mean()), rates
+        super().build(points, targets, rates, hyperparameters, n_jobs)
+
+    @property
+    def scales(self) -> FloatArray:
+        """Units of slopes: the split rates of the latest refresh of all messages, shape (d,)."""
+        return self._rates
+
+    def set_scales(self, rates: FloatArray) -> None:
+        """Set the scales of slopes, in use from the next refresh of all messages on."""
+        self._rates = rates
+
+    def message_settings(self, hyperparameters: LinearHyperparameters) -> AffineSettings:
+        """Return what messages depend on."""
+        gamma_2, noise, slope = hyperparameters
+        return AffineSettings(float(gamma_2), float(noise), self._reference, slope * self._rates)
+
+    def _refresh(self) -> None:
+        if self.n_points > 0:
+            self._reference = float(self.targets.mean())
+        super()._refresh()
+
+    def _empty_stats(self, n_trees: int, n_dimensions: int) -> Gaussian:
+        messages = np.empty((n_trees, 0, n_columns(n_dimensions)))
+        return empty_gaussian(n_trees)._replace(messages=messages)
+
+    def _message_settings(self) -> AffineSettings:
+        return self.message_settings(self.hyperparameters)
+
+    def _prediction_settings(
+        self, mean_prior: float, gamma_1: float, rule: int
+    ) -> AffinePrediction:
+        floor = self.remaining_at_lifetime()
+        return AffinePrediction(
+            float(mean_prior), float(gamma_1), floor, int(rule), self._message_settings()
+        )

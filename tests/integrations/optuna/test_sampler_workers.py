@@ -1,0 +1,98 @@
+"""Workers that ask at the same moment do not propose the same trial."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+
+import mondrian_bo.integrations.optuna.study_reader as reader_module
+from mondrian_bo import MondrianSampler
+
+FINITE = {
+    "n": IntDistribution(1, 4),
+    "kind": CategoricalDistribution(("a", "b", "c")),
+}
+MIXED = {
+    "x": FloatDistribution(-1.0, 1.0),
+    "n": IntDistribution(1, 4),
+}
+
+
+def new_storage(kind, path):
+    if kind == "sqlite":
+        return RDBStorage(f"sqlite:///{path}/study.db")
+    return JournalStorage(JournalFileBackend(str(path / "journal.log")))
+
+
+def value_of(params):
+    return params["n"] + params.get("x", 0.0) + (params.get("kind") == "a")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+@pytest.mark.parametrize("space", [FINITE, MIXED])
+def test_all_ask_at_once(tmp_path, kind, space):
+    n_workers, n_rounds = 4, 2
+    optuna.create_study(study_name="s", storage=new_storage(kind, tmp_path))
+    barrier = threading.Barrier(n_workers)
+
+    def work(_):
+        # As a process of its own: nothing is shared with the others.
+        sampler = MondrianSampler(seed=1, n_startup_trials=2, n_candidates=50)
+        study = optuna.load_study(
+            study_name="s", storage=new_storage(kind, tmp_path), sampler=sampler
+        )
+        for _ in range(n_rounds):
+            barrier.wait(60)
+            trial = study.ask(space)
+            barrier.wait(60)
+            study.tell(trial, value_of(trial.params))
+
+    first = optuna.load_study(
+        study_name="s", storage=new_storage(kind, tmp_path), sampler=MondrianSampler(seed=1)
+    )
+    trial = first.ask(space)
+    first.tell(trial, value_of(trial.params))
+    with ThreadPoolExecutor(n_workers) as pool:
+        list(pool.map(work, range(n_workers)))
+    found = [tuple(trial.params.values()) for trial in first.get_trials()]
+    assert len(found) == 1 + n_workers * n_rounds
+    assert len(set(found)) == len(found)
+
+
+def test_a_proposal_that_another_worker_published_meanwhile(monkeypatch):
+    """The other worker's is stored after this one has read, and before it publishes."""
+    study = optuna.create_study(sampler=MondrianSampler(seed=1, n_startup_trials=2))
+    for _ in range(4):
+        trial = study.ask(MIXED)
+        study.tell(trial, value_of(trial.params))
+    other = study.ask()
+    publish = reader_module.publish
+    proposals = []
+
+    def publish_after_the_other(study, trial, internal, n_before=0):
+        if not proposals:
+            publish(study, other, internal)
+        proposals.append(internal)
+        return publish(study, trial, internal, n_before)
+
+    monkeypatch.setattr("mondrian_bo.integrations.optuna.sampler.publish", publish_after_the_other)
+    trial = study.ask(MIXED)
+    assert len(proposals) == 2
+    assert trial.params == proposals[1] != proposals[0]
+
+
+def test_a_shorter_proposal_replaces_a_longer_one():
+    study = optuna.create_study()
+    trial = study.ask()
+    long = {f"parameter {i}": 0.5 for i in range(300)}
+    n_written = reader_module.publish(study, trial, long)
+    assert n_written > 4000
+    assert reader_module.publish(study, trial, {"x": 0.25}, n_written) == n_written
+    (frozen,) = study.get_trials(deepcopy=False)
+    assert reader_module.running_values(frozen) == {"x": 0.25}

@@ -1,0 +1,70 @@
+"""Interruptions for tests: exceptions at random moments of a call."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+class Interrupted(BaseException):
+    """What the tests raise, as Ctrl-C does with KeyboardInterrupt."""
+
+
+def count_events(function):
+    """Return a function's result and the number of its calls and returns, also in C."""
+    n_events = 0
+
+    def note(frame, event, argument):
+        nonlocal n_events
+        n_events += 1
+
+    sys.setprofile(note)
+    try:
+        result = function()
+    finally:
+        sys.setprofile(None)
+    return result, n_events
+
+
+def interrupt_at(n_event, function):
+    """Call a function; raise at the n-th call or return inside of it, if it takes so many."""
+    n_left = n_event
+
+    def count(frame, event, argument):
+        nonlocal n_left
+        n_left -= 1
+        if n_left == 0:
+            raise Interrupted
+
+    sys.setprofile(count)
+    try:
+        return function()
+    except RuntimeError as error:
+        # Interrupted at the wrong moment, a wait for an event of a thread ends in another error.
+        if not isinstance(error.__context__, Interrupted):
+            raise
+        raise Interrupted from error
+    finally:
+        sys.setprofile(None)
+
+
+def interrupt_after(seconds, function):
+    """Call a function, with a signal after some time whose handler raises."""
+
+    def stop(number, frame):
+        raise Interrupted
+
+    former = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        result = function()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        return result
+    except SystemError as error:
+        # Where numba calls Python, it chains an exception with an error of its own.
+        if not isinstance(error.__cause__, Interrupted):
+            raise
+        raise Interrupted from error
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, former)

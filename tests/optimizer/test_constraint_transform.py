@@ -1,0 +1,80 @@
+"""The transform of constraints: monotone, robust, exact in its inverse, and steps are steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
+
+MARGINS = np.random.default_rng(0).standard_normal(60) - 0.3
+
+
+def test_standardised_with_the_bound_between_feasible_and_infeasible():
+    transform = ConstraintTransform(MARGINS)
+    values = transform(MARGINS)
+    assert values.mean() == pytest.approx(0.0, abs=1e-12)
+    assert values.std() == pytest.approx(1.0)
+    assert np.array_equal(values >= transform.threshold, MARGINS >= 0.0)
+
+
+def test_is_the_bilog_function():
+    size = np.median(np.abs(MARGINS))
+    logs = np.sign(MARGINS) * np.log1p(np.abs(MARGINS) / size)
+    expected = (logs - logs.mean()) / logs.std()
+    np.testing.assert_allclose(ConstraintTransform(MARGINS)(MARGINS), expected)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-6, 1e9, 1e300])
+def test_any_unit(unit):
+    expected = ConstraintTransform(MARGINS)
+    transform = ConstraintTransform(unit * MARGINS)
+    np.testing.assert_allclose(transform(unit * MARGINS), expected(MARGINS), rtol=1e-9, atol=1e-12)
+    assert transform.threshold == pytest.approx(expected.threshold)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.data())
+def test_monotone_and_finite(margins, data):
+    margins = np.array(margins)
+    margins[data.draw(st.integers(0, len(margins) - 1))] = data.draw(
+        st.sampled_from([0.0, 1.0, np.inf, -np.inf])
+    )
+    values = ConstraintTransform(margins)(np.sort(margins))
+    assert np.isfinite(values).all()
+    assert (np.diff(values) >= 0.0).all()
+
+
+def test_inverse():
+    transform = ConstraintTransform(MARGINS)
+    np.testing.assert_allclose(transform.inverse(transform(MARGINS)), MARGINS, atol=1e-12)
+    assert np.abs(transform.inverse(np.array([-1e3, 1e3]))).max() <= 2.0 * np.abs(MARGINS).max()
+
+
+def test_clipped_violations_become_a_step():
+    """With max(0, violation), feasible points lie as far from the bound as typical others."""
+    margins = np.minimum(MARGINS, 0.0)
+    transform = ConstraintTransform(margins)
+    values, holds = transform(margins), margins == 0.0
+    size = np.median(np.abs(margins[~holds]))
+    gap = np.median(np.log1p(np.abs(margins[~holds]) / size))
+    logs = np.where(holds, gap, -np.log1p(np.abs(margins) / size))
+    np.testing.assert_allclose(values[holds] - transform.threshold, gap / logs.std())
+    assert (values[~holds] < transform.threshold).all()
+
+
+def test_only_violated_or_not():
+    margins = np.where(MARGINS >= 0.0, 0.0, -1.0)
+    transform = ConstraintTransform(margins)
+    values, holds = transform(margins), margins == 0.0
+    assert len(np.unique(values)) == 2
+    distances = [values[holds][0] - transform.threshold, transform.threshold - values[~holds][0]]
+    assert distances[0] == pytest.approx(distances[1])
+
+
+@pytest.mark.parametrize(("margin", "threshold"), [(0.0, -1.0), (3.0, -1.0), (-2.0, 1.0)])
+def test_equal_margins(margin, threshold):
+    transform = ConstraintTransform(np.full(5, margin))
+    assert np.array_equal(transform(np.full(5, margin)), np.zeros(5))
+    assert transform.threshold == threshold

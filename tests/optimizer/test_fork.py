@@ -1,0 +1,47 @@
+"""A process that is forked while threads of its parent use the models does not hang."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os, signal, threading, time
+import optuna
+from mondrian_bo import Float, MondrianOptimizer, MondrianSampler, SearchSpace
+
+optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
+optimizer = MondrianOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=0, n_startup_trials=2)
+sampler = MondrianSampler(seed=0, n_startup_trials=2)
+
+def work(study, n_trials):
+    for _ in range(n_trials):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"])
+        trial = study.ask(space)
+        study.tell(trial, trial.params["x"])
+
+work(optuna.create_study(sampler=sampler), 4)
+study = optuna.create_study(sampler=sampler)
+threading.Thread(target=work, args=(study, 10**6), daemon=True).start()
+for i in range(8):
+    time.sleep(0.01 * i)
+    child = os.fork()
+    if child == 0:
+        # A child that hangs is ended by the signal.
+        signal.alarm(60)
+        work(optuna.create_study(sampler=sampler), 3)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="systems that fork")
+def test_children_of_a_busy_process():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], timeout=600)
+    assert done.returncode == 0

@@ -1,0 +1,147 @@
+"""Weights of training targets in predictions: what they predict, and how they depend on targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import NotFittedError
+
+from mondrian_bo.surrogates import (
+    AMFRegressor,
+    MondrianForestRegressor,
+    MondrianGridRegressor,
+    MondrianKernelMixtureRegressor,
+    MondrianKernelRegressor,
+)
+
+SQUARE = [[0.0, 1.0]] * 2
+FORESTS = {
+    **{
+        f"forest, {rule}": lambda rule=rule: MondrianForestRegressor(
+            3, branch_off=rule, random_state=0
+        )
+        for rule in ("remaining", "paper", "bridge")
+    },
+    "forest, empirical": lambda: MondrianForestRegressor(
+        3, posterior="empirical", min_samples_split=5, random_state=0
+    ),
+    "forest, blocks, short": lambda: MondrianForestRegressor(
+        3, min_samples_split=6, lifetime=2.0, branch_off="bridge", random_state=0
+    ),
+    "AMF": lambda: AMFRegressor(3, random_state=0),
+    "AMF, leaves": lambda: AMFRegressor(3, use_aggregation=False, random_state=0),
+    "AMF, box": lambda: AMFRegressor(3, bounds=SQUARE, random_state=0),
+    "AMF, box, leaves": lambda: AMFRegressor(
+        3, bounds=SQUARE, use_aggregation=False, random_state=0
+    ),
+    "AMF, past": lambda: AMFRegressor(3, online_to_batch=True, random_state=0),
+}
+KERNELS = {
+    "kernel, primal": lambda: MondrianKernelRegressor(4, 0.5, random_state=0),
+    "kernel, dual": lambda: MondrianKernelRegressor(20, 6.0, random_state=0),
+    "grid": lambda: MondrianGridRegressor(5, [2.0, 1.0], random_state=0),
+    "kernel, mixture": lambda: MondrianKernelMixtureRegressor(4, 2.0, random_state=0),
+}
+ALL = FORESTS | KERNELS
+
+
+def make_data(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    X[-3:] = X[0]  # duplicates share a leaf
+    return X, 100.0 + np.sin(6.0 * X[:, 0]) + 0.3 * rng.normal(size=n)
+
+
+def queries(model, X, name):
+    """Training points, points between them and, where they may be, points far away."""
+    inside = np.random.default_rng(7).random((20, 2))
+    outside = [[1.3, -0.4], [50.0, 0.5]]
+    return np.concatenate([X, inside] if "box" in name or "grid" in name else [X, inside, outside])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_weights_predict(name):
+    X, y = make_data()
+    model = ALL[name]().fit(X, y)
+    Q = queries(model, X, name)
+    for tolerance in (0.0, 1e-12):
+        weights = model.weights(Q, tolerance=tolerance)
+        assert isinstance(weights, csr_matrix) and weights.shape == (len(Q), len(y))
+        predicted = y.mean() + weights @ (y - y.mean())
+        np.testing.assert_allclose(predicted, model.predict(Q), rtol=1e-11, atol=1e-9)
+    if name in FORESTS:
+        assert weights.data.min() > 0.0
+        sums = np.asarray(weights.sum(axis=1)).ravel()
+        assert sums.max() < 1.0 + 1e-9
+        if "AMF" in name:
+            np.testing.assert_allclose(sums, 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["forest, remaining", "forest, bridge", "forest, empirical", "AMF"]
+)
+def test_weights_after_a_stream(name):
+    X, y = make_data(130)
+    model = ALL[name]().fit(X[:40], y[:40])
+    for start in range(40, 130, 30):
+        model.partial_fit(X[start : start + 30], y[start : start + 30])
+    Q = queries(model, X, name)
+    predicted = y.mean() + model.weights(Q) @ (y - y.mean())
+    np.testing.assert_allclose(predicted, model.predict(Q), rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["remaining", "bridge"])
+def test_weights_are_the_derivatives_of_the_mean(rule):
+    """Unit vectors through the messages, with the hyper-parameters held."""
+    X, y = make_data(25)
+    model = MondrianForestRegressor(2, branch_off=rule, random_state=0).fit(X, y)
+    Q = np.random.default_rng(1).uniform(-0.2, 1.2, size=(15, 2))
+    forest, own = model.model_.forest, model.model_
+    settings = own.rates, 0.0, 1.0, own._rule
+    weights = model.weights(Q, tolerance=0.0).toarray()
+    for i, unit in enumerate(np.eye(len(y))):
+        own.set_targets(unit)
+        means, _ = forest.predict(Q[None], *settings)
+        np.testing.assert_allclose(weights[:, i], means.mean(axis=0), rtol=1e-9, atol=1e-13)
+
+
+def test_sample_weights_count():
+    X, y = make_data()
+    counts = np.random.default_rng(3).integers(1, 4, size=len(y)).astype(float)
+    model = AMFRegressor(3, random_state=0).partial_fit(X, y, sample_weight=counts)
+    np.testing.assert_allclose(model.weights(X) @ y, model.predict(X), rtol=1e-11)
+
+
+def test_without_a_prior_mean():
+    X, y = make_data()
+    model = MondrianKernelRegressor(10, 2.0, normalize_y=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.weights(X) @ y, model.predict(X), rtol=1e-10)
+
+
+def test_kernel_weights_are_those_of_kernel_ridge_regression():
+    X, y = make_data()
+    model = MondrianKernelRegressor(30, 3.0, noise_variance=0.1, random_state=0).fit(X, y)
+    features = model.model_.features(X[None]).toarray()
+    gram = features @ features.T
+    expected = gram @ np.linalg.inv(gram + 0.1 * np.eye(len(y)))
+    np.testing.assert_allclose(model.weights(X).toarray(), expected, atol=1e-9)
+
+
+def test_tolerance_makes_rows_sparse():
+    X, y = make_data(400)
+    model = MondrianForestRegressor(5, random_state=0).fit(X, y)
+    exact, sparse = model.weights(X, tolerance=0.0), model.weights(X, tolerance=1e-3)
+    assert sparse.nnz < 0.3 * exact.nnz
+    assert abs(exact - sparse).max() < 0.05
+
+
+def test_errors():
+    X, y = make_data()
+    with pytest.raises(NotFittedError):
+        MondrianForestRegressor().weights(X)
+    model = AMFRegressor(2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="tolerance must be a number from 0 on"):
+        model.weights(X, tolerance=-1.0)
+    with pytest.raises(ValueError, match="features"):
+        model.weights(X[:, :1])
