@@ -5,9 +5,21 @@ from __future__ import annotations
 import signal
 import sys
 
+from llvmlite.binding import ffi
+from numba.core.compiler_lock import global_compiler_lock
+
 
 class Interrupted(BaseException):
     """What the tests raise, as Ctrl-C does with KeyboardInterrupt."""
+
+
+def is_compiling():
+    """Tell whether this thread has a lock of numba or LLVM.
+
+    Interrupted between taking such a lock and using it, they keep it, and other threads that
+    compile or free compiled code wait for ever. That is not ours to mend.
+    """
+    return global_compiler_lock._lock._is_owned() or ffi.lib._lock._lock._is_owned()
 
 
 def count_events(function):
@@ -27,13 +39,16 @@ def count_events(function):
 
 
 def interrupt_at(n_event, function):
-    """Call a function; raise at the n-th call or return inside of it, if it takes so many."""
+    """Call a function; raise at the n-th call or return inside of it, if it takes so many.
+
+    While code is compiled or loaded, the exception waits.
+    """
     n_left = n_event
 
     def count(frame, event, argument):
         nonlocal n_left
         n_left -= 1
-        if n_left == 0:
+        if n_left <= 0 and not is_compiling():
             raise Interrupted
 
     sys.setprofile(count)
@@ -52,7 +67,10 @@ def interrupt_after(seconds, function):
     """Call a function, with a signal after some time whose handler raises."""
 
     def stop(number, frame):
-        raise Interrupted
+        if is_compiling():
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+        else:
+            raise Interrupted
 
     former = signal.signal(signal.SIGALRM, stop)
     try:

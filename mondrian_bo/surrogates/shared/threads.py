@@ -12,6 +12,10 @@ import scipy.linalg  # noqa: F401  (loads its BLAS library, so that the controll
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
+_PATIENCE = 5.0
+"""Seconds to wait for the thread of a limit, which takes about 0.1 ms, or 10 ms the first time."""
+
+
 @lru_cache(maxsize=1)
 def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
     """Return controllers of all libraries and of those that use OpenMP.
@@ -30,7 +34,9 @@ class _ProcessLimit:
     :func:`single_threaded_blas` may not be the last one to leave it.
 
     The threads signal each other with locks: an exception in a wait for an event, as from Ctrl-C,
-    may end as an error of the condition inside of it.
+    may end as an error of the condition inside of it. No wait is for ever: where Ctrl-C came while
+    numba compiled, the main thread may keep the lock of LLVM, and the thread of the limit stops if
+    the garbage collector frees compiled code in it. The calculation then goes on without a limit.
     """
 
     def __init__(self) -> None:
@@ -40,7 +46,7 @@ class _ProcessLimit:
         self._holder = threading.Thread(target=self._hold, daemon=True)
         try:
             self._holder.start()
-            self._is_set.acquire()
+            self._is_set.acquire(timeout=_PATIENCE)
         except BaseException:
             # Interrupted: nobody will lift this limit.
             self._may_end.release()
@@ -59,7 +65,7 @@ class _ProcessLimit:
     def lift(self) -> None:
         """Restore the former numbers of threads."""
         self._may_end.release()
-        self._holder.join()
+        self._holder.join(timeout=_PATIENCE)
 
 
 _lock = threading.Lock()

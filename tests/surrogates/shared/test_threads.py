@@ -73,10 +73,35 @@ assert n_threads() == before
 """
 
 
+WITHOUT_A_LIMIT = """
+from mondrian_bo.surrogates.shared import threads
+
+threads._PATIENCE = 0.01
+stuck = threading.Event()
+controllers = _controllers()
+
+class Stuck:
+    def limit(self, **settings):
+        stuck.wait()
+        return controllers[0].limit(**settings)
+
+threads._controllers = lambda: (Stuck(), controllers[1])
+for _ in range(3):
+    with single_threaded_blas():
+        pass
+assert n_threads() == before
+stuck.set()
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join(30)
+assert n_threads() == before
+"""
+
+
 @pytest.mark.parametrize(
     "script",
-    [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR],
-    ids=["leaves first", "leaves last", "after the main thread", "after an error"],
+    [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR, WITHOUT_A_LIMIT],
+    ids=["leaves first", "leaves last", "after the main thread", "after an error", "stuck"],
 )
 def test_the_former_number_of_threads_is_restored(script):
     run = subprocess.run(
