@@ -11,7 +11,6 @@ from functools import lru_cache
 import scipy.linalg  # noqa: F401  (loads its BLAS library, so that the controller finds it)
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-
 _PATIENCE = 5.0
 """Seconds to wait for the thread of a limit, which takes about 0.1 ms, or 10 ms the first time."""
 
