@@ -15,6 +15,7 @@ from mondrian_bo.moved import install
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
     from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
@@ -25,6 +26,7 @@ __all__ = [
     "Float",
     "Int",
     "MondrianOptimizer",
+    "MondrianPruner",
     "MondrianSampler",
     "SearchSpace",
     "__version__",
@@ -36,6 +38,7 @@ _HOMES = {
     "Float": "mondrian_bo.search_space",
     "Int": "mondrian_bo.search_space",
     "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
+    "MondrianPruner": "mondrian_bo.integrations.optuna.pruner",
     "MondrianSampler": "mondrian_bo.integrations.optuna.sampler",
     "SearchSpace": "mondrian_bo.search_space",
 }

@@ -1,0 +1,288 @@
+"""MondrianPruner: the model of learning curves as an Optuna pruner."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import optuna
+from optuna.pruners import BasePruner
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mondrian_bo.optimizer.transactions import renew_at_fork
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.curve_regression import Curve
+
+
+class MondrianPruner(BasePruner):
+    """Pruner that predicts how a trial will end, from the study's finished learning curves.
+
+    A trial is pruned when the probability that it ends among the best is below a threshold. The
+    threshold is calibrated on the finished trials, so that few good ones would have been pruned.
+    It works with every sampler and storage, and with both directions.
+
+    Parameters
+    ----------
+    threshold : float, default=0.1
+        Largest probability, from 0 to 1, at which a trial is pruned.
+    alpha : float, default=0.1
+        Largest share, at least 0 and below 1, of good finished trials that would have been pruned.
+        See the notes.
+    n_best : int, default=1
+        How many trials are the best: a trial is pruned if it will probably not end among them. More
+        than one prunes later.
+    n_startup_trials : int, default=5
+        Number of complete trials with reports before which nothing is pruned; at least 3.
+    n_warmup_steps : int, default=1
+        First step at which a trial may be pruned. Steps start at 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as described.
+
+    Notes
+    -----
+    The value of a trial may be its last report, the mean of its reports (as in a cross-validation),
+    or the best of them: a regression learns it from the complete trials. Trials may report at
+    different steps, with gaps, and may have different lengths. At each step a trial is compared
+    with the complete trials that went on beyond it; with fewer than 3 of them it is not pruned.
+
+    *What is guaranteed.* Take the better half of the complete trials. Predict each of them at each
+    step from the others, and ask with which probability it ends better than it did. At most the
+    share `alpha` of them gets a probability below the calibrated threshold, at any step. So at most
+    this share would have been pruned if the best result had been as good as their own. A new trial
+    that is exchangeable with the n trials of that half is pruned in the same sense with a
+    probability of about ``(alpha * n + 1) / (n + 1)`` at most. Trials of a sampler that learns are
+    not exchangeable, as later ones are better. The last 128 complete trials count, and the
+    threshold is calibrated again when their number has grown by a tenth.
+
+    A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
+    better half reported the same. If a trial reports its steps out of order, as folds or instances
+    that are shuffled, the number of reports takes the place of the step in the whole study.
+
+    Pruned trials are not learnt here: they do not say how they would have ended. The time of a call
+    grows with the number of new reports and of new trials only.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from mondrian_bo import MondrianPruner, MondrianSampler
+    >>> study = optuna.create_study(sampler=MondrianSampler(seed=0), pruner=MondrianPruner())
+    >>> def objective(trial):
+    ...     rate = trial.suggest_float("rate", 0.1, 1.0)
+    ...     for epoch in range(20):
+    ...         loss = (rate - 0.7) ** 2 + (1.0 - 0.5 * rate) ** epoch
+    ...         trial.report(loss, epoch)
+    ...         if trial.should_prune():
+    ...             raise optuna.TrialPruned
+    ...     return loss
+    >>> study.optimize(objective, n_trials=20)
+    >>> any(trial.state == optuna.trial.TrialState.PRUNED for trial in study.trials)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.1,
+        alpha: float = 0.1,
+        n_best: int = 1,
+        n_startup_trials: int = 5,
+        n_warmup_steps: int = 1,
+    ) -> None:
+        _check_share("threshold", threshold)
+        _check_share("alpha", alpha)
+        if alpha == 1.0:
+            raise ValueError("`alpha` must be below 1.")
+        _check_count("n_best", n_best, 1)
+        _check_count("n_startup_trials", n_startup_trials, 3)
+        _check_count("n_warmup_steps", n_warmup_steps, 0)
+        self._settings: dict[str, Any] = {
+            "threshold": float(threshold),
+            "alpha": float(alpha),
+            "n_best": int(n_best),
+            "n_startup_trials": int(n_startup_trials),
+            "n_warmup_steps": int(n_warmup_steps),
+        }
+        self.renew_lock()
+        self._memory: WeakKeyDictionary[object, dict[int, StudyCurves]] = WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock and the memory of studies, which are read again from their storage."""
+        state = self.__dict__.copy()
+        del state["_lock"], state["_memory"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore, with a lock of its own and no memory of studies."""
+        self.__dict__.update(state)
+        self.renew_lock()
+        self._memory = WeakKeyDictionary()
+
+    def renew_lock(self) -> None:
+        """Make a lock, at the start and in a forked process."""
+        self._lock = threading.RLock()
+        renew_at_fork(self)
+
+    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        """Judge whether a trial should be pruned, as :class:`optuna.pruners.BasePruner` says.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            Its study.
+        trial : FrozenTrial
+            The trial, with its reports so far.
+
+        Returns
+        -------
+        bool
+            Whether it should be pruned.
+
+        Raises
+        ------
+        RuntimeError
+            If the study has several objectives, as with Optuna's pruners.
+        """
+        direction = study.direction
+        with self._lock:
+            studies = self._memory.setdefault(study._storage, {})
+            key = study._study_id
+            if key not in studies:
+                studies[key] = StudyCurves(self._settings, direction == StudyDirection.MAXIMIZE)
+            curves = studies[key]
+            curves.read(study)
+            curve = curves.running(study, trial)
+            return curves.model.should_stop(curve)
+
+
+class StudyCurves:
+    """The finished learning curves of one study.
+
+    Parameters
+    ----------
+    settings : dict
+        Arguments of :class:`~mondrian_bo.optimizer.learning_curves.CurveSettings`.
+    maximize : bool
+        The study's direction.
+
+    Attributes
+    ----------
+    model : LearningCurves
+        The model of the finished curves.
+    """
+
+    def __init__(self, settings: dict[str, Any], maximize: bool) -> None:
+        # Loaded here: a pruner is constructed without scipy.
+        from mondrian_bo.optimizer.learning_curves import CurveSettings, LearningCurves
+
+        self._sign = 1.0 if maximize else -1.0
+        self._counts_reports = False
+        self._new_model = partial(LearningCurves, CurveSettings(**settings))
+        self._reset()
+
+    def _reset(self) -> None:
+        self.model = self._new_model()
+        self._n_seen = 0
+        self._last_read: tuple[int, datetime] | None = None
+        self._open: set[int] = set()
+        self._running: dict[int, Curve] = {}
+        self._is_reading = False
+
+    def read(self, study: optuna.Study) -> None:
+        """Read new complete trials, in the order in which they finished; O(new and running)."""
+        trials = study.get_trials(deepcopy=False)
+        # What was interrupted half-way is read again from the first trial.
+        is_new = self._is_reading or self._n_seen > len(trials)
+        if not is_new and self._last_read is not None:
+            # Storages reuse the ids of deleted studies.
+            position, completed = self._last_read
+            is_new = (trials[position].datetime_complete or datetime.min) != completed
+        if is_new:
+            self._counts_reports = self._is_reading and self._counts_reports
+            self._reset()
+        self._is_reading = True
+        self._open.update(range(self._n_seen, len(trials)))
+        self._n_seen = len(trials)
+        finished = [
+            (trials[position].datetime_complete or datetime.min, position)
+            for position in self._open
+            if trials[position].state.is_finished()
+        ]
+        for completed, position in sorted(finished):
+            self._open.remove(position)
+            self._running.pop(position, None)
+            self._last_read = position, completed
+            trial = trials[position]
+            if trial.state != TrialState.COMPLETE:
+                continue
+            if self._notices_disorder(list(trial.intermediate_values)):
+                return self.read(study)
+            positions, values = self._reports(trial)
+            assert trial.value is not None
+            self.model.tell(self._sign * trial.value, positions, values)
+        self._is_reading = False
+        return None
+
+    def running(self, study: optuna.Study, trial: FrozenTrial) -> Curve:
+        """Return the curve of a running trial; O(new reports)."""
+        reports = trial.intermediate_values
+        curve = self._running.get(trial.number)
+        if curve is None or self._counts_reports or len(curve.values) > len(reports):
+            curve = self._running[trial.number] = self._new_curve()
+        n_new = len(reports) - len(curve.values)
+        new = list(islice(reversed(reports.items()), n_new))[::-1]
+        steps = [*curve.positions[-1:], *(step for step, _ in new)]
+        if self._notices_disorder(steps):
+            self.read(study)
+            return self.running(study, trial)
+        positions = range(len(new)) if self._counts_reports else [step for step, _ in new]
+        curve.extend(positions, [self._sign * value for _, value in new])
+        return curve
+
+    def of(self, trial: FrozenTrial) -> Curve:
+        """Return the curve of any trial; O(its reports)."""
+        curve = self._new_curve()
+        curve.extend(*self._reports(trial))
+        return curve
+
+    def _new_curve(self) -> Curve:
+        from mondrian_bo.optimizer.curve_regression import Curve
+
+        return Curve()
+
+    def _reports(self, trial: FrozenTrial) -> tuple[list[float], list[float]]:
+        """Return positions and values of a trial's reports; larger is better."""
+        steps, values = trial.intermediate_values.keys(), trial.intermediate_values.values()
+        positions = range(len(steps)) if self._counts_reports else steps
+        return list(positions), [self._sign * value for value in values]
+
+    def _notices_disorder(self, steps: list[float]) -> bool:
+        """Whether steps are the first ones out of order; the study is then read anew."""
+        if self._counts_reports or all(np.diff(steps) > 0):
+            return False
+        self._counts_reports = True
+        self._reset()
+        return True
+
+
+def _check_share(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+    if not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"`{name}` must be between 0 and 1, got {value!r}.")
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
