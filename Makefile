@@ -6,15 +6,26 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 JOBS ?= 2
+CONSTRAINTS := constraints.txt
+
+# Python versions beside that of .venv, and tests that meet every dependency: what `make pythons`
+# and `make oldest` run.
+PYTHONS := 3.12 3.13
+PART := tests/release/test_metadata.py tests/test_package.py tests/test_light_start.py \
+	tests/search_space tests/integrations/optuna/test_conformance.py \
+	tests/integrations/optuna/test_sampler_studies.py tests/integrations/optuna/test_sampler_outcomes.py \
+	tests/optimizer/test_optimizer.py \
+	tests/surrogates/estimators tests/surrogates/mondrian_forest/test_conformance.py \
+	tests/surrogates/partition_kernels/test_operator.py
 
 # The first interpreter that runs (a shim may exist and not run) and is new enough.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test engines bounds lint format wheel clean distclean
+.PHONY: help demo test part pythons oldest engines bounds lint format wheel clean distclean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -31,6 +42,18 @@ bounds: $(VENV)/.stamp-test  ## run a part of the test suite with bounds checks 
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) \
 		tests/optimizer/test_interrupts.py tests/trees/test_undo.py tests/trees/test_growth_validity.py
 
+part: $(VENV)/.stamp-suite
+	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PART) $(PYTEST_ARGS)
+
+pythons:  ## run a part of the test suite on the other Python versions, in .venv-3.12 and so on
+	set -e; for version in $(PYTHONS); do \
+		python=$$(sh tools/find_python.sh $$version); \
+		$(MAKE) part VENV=.venv-$$version PYTHON=$$python; \
+	done
+
+oldest:  ## run a part of the test suite with the oldest dependencies that are declared, in .venv-oldest
+	$(MAKE) part VENV=.venv-oldest CONSTRAINTS=oldest.txt
+
 engines: $(VENV)/.stamp-test $(VENV)/.stamp-engines  ## run the tests that start storages and clusters
 	$(BIN)/python -m pytest --verbosity=0 -rs tests/integrations/engines
 
@@ -43,7 +66,7 @@ format: $(VENV)/.stamp-lint  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-wheel: $(VENV)/.stamp-lint  ## build the wheel, check it, install and import it in a clean environment
+wheel: $(VENV)/.stamp-lint  ## build wheel and sdist, check them, install and import them in a clean environment
 	$(BIN)/python tools/check_wheel.py
 
 clean:  ## remove what was built, caches and the output of examples (benchmark results stay)
@@ -58,7 +81,7 @@ $(VENV)/pyvenv.cfg:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (PYTHON=... names one)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.stamp-%: $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+$(VENV)/.stamp-%: $(VENV)/pyvenv.cfg pyproject.toml $(CONSTRAINTS)
 	@echo "Installing mondrian-bo and its '$*' requirements into $(VENV) (a minute or two)"
 	$(PIP_INSTALL) --editable '.[$*]'
 	@touch $@

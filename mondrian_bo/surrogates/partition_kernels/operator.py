@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, get_index_dtype
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from mondrian_bo.array_types import AnyArray, FloatArray
@@ -132,7 +132,8 @@ class PartitionGram(LinearOperator):
         groups[alone] = self.offsets[-1] + np.arange(np.count_nonzero(alone))
         n_points = self.rows.shape[1]
         # Much of scikit-learn refuses 64-bit indices where 32 bits suffice.
-        kind = get_index_dtype(maxval=max(groups.size, self.n_groups))
+        fits = max(groups.size, self.n_groups) <= np.iinfo(np.int32).max
+        kind = np.int32 if fits else np.int64
         columns = groups.T.ravel().astype(kind)
         starts = np.arange(n_points + 1, dtype=kind) * self.n_partitions
         shape = (n_points, self.n_groups)
