@@ -15,6 +15,7 @@ from mondrian_bo.moved import install
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
     from mondrian_bo.integrations.optuna.pruner import MondrianPruner
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
@@ -25,6 +26,7 @@ __all__ = [
     "Condition",
     "Float",
     "Int",
+    "MondrianImportanceEvaluator",
     "MondrianOptimizer",
     "MondrianPruner",
     "MondrianSampler",
@@ -37,6 +39,7 @@ _HOMES = {
     "Condition": "mondrian_bo.search_space",
     "Float": "mondrian_bo.search_space",
     "Int": "mondrian_bo.search_space",
+    "MondrianImportanceEvaluator": "mondrian_bo.integrations.optuna.importance",
     "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
     "MondrianPruner": "mondrian_bo.integrations.optuna.pruner",
     "MondrianSampler": "mondrian_bo.integrations.optuna.sampler",

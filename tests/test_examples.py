@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/outcomes.md")
+PAGES = ("README.md", "docs/outcomes.md", "docs/reading.md")
 """Pages whose code runs."""
 BLOCKS = [
     block

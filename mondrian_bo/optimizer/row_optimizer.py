@@ -217,6 +217,34 @@ class RowOptimizer(Transactional[OptimizerState]):
         return np.hstack(means), np.hstack(stds)
 
     @transaction
+    def predict_quantiles(self, rows: FloatArray, levels: FloatArray) -> FloatArray:
+        """Predict quantiles of the objectives.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points.
+        levels : float64 array of shape (q,)
+            Probabilities in (0, 1).
+
+        Returns
+        -------
+        float64 array of shape (m, K, q)
+            In the units of the objectives; NaN before the first trial.
+        """
+        result = np.full((len(rows), len(self.directions), len(levels)), np.nan)
+        if self._search.n_successes == 0:
+            return result
+        # Loaded here: suggestions need no quantiles.
+        from mondrian_bo.optimizer.quantiles import outcome_quantiles
+
+        for k, sign in enumerate(self._signs.tolist()):
+            models = [model.models[k] for model, _ in self._search.whole.arms]
+            own = levels if sign > 0.0 else 1.0 - levels
+            result[:, k] = sign * outcome_quantiles(models, rows, own)
+        return result
+
+    @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:
         """Return the log-probability that all constraints hold at encoded points, shape (m,)."""
         if self._constraints is None:

@@ -15,13 +15,14 @@ import optuna
 from optuna import _deprecated
 from optuna._warnings import optuna_warn
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers import RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     StudyReader,
@@ -53,7 +54,7 @@ _MOST_REDRAWN = 4096
 then missed with a probability of 2 %."""
 
 
-class MondrianSampler(BaseSampler):
+class MondrianSampler(ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
     The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
@@ -275,11 +276,22 @@ class MondrianSampler(BaseSampler):
         if self._constraints_func is not None:
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
 
-    def _memory_of(self, study: optuna.Study) -> _StudyMemory:
+    def read_model(self, study: optuna.Study) -> StudyModel:
+        """Return a model of the study's finished trials, see :meth:`predict`."""
+        with self._lock:
+            memory = self._memory_of(study, "reading")
+            memory.reader.read(study)
+            distributions = memory.reader.distributions
+            model = memory.optimizer_for(study, distributions, self._entropy, self._settings)
+            if model is None or model.n_trials == 0:
+                raise ValueError("The study has no finished trial with a value and a parameter.")
+            return StudyModel(memory.reader, model)
+
+    def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> _StudyMemory:
         # Keyed by the storage object: all in-memory studies have the same id. Hyperband shows the
         # trials of one bracket at a time, so each bracket is a study of its own.
         studies = self._memory.setdefault(study._storage, {})
-        key = (study._study_id, getattr(study, "_bracket_id", None))
+        key = (study._study_id, getattr(study, "_bracket_id", None), purpose)
         if key not in studies:
             if len(study.directions) > MOST_OBJECTIVES:
                 raise ValueError(

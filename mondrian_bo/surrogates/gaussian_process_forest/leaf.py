@@ -127,6 +127,11 @@ class GaussianProcessLeaf:
         inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
         self._posterior = Posterior(points, inverse.T, solved_ones, solved_targets, scale)
 
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior as a function of the leaf's mean."""
+        return self._posterior
+
     def predict(
         self,
         rows: FloatArray,

@@ -1,0 +1,136 @@
+"""Reading the model of a study: predictions in the units of the objectives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import optuna
+from optuna.samplers import BaseSampler
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.study_reader import StudyReader, encode
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+
+class StudyPrediction(NamedTuple):
+    """Predictions at m points, float64 arrays of shape (m,), or (m, K) with K > 1 objectives.
+
+    Attributes
+    ----------
+    mean, std : array
+        Mean and standard deviation of the objective's expected value.
+    lower, upper : array
+        Ends of the central interval that holds it with the probability asked for.
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+class StudyModel(NamedTuple):
+    """The model of a study.
+
+    Attributes
+    ----------
+    reader : StudyReader
+        What was read of the study.
+    optimizer : RowOptimizer
+        The optimizer that has been told all finished trials.
+    """
+
+    reader: StudyReader
+    optimizer: RowOptimizer
+
+    def rows(self, params: Sequence[Mapping[str, Any]]) -> FloatArray:
+        """Encode parameters by name, shape (m, d).
+
+        Raises
+        ------
+        ValueError
+            If a name or a choice is unknown, or if a parameter that is active is missing.
+        """
+        space, internal = self.optimizer.space, []
+        for one in params:
+            constants = self.reader.constants or {}
+            unknown = [n for n in one if n not in self.reader.distributions and n not in constants]
+            if unknown:
+                raise ValueError(f"The finished trials have no parameters {unknown}.")
+            internal.append(
+                {
+                    name: self.reader.distributions[name].to_internal_repr(value)
+                    for name, value in one.items()
+                    if name in self.reader.distributions
+                }
+            )
+        rows = encode(space, internal)
+        rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
+        for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
+            raise ValueError(
+                f"Parameters are missing in {dict(params[k])!r}: the study has {space.names}."
+            )
+        return rows
+
+
+class ReadableSampler(BaseSampler):
+    """A sampler with a model of the study that can be read."""
+
+    @abstractmethod
+    def read_model(self, study: optuna.Study) -> StudyModel:
+        """Return the model of a study, which has learnt all finished trials.
+
+        It is apart from the one that suggestions come from: reading it does not change them.
+
+        Raises
+        ------
+        ValueError
+            If the study has no finished trial with a value and a parameter.
+        """
+
+    def predict(
+        self,
+        study: optuna.Study,
+        params: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        coverage: float = 0.9,
+    ) -> StudyPrediction:
+        """Predict the objectives of a study, whichever samplers suggested its trials.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study. Its finished trials are read, new ones only after the first call.
+        params : mapping, or sequence of m mappings
+            Values of the parameters by name, as in ``trial.params``. Those of inactive branches
+            are ignored.
+        coverage : float, default=0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        StudyPrediction
+            Mean, standard deviation, and the ends of central intervals. They refer to the
+            expected value of the objective: a single noisy trial varies more.
+
+        Raises
+        ------
+        ValueError
+            If `coverage` is not in (0, 1), the study has no finished trial with a value and a
+            parameter, a name or choice is unknown, or an active parameter is missing.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"`coverage` must be in (0, 1), got {coverage!r}.")
+        model = self.read_model(study)
+        rows = model.rows([params] if isinstance(params, Mapping) else list(params))
+        optimizer, n_objectives = model.optimizer, len(study.directions)
+        mean, std = (one[:, :n_objectives] for one in optimizer.predict_rows(rows))
+        tail = 0.5 * (1.0 - coverage)
+        quantiles = optimizer.predict_quantiles(rows, np.array([tail, 1.0 - tail]))
+        found = (mean, std, quantiles[:, :, 0], quantiles[:, :, 1])
+        return StudyPrediction(*(one[:, 0] if n_objectives == 1 else one for one in found))

@@ -1,0 +1,54 @@
+"""The complete trials of a study as rows of a search space, for reading a study at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.distributions import to_space
+from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, _may_be_parent, encode
+from mondrian_bo.search_space import SearchSpace
+
+
+class TrialRows(NamedTuple):
+    """Trials as rows.
+
+    Attributes
+    ----------
+    space : SearchSpace
+        The parameters that have more than one value, with the conditions that the trials show.
+    distributions : dict
+        Their latest distributions.
+    rows : float64 array of shape (n, d)
+        The trials; NaN where one lacks a parameter.
+    """
+
+    space: SearchSpace
+    distributions: dict[str, BaseDistribution]
+    rows: FloatArray
+
+
+def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
+    """Encode trials; None if no parameter has more than one value or can be a model's input."""
+    distributions: dict[str, BaseDistribution] = {}
+    learner = ConditionLearner()
+    internal = []
+    for trial in trials:
+        known = {
+            name: distribution
+            for name, distribution in trial.distributions.items()
+            if not distribution.single()
+        }
+        distributions.update(known)
+        values = {name: one.to_internal_repr(trial.params[name]) for name, one in known.items()}
+        internal.append(values)
+        choices = {name: int(values[name]) for name, one in known.items() if _may_be_parent(one)}
+        learner.learn(tuple(known), choices)
+    space = to_space(distributions, learner.conditions)
+    if space is None:
+        return None
+    return TrialRows(space, distributions, encode(space, internal))
