@@ -157,9 +157,11 @@ class Constraints:
         rows = np.array(self._rows)
         return rows[np.argsort(-self.log_probability(rows), kind="stable")[:_N_STARTS]]
 
-    def pending(self, rows: FloatArray) -> AbstractContextManager[None]:
-        """Impute running trials with the models' predictions inside a ``with`` block."""
-        return self._margins.pending(rows)
+    def pending(
+        self, rows: FloatArray, rng: np.random.Generator
+    ) -> AbstractContextManager[None]:
+        """Impute running trials with values drawn from the models inside a ``with`` block."""
+        return self._margins.pending(rows, rng)
 
     def _informed(self) -> list[tuple[ObjectiveModel, float]]:
         """Return the models with trials, and the bounds on their scales."""

@@ -243,13 +243,16 @@ class ObjectiveModel:
         return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
 
     @contextmanager
-    def pending(self, rows: FloatArray) -> Iterator[None]:
-        """Impute running trials with the model's prediction inside a ``with`` block."""
+    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+        """Impute running trials with the values of a drawn function inside a ``with`` block.
+
+        Each suggestion of a batch draws anew, so that the batch does not rest on one guess of what
+        its first members will find.
+        """
         if len(rows) == 0:
             yield
             return
-        imputed, _ = mixture_moments(self.predict(rows, calibrated=False))
-        with self._surrogate.extended(rows, imputed):
+        with self._surrogate.extended(rows, self.draw(rng)(rows)):
             yield
 
     def _learn(self) -> None:

@@ -98,9 +98,9 @@ class OutcomeModels:
         return mean, std
 
     @contextmanager
-    def pending(self, rows: FloatArray) -> Iterator[None]:
-        """Impute running trials with the models' predictions inside a ``with`` block."""
+    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+        """Impute running trials with values drawn from the models inside a ``with`` block."""
         with ExitStack() as stack:
             for model in self.informed:
-                stack.enter_context(model.pending(rows))
+                stack.enter_context(model.pending(rows, rng))
             yield

@@ -13,6 +13,7 @@ from mondrian_bo.acquisitions import (
     Acquisition,
     AcquisitionName,
     LogExpectedImprovement,
+    ThompsonSampling,
     UpperConfidenceBound,
     get_acquisition,
 )
@@ -33,12 +34,16 @@ class Arm:
         Keyword arguments of the surrogate that replace its defaults.
     constrained : sequence of Acquisition or None, default=None
         Those drawn from under constraints; None is `acquisitions`.
+    while_running : sequence of Acquisition, default=()
+        Those drawn from for half of the suggestions that are made while trials are running, unless
+        there are constraints.
     """
 
     acquisitions: Sequence[Acquisition]
     power: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     constrained: Sequence[Acquisition] | None = None
+    while_running: Sequence[Acquisition] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,11 @@ _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 """Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
 optimum, a margin can only be gained by violating it."""
 
-_ARM = Arm(_WIDE, constrained=_CONSTRAINED)
+_RUNNING = (ThompsonSampling(),)
+"""Acquisitions of the default portfolio while trials are running. Each of their suggestions believes
+in another function, which spreads a batch."""
+
+_ARM = Arm(_WIDE, constrained=_CONSTRAINED, while_running=_RUNNING)
 """The arm of the default portfolio with one objective."""
 
 _DEFAULT = Portfolio((_ARM,))
@@ -169,7 +178,7 @@ def get_portfolio(
         return portfolio
     alone = (get_acquisition(acquisition),)
     return Portfolio(
-        tuple(replace(arm, acquisitions=alone, constrained=None) for arm in portfolio.arms)
+        tuple(replace(arm, acquisitions=alone, constrained=None, while_running=()) for arm in portfolio.arms)
     )
 
 

@@ -143,10 +143,10 @@ def test_pending_trials_are_imputed_in_constraints_too(monkeypatch):
     optimizer = told(lambda rows: rows[:, :1] - 0.4)
     imputed, pending = set(), ObjectiveModel.pending
 
-    def record(self, rows):
+    def record(self, rows, rng):
         if len(rows):
             imputed.add(id(self))
-        return pending(self, rows)
+        return pending(self, rows, rng)
 
     monkeypatch.setattr(ObjectiveModel, "pending", record)
     batch = optimizer.ask(6)

@@ -120,23 +120,26 @@ def test_infinities_rank_as_they_are():
     assert np.isfinite(prediction.means).all()
 
 
-def test_pending_trials_are_imputed_with_the_mean_prediction():
+def test_pending_trials_are_imputed_with_the_values_of_a_drawn_function():
     model, surrogate, _, _ = told(10)
     probes, running = np.split(uniform(7, 2), [4])
     before = model.predict(probes)
-    expected, _ = moments(*surrogate.predict(running))
-    with model.pending(running):
+    expected = model.draw(np.random.default_rng(3))(running)
+    with model.pending(running, np.random.default_rng(3)):
         (rows, values) = surrogate.extensions[0]
         assert np.array_equal(rows, running)
-        assert np.allclose(values, expected)
+        assert np.array_equal(values, expected)
         # At running trials nothing is left to learn.
         assert np.allclose(model.predict(running).stds, 0.0)
     after = model.predict(probes)
     assert np.array_equal(before.means, after.means)
     assert np.array_equal(before.stds, after.stds)
-    with model.pending(np.empty((0, 2))):
+    rng = np.random.default_rng(4)
+    with model.pending(np.empty((0, 2)), rng):
         pass
     assert len(surrogate.extensions) == 1
+    # Sequential suggestions do not depend on how running trials are imputed.
+    assert rng.random() == np.random.default_rng(4).random()
 
 
 def test_value_to_beat_is_the_best_mean_among_the_best_trials():

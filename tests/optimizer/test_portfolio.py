@@ -52,6 +52,31 @@ def test_a_portfolio_of_ones_own():
     assert optimizer.best[1] < 1e-3
 
 
+def test_other_acquisitions_while_trials_are_running():
+    used = []
+
+    class Spy:
+        def __init__(self, name):
+            self.name = name
+
+        def __call__(self, prediction, incumbent):
+            used.append(self.name)
+            return UpperConfidenceBound()(prediction, incumbent)
+
+    portfolio = Portfolio((Arm((Spy("alone"),), while_running=(Spy("running"),)),))
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    optimizer = MondrianOptimizer(space, surrogate="forest", acquisition=portfolio, seed=0)
+    optimizer.tell([{"x": x} for x in np.linspace(0.0, 1.0, 12)], np.arange(12.0))
+    for i in range(20):
+        optimizer.ask()
+        used.append("next")
+        if i == 0:
+            assert set(used) == {"alone", "next"}
+    words = [set(one.split()) for one in " ".join(used).split("next")[1:-1]]
+    assert [len(one) for one in words] == [1] * 19
+    assert 4 < sum("running" in one for one in words) < 15
+
+
 def asked(n_trials=16, **settings):
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     optimizer = MondrianOptimizer(space, seed=0, **settings)

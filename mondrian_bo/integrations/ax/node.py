@@ -127,7 +127,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
             self._n_generated = 0
 
     def get_next_candidate(self, pending_parameters: list[TParameterization]) -> TParameterization:
-        """Suggest an arm; pending ones are imputed with the model's prediction."""
+        """Suggest an arm; pending ones are imputed with values drawn from the model."""
         space = self._engine.space
         if space is None:
             raise UnsupportedError("The node must be updated before it can suggest.")

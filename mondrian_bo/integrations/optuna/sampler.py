@@ -97,8 +97,8 @@ class MondrianSampler(ReadableSampler):
     A pruned trial is learnt with its last reported value, but no better than the median of the
     complete trials; without a report, with the median. A failed trial is not learnt, and its exact
     point is not suggested again. If the two nearest trials failed as well, it is learnt with the
-    median. Running trials, also those of other threads and workers, are imputed with the model's
-    prediction. If a parameter's range has changed, suggestions follow the latest range and the
+    median. Running trials, also those of other threads and workers, are imputed with values drawn
+    from the model, anew for each suggestion. If a parameter's range has changed, suggestions follow the latest range and the
     model keeps the trials outside of it; a range that keeps changing is covered as a whole.
 
     Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
