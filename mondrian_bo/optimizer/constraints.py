@@ -157,9 +157,7 @@ class Constraints:
         rows = np.array(self._rows)
         return rows[np.argsort(-self.log_probability(rows), kind="stable")[:_N_STARTS]]
 
-    def pending(
-        self, rows: FloatArray, rng: np.random.Generator
-    ) -> AbstractContextManager[None]:
+    def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
         return self._margins.pending(rows, rng)
 

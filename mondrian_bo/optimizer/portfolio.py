@@ -178,7 +178,10 @@ def get_portfolio(
         return portfolio
     alone = (get_acquisition(acquisition),)
     return Portfolio(
-        tuple(replace(arm, acquisitions=alone, constrained=None, while_running=()) for arm in portfolio.arms)
+        tuple(
+            replace(arm, acquisitions=alone, constrained=None, while_running=())
+            for arm in portfolio.arms
+        )
     )
 
 
