@@ -73,8 +73,8 @@ _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 optimum, a margin can only be gained by violating it."""
 
 _RUNNING = (ThompsonSampling(),)
-"""Acquisitions of the default portfolio while trials are running. Each of their suggestions believes
-in another function, which spreads a batch."""
+"""Acquisitions of the default portfolio while trials are running. Each suggestion believes in
+another function, which spreads a batch."""
 
 _ARM = Arm(_WIDE, constrained=_CONSTRAINED, while_running=_RUNNING)
 """The arm of the default portfolio with one objective."""
