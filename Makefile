@@ -25,7 +25,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test part pythons oldest engines bounds lint format wheel clean distclean
+.PHONY: help demo test part pythons oldest engines bounds lint format wheel site clean distclean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -69,8 +69,13 @@ format: $(VENV)/.stamp-lint  ## let ruff rewrite what it can
 wheel: $(VENV)/.stamp-lint  ## build wheel and sdist, check them, install and import them in a clean environment
 	$(BIN)/python tools/check_wheel.py
 
+site: $(VENV)/.stamp-docs  ## build the documentation to site/, without warnings
+	rm -rf site docs/generated
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs $(JOBS) -d site/.doctrees docs site
+	@echo "The site is in site/index.html"
+
 clean:  ## remove what was built, caches and the output of examples (benchmark results stay)
-	rm -rf .numba_cache build dist *.egg-info demo-output ax-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .numba_cache build dist site docs/generated *.egg-info demo-output ax-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
 		| xargs -0 rm -rf
 

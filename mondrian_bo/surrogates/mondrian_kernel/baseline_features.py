@@ -36,9 +36,9 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of input features, and their names if the first data had string column names.
-    frequencies_ : ndarray of shape (n_features_in_, n_estimators)
+    frequencies_ : ndarray of shape (n_features, n_estimators)
         Frequencies of the cosines.
     offsets_ : ndarray of shape (n_estimators,)
         Phases of the cosines.
@@ -91,9 +91,9 @@ class RandomBinningFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of input features, and their names if the first data had string column names.
-    pitch_, shift_ : ndarrays of shape (n_estimators, n_features_in_)
+    pitch_, shift_ : ndarrays of shape (n_estimators, n_features)
         The grids.
 
     Notes

@@ -58,7 +58,7 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if the first data had string column names.
     path_ : LifetimePath
         Training error and marginal likelihood at all lifetimes.

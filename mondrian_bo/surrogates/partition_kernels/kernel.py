@@ -74,8 +74,8 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
     def transform(self, X: Any) -> csr_matrix:
         """Return sparse features with ``features @ features.T`` equal to the kernel.
 
-        They have shape (n_samples, sum(n_clusters_)) and hold m^-1/2 in the columns of the clusters
-        that hold the input. Clusters of a lone input have no column.
+        They have shape (n_samples, ``sum(n_clusters_)``) and hold m^-1/2 in the columns of the
+        clusters that hold the input. Clusters of a lone input have no column.
         """
         gram = self.gram(X)
         shared = gram.memberships()[:, : int(gram.offsets[-1])]
