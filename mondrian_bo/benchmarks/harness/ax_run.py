@@ -78,18 +78,21 @@ class AxRun:
         self.client.configure_experiment(parameters=list(_configs(space)))
         self.client.configure_optimization(objective="-value")
         strategy.configure(self.client)
-        self._index = -1
+        self._running: dict[int, int] = {}
+        self._n_asked = 0
 
     def ask(self) -> tuple[dict[str, Any], float]:
-        """Return the next parameterization and the seconds it took."""
+        """Return the next parameterization and the seconds it took; the first has number 0."""
         started = time.perf_counter()
-        ((self._index, parameters),) = self.client.get_next_trials(1).items()
+        ((index, parameters),) = self.client.get_next_trials(1).items()
+        self._running[self._n_asked] = index
+        self._n_asked += 1
         return dict(parameters), time.perf_counter() - started
 
-    def tell(self, value: float) -> float:
-        """Report the value of the latest trial; return the seconds it took."""
+    def tell(self, number: int, value: float) -> float:
+        """Report the value of a running trial; return the seconds it took."""
         started = time.perf_counter()
-        self.client.complete_trial(self._index, raw_data={"value": value})
+        self.client.complete_trial(self._running.pop(number), raw_data={"value": value})
         return time.perf_counter() - started
 
     def attach(self, parameters: Mapping[str, Any], value: float) -> None:

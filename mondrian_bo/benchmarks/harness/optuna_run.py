@@ -31,20 +31,23 @@ class OptunaRun:
     def __init__(self, sampler: BaseSampler, space: SearchSpace, n_objectives: int = 1) -> None:
         self._study = optuna.create_study(sampler=sampler, directions=["minimize"] * n_objectives)
         self._space = space
-        self._trial: optuna.Trial | None = None
+        self._running: dict[int, optuna.Trial] = {}
 
     def ask(self) -> tuple[dict[str, Any], float]:
-        """Return the next parameters and the seconds they took."""
+        """Return the next parameters and the seconds they took; the first trial has number 0."""
         started = time.perf_counter()
-        self._trial = self._study.ask()
-        params = suggest(self._trial, self._space)
+        trial = self._study.ask()
+        self._running[trial.number] = trial
+        params = suggest(trial, self._space)
         return params, time.perf_counter() - started
 
-    def tell(self, values: float | Sequence[float], constraints: Sequence[float] = ()) -> float:
-        """Report the outcomes of the latest trial; return the seconds it took."""
-        assert self._trial is not None
+    def tell(
+        self, number: int, values: float | Sequence[float], constraints: Sequence[float] = ()
+    ) -> float:
+        """Report the outcomes of a running trial; return the seconds it took."""
         started = time.perf_counter()
+        trial = self._running.pop(number)
         for i, constraint in enumerate(constraints):
-            self._trial.set_constraint(f"c{i + 1}", constraint)
-        self._study.tell(self._trial, values)
+            trial.set_constraint(f"c{i + 1}", constraint)
+        self._study.tell(trial, values)
         return time.perf_counter() - started

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -182,7 +183,8 @@ def execute(run: Run) -> None:
 
 def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem with one objective and no constraint."""
-    sampler = get_sampler(run.sampler).factory(run.seed)
+    chosen = get_sampler(run.sampler)
+    sampler = chosen.factory(run.seed)
     harness: AxRun | OptunaRun
     if isinstance(sampler, AxStrategy):
         harness = sampler.start(problem.space)
@@ -190,27 +192,36 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
         harness = OptunaRun(sampler, problem.space)
     function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
-    for number in range(run.n_trials):
-        params, seconds = harness.ask()
+    running: dict[int, tuple[dict[str, Any], float]] = {}
+    for is_asked, number in chosen.schedule.steps(run.n_trials, run.seed):
+        if is_asked:
+            running[number] = harness.ask()
+            continue
+        params, seconds = running.pop(number)
         exact = function(params)
         value = problem.observe(exact, run.seed, number)
         if value < lowest:
             lowest, best = value, exact
-        seconds += harness.tell(value)
+        seconds += harness.tell(number, value)
         yield TrialRecord(number, params, value, exact, best, round(seconds, 7))
 
 
 def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
-    """Yield the trials of a run on a problem with constraints or several objectives."""
-    sampler = get_sampler(run.sampler).factory(run.seed)
+    """Yield the trials of a run on a problem of :class:`OutcomeProblem`."""
+    chosen = get_sampler(run.sampler)
+    sampler = chosen.factory(run.seed)
     if isinstance(sampler, AxStrategy):
         raise ValueError("Ax is not run on problems with constraints or several objectives")
     harness = OptunaRun(sampler, problem.space, problem.n_objectives)
     progress = Progress(problem)
-    for number in range(run.n_trials):
-        params, seconds = harness.ask()
+    running: dict[int, tuple[dict[str, Any], float]] = {}
+    for is_asked, number in chosen.schedule.steps(run.n_trials, run.seed):
+        if is_asked:
+            running[number] = harness.ask()
+            continue
+        params, seconds = running.pop(number)
         outcomes = problem.function(params)
-        seconds += harness.tell(outcomes.values, outcomes.constraints)
+        seconds += harness.tell(number, outcomes.values, outcomes.constraints)
         values = list(outcomes.values) if problem.n_objectives > 1 else outcomes.values[0]
         yield TrialRecord(
             number,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from optuna.samplers import (
 )
 
 from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
+from mondrian_bo.benchmarks.harness.schedule import Schedule
 
 __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
 
@@ -36,11 +37,14 @@ class BenchmarkSampler:
         The module that it needs, if that is optional.
     remedy : str
         How to install that module.
+    schedule : Schedule
+        When its trials are asked for and told.
     """
 
     factory: Callable[..., BaseSampler | AxStrategy]
     requires: str | None = None
     remedy: str = ""
+    schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def is_installed(self) -> bool:
@@ -94,7 +98,8 @@ def get_sampler(name: str) -> BenchmarkSampler:
     Parameters
     ----------
     name : str
-        A key of `SAMPLERS`, alone or with settings: ``mondrian:surrogate=amf,n_estimators=20``.
+        A key of `SAMPLERS`, alone or with settings: ``mondrian:surrogate=amf,n_estimators=20``. The
+        settings ``batch`` and ``workers`` are those of the `Schedule`, with any sampler.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def get_sampler(name: str) -> BenchmarkSampler:
     Raises
     ------
     ValueError
-        If there is no sampler of that name, or a setting has no value.
+        If there is no sampler of that name, a setting has no value, or the schedule is impossible.
     """
     base, _, settings = name.partition(":")
     if base not in SAMPLERS:
@@ -112,7 +117,9 @@ def get_sampler(name: str) -> BenchmarkSampler:
     sampler = SAMPLERS[base]
     if not settings:
         return sampler
-    return replace(sampler, factory=partial(sampler.factory, **_parse_settings(name, settings)))
+    parsed = _parse_settings(name, settings)
+    schedule = Schedule(parsed.pop("batch", 1), parsed.pop("workers", 1))
+    return replace(sampler, factory=partial(sampler.factory, **parsed), schedule=schedule)
 
 
 def _parse_settings(name: str, settings: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
+from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
@@ -35,8 +36,8 @@ _DECLARED = {
 }
 """Problems that need no data files, by name."""
 
-_OUTCOME_PROBLEMS = {problem.name: problem for problem in OUTCOME_PROBLEMS}
-"""Problems with several outcomes, by name."""
+_OUTCOME_PROBLEMS = {problem.name: problem for problem in (*OUTCOME_PROBLEMS, *BBOB_PROBLEMS)}
+"""Problems with several outcomes, and those that need a package, by name."""
 
 _EXTRAS = {"cocoex": "coco", "moocore": "bench"}
 """Extras of this package that install the modules of problems."""

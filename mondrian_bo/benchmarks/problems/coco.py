@@ -1,4 +1,4 @@
-"""Problems of COCO's suites ``bbob-constrained`` and ``bbob-biobj``, which `cocoex` evaluates.
+"""Problems of COCO's suites ``bbob``, ``bbob-constrained`` and ``bbob-biobj``, by `cocoex`.
 
 N. Hansen, A. Auger, R. Ros, O. Mersmann, T. Tusar, D. Brockhoff. COCO: A Platform for Comparing
 Continuous Optimizers in a Black-Box Setting. Optimization Methods and Software 36(1):114-144, 2021.
@@ -20,7 +20,7 @@ from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeFunction, OutcomeProblem, Outcomes
 from mondrian_bo.benchmarks.problems.synthetic import box
 
-__all__ = ["BIOBJECTIVE_PROBLEMS", "CONSTRAINED_COCO_PROBLEMS"]
+__all__ = ["BBOB_PROBLEMS", "BIOBJECTIVE_PROBLEMS", "CONSTRAINED_COCO_PROBLEMS"]
 
 _BOUND = 5.0
 """Half the edge of the search space: the region of interest of COCO's continuous suites."""
@@ -78,6 +78,54 @@ class _Biobjective(NamedTuple):
     description: str
 
 
+class _Plain(NamedTuple):
+    """A row of the problems with one objective and no constraint.
+
+    Attributes
+    ----------
+    function, dimension, instance : int
+        COCO's numbers.
+    optimum : float
+        Value at the minimiser that ``cocoex`` knows; the same in all dimensions.
+    half : {"development", "held-out"}
+        Use of the problem.
+    description : str
+        The function.
+    """
+
+    function: int
+    dimension: int
+    instance: int
+    optimum: float
+    half: Half
+    description: str
+
+
+_FUNCTIONS = (
+    (1, 79.48, "sphere"),
+    (2, -209.88, "ellipsoid"),
+    (3, -462.09, "Rastrigin"),
+    (6, 35.9, "attractive sector"),
+    (7, 92.94, "step ellipsoid"),
+    (8, 149.15, "Rosenbrock"),
+    (10, -54.94, "rotated ellipsoid"),
+    (12, -621.11, "bent cigar"),
+    (15, 1000.0, "rotated Rastrigin"),
+    (17, -16.94, "Schaffer"),
+    (20, -546.5, "Schwefel"),
+    (21, 40.78, "Gallagher, 101 peaks"),
+)
+"""Every group of ``bbob``: number, optimum of the first instance, and name of the function."""
+
+_HALVES: tuple[tuple[int, Half], ...] = ((5, "development"), (10, "held-out"))
+"""Dimensions. How batches are made was chosen on other instances in five dimensions."""
+
+_PLAIN = tuple(
+    _Plain(number, dimension, 1, optimum, half, name)
+    for dimension, half in _HALVES
+    for number, optimum, name in _FUNCTIONS
+)
+
 _CONSTRAINED = (
     _Constrained(1, 10, 2, 1, 4443.5594176, 1e4, "development", "sphere"),
     _Constrained(2, 5, 1, 3, -1991.2260032, 500.0, "held-out", "sphere"),
@@ -132,7 +180,7 @@ def _loaded(suite: str, function: int, dimension: int, instance: int) -> Any:
     )
 
 
-def _evaluated(suite: str, row: _Constrained | _Biobjective) -> OutcomeFunction:
+def _evaluated(suite: str, row: _Constrained | _Biobjective | _Plain) -> OutcomeFunction:
     names = [f"x{i + 1}" for i in range(row.dimension)]
 
     def evaluate(params: Mapping[str, Any]) -> Outcomes:
@@ -145,7 +193,7 @@ def _evaluated(suite: str, row: _Constrained | _Biobjective) -> OutcomeFunction:
     return evaluate
 
 
-def _name(start: str, row: _Constrained | _Biobjective) -> str:
+def _name(start: str, row: _Constrained | _Biobjective | _Plain) -> str:
     return f"{start}_f{row.function}_d{row.dimension}_i{row.instance}"
 
 
@@ -184,3 +232,21 @@ BIOBJECTIVE_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
     for row in _BIOBJECTIVE
 )
 """Problems of ``bbob-biobj``; their optimum is unknown."""
+
+BBOB_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
+    OutcomeProblem(
+        name=_name("bbob", row),
+        space=box(-_BOUND, _BOUND, row.dimension),
+        function=_evaluated("bbob", row),
+        worst=np.inf,
+        optimum=row.optimum,
+        budget=128,
+        tolerance=1e-2,
+        group=f"bbob, {row.dimension} inputs",
+        half=row.half,
+        description=row.description,
+        requires=("cocoex",),
+    )
+    for row in _PLAIN
+)
+"""Problems of ``bbob``, with a budget of four batches of 32."""

@@ -1,4 +1,4 @@
-"""The class of benchmark problems with constraints, several objectives, or both."""
+"""The class of benchmark problems with constraints or several objectives, or of other packages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OutcomeFunction: TypeAlias = Callable[[Mapping[str, Any]], Outcomes]
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeProblem:
-    """A problem without noise that has constraints, several objectives, or both.
+    """A problem without noise that may have constraints, several objectives, or both.
 
     The score of a run is minimised. With one objective it is the best feasible value so far, and
     `worst` before the first feasible trial. With several it is minus the hypervolume that the

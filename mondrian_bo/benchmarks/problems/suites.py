@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mondrian_bo.benchmarks.problems.coco import (
+    BBOB_PROBLEMS,
     BIOBJECTIVE_PROBLEMS,
     CONSTRAINED_COCO_PROBLEMS,
 )
@@ -82,5 +83,6 @@ SUITES: dict[str, Suite] = {
         tuple(problem.name for problem in OUTCOME_PROBLEMS if not problem.n_constraints),
         n_seeds=20,
     ),
+    "parallel": Suite(tuple(problem.name for problem in BBOB_PROBLEMS), n_seeds=16),
 }
 """The suites by name, as the command line lists them."""

@@ -160,7 +160,7 @@ def _measure(n_trials: int) -> dict[str, float]:
                 continue
             started = time.process_time()
             parameters, _ = harness.ask()
-            harness.tell(_objective(list(parameters.values())))
+            harness.tell(number, _objective(list(parameters.values())))
             if number:  # The first one includes learning all the earlier trials.
                 measured[name].append(1e3 * (time.process_time() - started))
     return {name: statistics.median(times) for name, times in measured.items()}

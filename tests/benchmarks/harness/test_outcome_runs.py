@@ -83,7 +83,7 @@ def test_optuna_gets_all_outcomes():
     harness = OptunaRun(RandomSampler(seed=0), problem.space, problem.n_objectives)
     params, _ = harness.ask()
     outcomes = problem.function(params)
-    harness.tell(outcomes.values, outcomes.constraints)
+    harness.tell(0, outcomes.values, outcomes.constraints)
     (trial,) = harness._study.trials
     assert tuple(trial.values) == outcomes.values
     assert trial.constraints == dict(zip(("c1", "c2"), outcomes.constraints, strict=True))
