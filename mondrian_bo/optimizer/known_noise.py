@@ -28,16 +28,19 @@ class KnownNoise:
         Takes rows of shape (m, d) and values of k outcomes, shape (m, k), to learn.
     predict : callable
         Maps rows to means and standard deviations of the outcomes, both of shape (m, k).
+    n_known : int, default=0
+        Number of trials that the model knows already, without errors.
     """
 
     def __init__(
         self,
         learn: Callable[[FloatArray, FloatArray], None],
         predict: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+        n_known: int = 0,
     ) -> None:
         self._learn = learn
         self._predict = predict
-        self._n_known = 0
+        self._n_known = n_known
         self._remaining = np.zeros(0)
 
     def tell(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:

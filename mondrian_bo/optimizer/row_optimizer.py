@@ -162,7 +162,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
         if errors is not None and (nan_is_failure or is_known.all()):
             if self._noise is None:
-                self._noise = KnownNoise(self._learn, self._moments)
+                self._noise = KnownNoise(self._learn, self._moments, self._search.n_successes)
             outcomes = np.hstack([values.reshape(len(rows), len(self.directions)), constraints])
             self._noise.tell(rows, outcomes, errors)
             return

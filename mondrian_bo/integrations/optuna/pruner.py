@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,10 +13,8 @@ from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.optimizer.transactions import renew_at_fork
-
-if TYPE_CHECKING:
-    from mondrian_bo.optimizer.curve_regression import Curve
 
 
 class MondrianPruner(BasePruner):
@@ -113,7 +109,7 @@ class MondrianPruner(BasePruner):
             "n_warmup_steps": int(n_warmup_steps),
         }
         self.renew_lock()
-        self._memory: WeakKeyDictionary[object, dict[int, StudyCurves]] = WeakKeyDictionary()
+        self._memory: WeakKeyDictionary[object, dict[int, _CurveReader]] = WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the lock and the memory of studies, which are read again from their storage."""
@@ -152,52 +148,33 @@ class MondrianPruner(BasePruner):
         RuntimeError
             If the study has several objectives, as with Optuna's pruners.
         """
-        direction = study.direction
+        # Keyed by the storage object: all in-memory studies have the same id.
         with self._lock:
             studies = self._memory.setdefault(study._storage, {})
-            key = study._study_id
-            if key not in studies:
-                studies[key] = StudyCurves(self._settings, direction == StudyDirection.MAXIMIZE)
-            curves = studies[key]
-            curves.read(study)
-            curve = curves.running(study, trial)
+            reader = studies.setdefault(study._study_id, _CurveReader(self._settings))
+            curves = reader.read(study)
+            curve = curves.running(trial)
             return curves.model.should_stop(curve)
 
 
-class StudyCurves:
-    """The finished learning curves of one study.
+class _CurveReader:
+    """Reads the learning curves of one study.
 
     Parameters
     ----------
     settings : dict
         Arguments of :class:`~mondrian_bo.optimizer.learning_curves.CurveSettings`.
-    maximize : bool
-        The study's direction.
-
-    Attributes
-    ----------
-    model : LearningCurves
-        The model of the finished curves.
     """
 
-    def __init__(self, settings: dict[str, Any], maximize: bool) -> None:
-        # Loaded here: a pruner is constructed without scipy.
-        from mondrian_bo.optimizer.learning_curves import CurveSettings, LearningCurves
-
-        self._sign = 1.0 if maximize else -1.0
-        self._counts_reports = False
-        self._new_model = partial(LearningCurves, CurveSettings(**settings))
-        self._reset()
-
-    def _reset(self) -> None:
-        self.model = self._new_model()
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._curves: StudyCurves | None = None
         self._n_seen = 0
         self._last_read: tuple[int, datetime] | None = None
         self._open: set[int] = set()
-        self._running: dict[int, Curve] = {}
         self._is_reading = False
 
-    def read(self, study: optuna.Study) -> None:
+    def read(self, study: optuna.Study) -> StudyCurves:
         """Read new complete trials, in the order in which they finished; O(new and running)."""
         trials = study.get_trials(deepcopy=False)
         # What was interrupted half-way is read again from the first trial.
@@ -206,9 +183,10 @@ class StudyCurves:
             # Storages reuse the ids of deleted studies.
             position, completed = self._last_read
             is_new = (trials[position].datetime_complete or datetime.min) != completed
-        if is_new:
-            self._counts_reports = self._is_reading and self._counts_reports
-            self._reset()
+        if is_new or self._curves is None:
+            self.__init__(self._settings)  # type: ignore[misc]
+            maximize = study.direction == StudyDirection.MAXIMIZE
+            self._curves = StudyCurves(self._settings, maximize)
         self._is_reading = True
         self._open.update(range(self._n_seen, len(trials)))
         self._n_seen = len(trials)
@@ -219,59 +197,13 @@ class StudyCurves:
         ]
         for completed, position in sorted(finished):
             self._open.remove(position)
-            self._running.pop(position, None)
             self._last_read = position, completed
-            trial = trials[position]
-            if trial.state != TrialState.COMPLETE:
-                continue
-            if self._notices_disorder(list(trial.intermediate_values)):
-                return self.read(study)
-            positions, values = self._reports(trial)
-            assert trial.value is not None
-            self.model.tell(self._sign * trial.value, positions, values)
+            if trials[position].state == TrialState.COMPLETE:
+                self._curves.learn(trials[position])
+            else:
+                self._curves.forget(trials[position])
         self._is_reading = False
-        return None
-
-    def running(self, study: optuna.Study, trial: FrozenTrial) -> Curve:
-        """Return the curve of a running trial; O(new reports)."""
-        reports = trial.intermediate_values
-        curve = self._running.get(trial.number)
-        if curve is None or self._counts_reports or len(curve.values) > len(reports):
-            curve = self._running[trial.number] = self._new_curve()
-        n_new = len(reports) - len(curve.values)
-        new = list(islice(reversed(reports.items()), n_new))[::-1]
-        steps = [*curve.positions[-1:], *(step for step, _ in new)]
-        if self._notices_disorder(steps):
-            self.read(study)
-            return self.running(study, trial)
-        positions = range(len(new)) if self._counts_reports else [step for step, _ in new]
-        curve.extend(positions, [self._sign * value for _, value in new])
-        return curve
-
-    def of(self, trial: FrozenTrial) -> Curve:
-        """Return the curve of any trial; O(its reports)."""
-        curve = self._new_curve()
-        curve.extend(*self._reports(trial))
-        return curve
-
-    def _new_curve(self) -> Curve:
-        from mondrian_bo.optimizer.curve_regression import Curve
-
-        return Curve()
-
-    def _reports(self, trial: FrozenTrial) -> tuple[list[float], list[float]]:
-        """Return positions and values of a trial's reports; larger is better."""
-        steps, values = trial.intermediate_values.keys(), trial.intermediate_values.values()
-        positions = range(len(steps)) if self._counts_reports else steps
-        return list(positions), [self._sign * value for value in values]
-
-    def _notices_disorder(self, steps: list[float]) -> bool:
-        """Whether steps are the first ones out of order; the study is then read anew."""
-        if self._counts_reports or all(np.diff(steps) > 0):
-            return False
-        self._counts_reports = True
-        self._reset()
-        return True
+        return self._curves
 
 
 def _check_share(name: str, value: object) -> None:

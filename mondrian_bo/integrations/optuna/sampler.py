@@ -7,6 +7,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -94,13 +95,15 @@ class MondrianSampler(ReadableSampler):
 
     Notes
     -----
-    A pruned trial is learnt with its last reported value, but no better than the median of the
-    complete trials; without a report, with the median. A failed trial is not learnt, and its exact
-    point is not suggested again. If the two nearest trials failed as well, it is learnt with the
-    median. Running trials, also those of other threads and workers, are imputed with values drawn
-    from the model, anew for each suggestion. If a parameter's range has changed, suggestions
-    follow the latest range and the model keeps the trials outside of it; a range that keeps
-    changing is covered as a whole.
+    A pruned trial is learnt with the value that its reports predict, compared with those of
+    complete trials, and with the prediction's standard error as known noise: so it counts as much
+    as it showed. Where fewer than three complete trials went on beyond its last report, that report
+    is learnt, but no better than the median of the complete trials; without a report, the median. A
+    failed trial is not learnt, and its exact point is not suggested again. If the two nearest
+    trials failed as well, it is learnt with the median. Running trials, also those of other threads
+    and workers, are imputed with values drawn from the model, anew for each suggestion. If a
+    parameter's range has changed, suggestions follow the latest range and the model keeps the
+    trials outside of it; a range that keeps changing is covered as a whole.
 
     Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
     and the acquisition is weighted by the probability that a candidate is feasible. With two to
@@ -455,7 +458,8 @@ class _StudyMemory:
         constraints = np.array(
             [[trial.constraints.get(name, math.nan) for name in names] for trial in new]
         )
-        optimizer.tell_rows(rows[known], outcomes[known], constraints[known])
+        errors = self.reader.errors_of(list(compress(new, known)))
+        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors)
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
         if is_filled.any():
             # With the values that it asked for, the trial would be the same whatever else is

@@ -7,7 +7,6 @@ finished trial is read once.
 
 from __future__ import annotations
 
-import bisect
 import json
 import math
 from collections import Counter
@@ -27,6 +26,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 PUBLISHED_KEY = "mondrian:relative_params"
@@ -58,12 +58,15 @@ class FinishedTrial(NamedTuple):
         Its values, or the one imputed if it was pruned; NaN if it failed.
     constraints : dict
         The values of its constraints by name.
+    error : float
+        Standard error of its value if that is a prediction, else 0.
     """
 
     values: dict[str, float]
     unasked: dict[str, float]
     outcomes: tuple[float, ...]
     constraints: dict[str, float]
+    error: float
 
 
 class ConditionLearner:
@@ -171,6 +174,7 @@ class StudyReader:
 
     def __init__(self) -> None:
         self.finished: list[FinishedTrial] = []
+        self._has_errors = False
         self.constraints: list[str] = []
         self.distributions: dict[str, BaseDistribution] = {}
         self.conditions = ConditionLearner()
@@ -179,7 +183,8 @@ class StudyReader:
         self._last_read: tuple[int, datetime] | None = None
         self._open: set[int] = set()
         self._changes: dict[str, int] = {}
-        self._outcomes: list[float] = []
+        self._complete: list[FrozenTrial] = []
+        self._pruned: PrunedTrials | None = None
         self._is_reading = False
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
@@ -213,19 +218,40 @@ class StudyReader:
             if trials[position].state == TrialState.RUNNING
         ]
 
+    def errors_of(self, trials: Sequence[FinishedTrial]) -> FloatArray | None:
+        """Return the standard errors of m values and their q constraints, shape (m, 1 + q).
+
+        None while no value of the study is a prediction.
+        """
+        if not self._has_errors:
+            return None
+        errors = np.zeros((len(trials), 1 + len(self.constraints)))
+        errors[:, 0] = [trial.error for trial in trials]
+        return errors
+
     def _absorb(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> None:
+        error = 0.0
         if len(directions) > 1:
             value = None if trial.values is None else trial.values[0]
             outcomes = tuple(trial.values or [math.nan] * len(directions))
         else:
             value = _value(trial)
-            outcomes = (self._outcome(trial, value, directions[0] == StudyDirection.MAXIMIZE),)
+            outcome = math.nan if value is None else value
+            if trial.state == TrialState.COMPLETE:
+                self._complete.append(trial)
+            elif trial.state == TrialState.PRUNED:
+                if self._pruned is None:
+                    maximize = directions[0] == StudyDirection.MAXIMIZE
+                    self._pruned = PrunedTrials(self._complete, maximize)
+                outcome, error = self._pruned.impute(trial, value)
+                self._has_errors |= error > 0.0
+            outcomes = (outcome,)
         constraints = trial.constraints
         self.constraints.extend(name for name in constraints if name not in self.constraints)
         internal = _internal(trial)
         proposed = running_values(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
-        self.finished.append(FinishedTrial(internal, unasked, outcomes, constraints))
+        self.finished.append(FinishedTrial(internal, unasked, outcomes, constraints, error))
         if value is None:
             # It may have ended before it asked for all its parameters.
             return
@@ -255,21 +281,6 @@ class StudyReader:
             name: int(internal[name]) for name in names if _may_be_parent(trial.distributions[name])
         }
         self.conditions.learn(names, choices)
-
-    def _outcome(self, trial: FrozenTrial, value: float | None, maximize: bool) -> float:
-        if trial.state == TrialState.COMPLETE:
-            assert value is not None
-            bisect.insort(self._outcomes, value)
-            return value
-        if trial.state == TrialState.FAIL:
-            return math.nan
-        if not self._outcomes:
-            return math.nan if value is None else value
-        # The pruner judged the trial to be worse than most, whatever its early value.
-        median = self._outcomes[len(self._outcomes) // 2]
-        if value is None:
-            return median
-        return min(value, median) if maximize else max(value, median)
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
         """Note another distribution of a parameter."""

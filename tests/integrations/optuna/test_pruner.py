@@ -180,7 +180,8 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     optimize(study, _cross_validation(True), 9)
     # Steps would let a trial that starts with the last fold wait for others beyond it.
     assert states(study)[TrialState.PRUNED] > 0
-    (curves,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
+    (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
+    curves = reader.read(study)
     assert curves._counts_reports
     assert all(curve.positions == list(range(12)) for curve, _ in curves.model._latest)
 

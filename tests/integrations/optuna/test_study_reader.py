@@ -46,7 +46,7 @@ def test_reads_values_in_the_internal_representation():
     assert reader.read(study) == []
     trials = study.get_trials()
     assert [found.outcomes[0] for found in reader.finished] == [trial.value for trial in trials]
-    for (internal, unasked, _, _), trial in zip(reader.finished, trials, strict=True):
+    for (internal, unasked, *_), trial in zip(reader.finished, trials, strict=True):
         assert unasked == {}
         assert set(internal) == set(trial.params)
         assert internal["kind"] == ["a", "b", None].index(trial.params["kind"])
@@ -146,7 +146,7 @@ def test_failed_trials_have_no_outcome_and_tell_nothing_of_the_space():
     )
     reader = StudyReader()
     reader.read(study)
-    ((values, unasked, (outcome,), _),) = reader.finished
+    ((values, unasked, (outcome,), *_),) = reader.finished
     assert (values, unasked) == ({"x": 0.25, "c": 1}, {})
     assert math.isnan(outcome)
     assert reader.distributions == {}
@@ -329,7 +329,7 @@ def test_what_a_trial_was_proposed_and_did_not_ask_for():
     study.tell(trial, 1.0)
     reader = StudyReader()
     reader.read(study)
-    ((values, unasked, _, _),) = reader.finished
+    ((values, unasked, *_),) = reader.finished
     assert values == {"x": 0.125, "z": trial.params["z"]}
     assert unasked == {"y": 0.75}
     # It says nothing of what the objective asks for.

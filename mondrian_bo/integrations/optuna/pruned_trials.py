@@ -1,0 +1,82 @@
+"""Pruned trials: which value the sampler learns them with, and how certain it is."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import NamedTuple
+
+from optuna.trial import FrozenTrial
+
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+
+
+class ImputedValue(NamedTuple):
+    """The value that a pruned trial is learnt with.
+
+    Attributes
+    ----------
+    value : float
+        The value; NaN if nothing is known.
+    error : float
+        Standard error of a prediction, else 0.
+    """
+
+    value: float
+    error: float = 0.0
+
+
+class PrunedTrials:
+    """Imputes the values of pruned trials in a study with one objective.
+
+    A pruned trial has the value that its reports predict, compared with those of complete trials,
+    and the prediction's standard error. Where fewer than three complete trials went on beyond its
+    last report, it has its last report, but no better than the median of the complete trials.
+
+    Parameters
+    ----------
+    complete : list of FrozenTrial
+        The complete trials so far. The caller appends to it.
+    maximize : bool
+        The study's direction.
+    """
+
+    def __init__(self, complete: list[FrozenTrial], maximize: bool) -> None:
+        self._complete = complete
+        self._maximize = maximize
+        self._n_read = 0
+        self._outcomes: list[float] = []
+        self._curves: StudyCurves | None = None
+
+    def impute(self, trial: FrozenTrial, reported: float | None) -> ImputedValue:
+        """Return the value of a pruned trial; O(its reports), and the new complete trials.
+
+        Parameters
+        ----------
+        trial : FrozenTrial
+            The trial.
+        reported : float or None
+            Its last report; None without one.
+        """
+        predicted = None
+        for former in self._complete[self._n_read :]:
+            assert former.value is not None
+            bisect.insort(self._outcomes, former.value)
+            if self._curves is not None:
+                self._curves.learn(former)
+        self._n_read = len(self._complete)
+        if trial.intermediate_values:
+            if self._curves is None:
+                self._curves = StudyCurves({"n_warmup_steps": 0}, self._maximize)
+                for former in self._complete:
+                    self._curves.learn(former)
+            predicted = self._curves.predict(trial)
+        if predicted is not None:
+            return ImputedValue(*predicted)
+        if not self._outcomes:
+            return ImputedValue(math.nan if reported is None else reported)
+        # The pruner judged the trial to be worse than most, whatever its early value.
+        median = self._outcomes[len(self._outcomes) // 2]
+        if reported is None:
+            return ImputedValue(median)
+        return ImputedValue(min(reported, median) if self._maximize else max(reported, median))

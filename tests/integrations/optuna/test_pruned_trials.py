@@ -1,0 +1,167 @@
+"""What pruned trials are learnt with: the value that their reports predict."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+from studies import make_study, optimize, parameters
+
+from mondrian_bo import MondrianSampler
+from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.optimizer import known_noise
+
+
+def _trial(reports, state=TrialState.COMPLETE, value=None) -> optuna.trial.FrozenTrial:
+    reports = dict(enumerate(reports)) if not isinstance(reports, dict) else reports
+    value = list(reports.values())[-1] if value is None and state == TrialState.COMPLETE else value
+    return create_trial(state=state, value=value, intermediate_values=reports)
+
+
+def _curves(n, seed=0, n_steps=10, sign=1.0):
+    """Curves that fall by 3 towards their ends, with little noise."""
+    rng = np.random.default_rng(seed)
+    ends, steps = rng.normal(size=(n, 1)), np.arange(n_steps)
+    return sign * (ends + 3.0 * 0.5**steps + 0.01 * rng.normal(size=(n, n_steps)))
+
+
+def _impute(complete, trial, maximize=False):
+    reports = list(trial.intermediate_values.values())
+    reported = reports[-1] if reports and not math.isnan(reports[-1]) else None
+    return PrunedTrials(complete, maximize).impute(trial, reported)
+
+
+def _pruned(reports) -> optuna.trial.FrozenTrial:
+    return _trial(reports, TrialState.PRUNED)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_prediction_is_the_end_of_the_curve(sign) -> None:
+    curves = _curves(50, sign=sign)
+    complete = [_trial(curve) for curve in curves[:40]]
+    for curve in curves[40:]:
+        for n_steps, tolerance in ((2, 0.4), (6, 0.2)):
+            value, error = _impute(complete, _pruned(curve[:n_steps]), sign < 0.0)
+            assert abs(value - curve[-1]) < tolerance
+            assert 0.0 < error < tolerance
+
+
+def test_a_short_curve_says_less_than_a_long_one() -> None:
+    rng = np.random.default_rng(0)
+    curves = rng.normal(size=(40, 1)) + rng.normal(size=(40, 20)) / np.sqrt(1.0 + np.arange(20))
+    complete = [_trial(curve) for curve in curves[:30]]
+    errors = [
+        [_impute(complete, _pruned(curve[:n])).error for n in (1, 5, 15)] for curve in curves[30:]
+    ]
+    assert np.all(np.diff(np.mean(errors, axis=0)) < 0.0)
+
+
+def test_without_curves_to_compare_with_the_last_report_counts() -> None:
+    bad = _pruned([5.0])
+    assert _impute([], bad) == (5.0, 0.0)
+    # The third complete trial ended at once, and the fourth has no reports: only two went on.
+    complete = [*map(_trial, _curves(2)), _trial([0.0]), _trial({}, value=0.0)]
+    assert _impute(complete, bad) == (5.0, 0.0)
+    complete.append(_trial(_curves(3)[2]))
+    assert _impute(complete, bad).error > 0.0
+    # Beyond all of them.
+    assert _impute(complete, _pruned({50: 5.0})) == (5.0, 0.0)
+
+
+def test_diverged_trials_are_bad() -> None:
+    curves = _curves(20)
+    value, error = _impute([_trial(curve) for curve in curves], _pruned([3.0, math.nan]))
+    assert value > np.median(curves[:, -1])
+    assert math.isfinite(value) and math.isfinite(error)
+
+
+def test_a_later_reader_learns_the_same() -> None:
+    """Predictions do not depend on when trials are read."""
+    rng = np.random.default_rng(0)
+    study = make_study(optuna.samplers.RandomSampler(seed=0))
+    early, running = StudyReader(), []
+    for curve in _curves(60):
+        running.append((study.ask(), curve))
+        if len(running) < 4:
+            continue
+        trial, reports = running.pop(int(rng.integers(4)))
+        if rng.random() < 0.6:
+            reports = reports[: int(rng.integers(1, 9))]
+        for step, report in enumerate(reports):
+            trial.report(float(report), step)
+        if len(reports) == 10:
+            study.tell(trial, float(reports[-1]))
+        else:
+            study.tell(trial, state=TrialState.PRUNED)
+        early.read(study)
+    late = StudyReader()
+    late.read(study)
+    assert str(late.finished) == str(early.finished)
+    assert early.errors_of(early.finished).sum() > 0.0
+    assert sum(trial.error > 0.0 for trial in early.finished) > 20
+
+
+def test_suggestions_without_pruned_trials_do_not_change(monkeypatch) -> None:
+    """Reports of complete trials make no difference, and no model of them."""
+    made = []
+    monkeypatch.setattr(StudyCurves, "__init__", lambda self, *_: made.append(self))
+
+    def objective(trial: optuna.Trial, reports: bool) -> float:
+        x = trial.suggest_float("x", -2.0, 2.0)
+        for step in range(5 if reports else 0):
+            trial.report(x * x + 1.0 / (1.0 + step), step)
+        return x * x
+
+    plain = optimize(make_study(), lambda trial: objective(trial, False), 12)
+    reporting = optimize(make_study(), lambda trial: objective(trial, True), 12)
+    assert parameters(plain) == parameters(reporting)
+    assert not made
+
+
+def test_predictions_are_known_noise(monkeypatch) -> None:
+    told = []
+    original = known_noise.KnownNoise.tell
+    monkeypatch.setattr(
+        known_noise.KnownNoise,
+        "tell",
+        lambda self, rows, values, errors: (
+            told.append((values.copy(), errors.copy())) or original(self, rows, values, errors)
+        ),
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -2.0, 2.0)
+        for step in range(6):
+            trial.report(x * x + 0.5**step, step)
+            if step == 2 and trial.number % 2:
+                raise optuna.TrialPruned
+        return x * x
+
+    sampler = MondrianSampler(seed=0, n_startup_trials=3)
+    study = optimize(make_study(sampler), objective, 24)
+    errors = np.concatenate([errors[:, 0] for _, errors in told])
+    assert (errors > 0.0).sum() >= 8
+    # Complete trials have no error.
+    assert (errors == 0.0).sum() >= 8
+    assert study.best_value < 0.05
+
+
+def test_constraints_go_with_predictions() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -2.0, 2.0)
+        trial.set_constraint("right", 0.5 - x)
+        for step in range(6):
+            trial.report(x * x + 0.5**step, step)
+            if step == 2 and x * x > 0.8:
+                raise optuna.TrialPruned
+        return x * x
+
+    study = optimize(make_study(), objective, 24)
+    feasible = [t for t in study.trials[6:] if t.params["x"] >= 0.5 - 1e-9]
+    assert len(feasible) > 6
+    assert min(t.value for t in feasible if t.state == TrialState.COMPLETE) < 0.35
