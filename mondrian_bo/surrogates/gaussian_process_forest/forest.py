@@ -305,19 +305,28 @@ class GaussianProcessForest:
         """
         # Loaded here: few searches draw functions.
         from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import (
+            LeafMeans,
+            MeanOfOnlyLeaf,
+            MeansOfTree,
             draw_from_posterior,
         )
 
-        trees = self.trees
+        if not self.has_single_leaf and self._trees is None:
+            self._grow_trees()
         self.update()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
+        means: LeafMeans
+        if self.has_single_leaf:
+            mean, variance = self._leaf_means[0][_ONLY_LEAF]
+            drawn = np.random.default_rng(key).normal(mean, math.sqrt(variance))
+            means = MeanOfOnlyLeaf(_ONLY_LEAF, drawn)
+        else:
+            means = MeansOfTree(self.trees, tree, self._gamma_1, key)
         return draw_from_posterior(
-            trees,
-            tree,
+            means,
             self._leaves[tree],
             self.covariance,
-            self._gamma_1,
             n_choices,
             key,
             rng if with_noise else None,

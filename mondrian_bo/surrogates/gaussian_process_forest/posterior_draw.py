@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,12 +21,80 @@ DrawnFunction = Callable[[FloatArray | None, FloatArray], FloatArray]
 """Maps points as the trees see them and as the processes see them to values, shape (m,)."""
 
 
+class LeafMeans(Protocol):
+    """One joint draw of the leaf means of a tree, and its leaves."""
+
+    def mean(self, leaf: int) -> float:
+        """Return the mean of a leaf, the same at every call."""
+        ...
+
+    def leaves_of(self, points: FloatArray) -> IntArray:
+        """Return the leaves of points as the trees see them, shape (m,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class MeansOfTree:
+    """Leaf means drawn from the hierarchical Gaussian of a tree.
+
+    Attributes
+    ----------
+    trees : GaussianForest
+        The trees, with messages from all leaves.
+    tree : int
+        Index of the tree.
+    gamma_1 : float
+        Scale of the prior variance of the leaf means.
+    key : int
+        Seed of the draw: equal keys draw the same means.
+    """
+
+    trees: GaussianForest
+    tree: int
+    gamma_1: float
+    key: int
+
+    def mean(self, leaf: int) -> float:
+        """Return the mean of a leaf, the same at every call."""
+        trees, key = self.trees, np.uint64(self.key)
+        drawn = draw_leaf_mean(
+            trees.arrays, trees.node_stats, self.tree, leaf, 0.0, self.gamma_1, key
+        )
+        return float(drawn)
+
+    def leaves_of(self, points: FloatArray) -> IntArray:
+        """Return the leaves of points as the trees see them, shape (m,)."""
+        return np.asarray(self.trees.leaves(points)[:, self.tree])
+
+
+@dataclass(frozen=True)
+class MeanOfOnlyLeaf:
+    """The drawn mean of a leaf that holds all points; no tree is needed.
+
+    Attributes
+    ----------
+    leaf : int
+        The leaf.
+    drawn : float
+        Its mean.
+    """
+
+    leaf: int
+    drawn: float
+
+    def mean(self, leaf: int) -> float:
+        """Return the mean of the leaf."""
+        return self.drawn
+
+    def leaves_of(self, points: FloatArray) -> IntArray:
+        """Return the leaf for each point, shape (m,)."""
+        return np.full(points.shape[1], self.leaf)
+
+
 def draw_from_posterior(
-    trees: GaussianForest,
-    tree: int,
+    means: LeafMeans,
     leaves: dict[int, GaussianProcessLeaf],
     covariance: Covariance,
-    gamma_1: float,
     n_choices: IntArray,
     key: int,
     noise: np.random.Generator | None,
@@ -33,16 +103,12 @@ def draw_from_posterior(
 
     Parameters
     ----------
-    trees : GaussianForest
-        The trees with the hierarchical Gaussian of the leaf means.
-    tree : int
-        Index of the tree.
+    means : LeafMeans
+        The draw of the leaf means.
     leaves : dict of int to GaussianProcessLeaf
-        Processes of its leaves by node, which must be up to date.
+        Processes of the tree's leaves by node, which must be up to date.
     covariance : Covariance
         Hyper-parameters of the processes.
-    gamma_1 : float
-        Scale of the prior variance of the leaf means.
     n_choices : int64 array of shape (d,)
         Numbers of choices of categorical columns.
     key : int
@@ -61,11 +127,8 @@ def draw_from_posterior(
         """Return the draw of a leaf, which is made when it is first needed."""
         if leaf not in functions:
             rng = np.random.default_rng([key, leaf])
-            mean = draw_leaf_mean(
-                trees.arrays, trees.node_stats, tree, leaf, 0.0, gamma_1, np.uint64(key)
-            )
             prior = draw_from_prior(covariance, n_choices, rng)
-            functions[leaf] = leaves[leaf].draw(mean, prior, rng)
+            functions[leaf] = leaves[leaf].draw(means.mean(leaf), prior, rng)
         return functions[leaf]
 
     def function(points: FloatArray | None, rows: FloatArray) -> FloatArray:
@@ -73,7 +136,7 @@ def draw_from_posterior(
             (only,) = leaves
             nodes = np.full(len(rows), only)
         else:
-            nodes = trees.leaves(points)[:, tree]
+            nodes = means.leaves_of(points)
         result = np.empty(len(rows))
         for leaf in np.unique(nodes).tolist():
             inside = nodes == leaf
