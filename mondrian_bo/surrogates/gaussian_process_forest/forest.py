@@ -304,32 +304,20 @@ class GaussianProcessForest:
             again, all calls evaluate the same function.
         """
         # Loaded here: few searches draw functions.
-        from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import (
-            LeafMeans,
-            MeanOfOnlyLeaf,
-            MeansOfTree,
-            draw_from_posterior,
-        )
+        from mondrian_bo.surrogates.gaussian_process_forest import posterior_draw
 
-        if not self.has_single_leaf and self._trees is None:
-            self._grow_trees()
+        trees = None if self.has_single_leaf else self.trees
         self.update()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
-        means: LeafMeans
-        if self.has_single_leaf:
-            mean, variance = self._leaf_means[0][_ONLY_LEAF]
-            drawn = np.random.default_rng(key).normal(mean, math.sqrt(variance))
-            means = MeanOfOnlyLeaf(_ONLY_LEAF, drawn)
+        means: posterior_draw.LeafMeans
+        if trees is None:
+            means = posterior_draw.MeanOfOnlyLeaf(_ONLY_LEAF, *self._leaf_means[0][_ONLY_LEAF], key)
         else:
-            means = MeansOfTree(self.trees, tree, self._gamma_1, key)
-        return draw_from_posterior(
-            means,
-            self._leaves[tree],
-            self.covariance,
-            n_choices,
-            key,
-            rng if with_noise else None,
+            means = posterior_draw.MeansOfTree(trees, tree, self._gamma_1, key)
+        noise = rng if with_noise else None
+        return posterior_draw.draw_from_posterior(
+            means, self._leaves[tree], self.covariance, n_choices, key, noise
         )
 
     @contextmanager

@@ -75,16 +75,21 @@ class MeanOfOnlyLeaf:
     ----------
     leaf : int
         The leaf.
-    drawn : float
-        Its mean.
+    expected, variance : float
+        Posterior moments of its mean.
+    key : int
+        Seed of the draw: equal keys draw the same mean.
     """
 
     leaf: int
-    drawn: float
+    expected: float
+    variance: float
+    key: int
 
     def mean(self, leaf: int) -> float:
-        """Return the mean of the leaf."""
-        return self.drawn
+        """Return the mean of the leaf, the same at every call."""
+        rng = np.random.default_rng(self.key)
+        return float(rng.normal(self.expected, math.sqrt(self.variance)))
 
     def leaves_of(self, points: FloatArray) -> IntArray:
         """Return the leaf for each point, shape (m,)."""
