@@ -312,7 +312,8 @@ class GaussianProcessForest:
         key = int(rng.integers(2**63))
         means: posterior_draw.LeafMeans
         if trees is None:
-            means = posterior_draw.MeanOfOnlyLeaf(_ONLY_LEAF, *self._leaf_means[0][_ONLY_LEAF], key)
+            mean, variance = self._leaf_means[0][_ONLY_LEAF]
+            means = posterior_draw.MeanOfOnlyLeaf(_ONLY_LEAF, mean, variance, key)
         else:
             means = posterior_draw.MeansOfTree(trees, tree, self._gamma_1, key)
         noise = rng if with_noise else None
