@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/outcomes.md", "docs/reading.md")
+PAGES = ("README.md", "docs/outcomes.md", "docs/learning-curves.md", "docs/reading.md")
 """Pages whose code runs."""
 BLOCKS = [
     block
@@ -64,6 +64,15 @@ def test_studies_with_several_outcomes_are_drawn(tmp_path: Path) -> None:
     printed = _run(str(ROOT / "examples" / "several_outcomes.py"), "--quick", cwd=tmp_path)
     assert printed.count("MondrianSampler") == 3
     assert (tmp_path / "examples-output" / "several_outcomes.png").stat().st_size > 3000
+
+
+def test_learning_curves_are_predicted(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "learning_curves.py"), "--quick", cwd=tmp_path)
+    found = re.findall(r": +(\d+) epochs, +(\d+) of 14 trials pruned, error (\S+)", printed)
+    (n_plain, *_), (n_pruned, n_stopped, _) = found
+    assert int(n_pruned) < int(n_plain) == 14 * 6
+    assert int(n_stopped) > 0
+    assert (tmp_path / "examples-output" / "learning_curves.png").stat().st_size > 3000
 
 
 _HELP = """

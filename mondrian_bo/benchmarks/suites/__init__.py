@@ -11,6 +11,7 @@ __all__ = ["SPECIAL_SUITES", "special_suite"]
 
 SPECIAL_SUITES: dict[str, str] = {
     "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
+    "curves": "mondrian_bo.benchmarks.curves.suite:run",
     "importance": "mondrian_bo.benchmarks.suites.importance:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",

@@ -1,0 +1,222 @@
+"""Replays recorded trainings to samplers and pruners, on a clock of simulated training time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+from optuna.pruners import (
+    BasePruner,
+    HyperbandPruner,
+    MedianPruner,
+    NopPruner,
+    WilcoxonPruner,
+)
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import TrialState
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.curves.tasks import TASKS
+
+__all__ = ["BUDGET", "METHODS", "TOLERANCE", "Method", "Recorded", "Replay", "load", "replay"]
+
+BUDGET = 50.0
+"""Simulated time of a run, in mean times of a complete training: our choice."""
+
+TOLERANCE = 0.01
+"""A run has arrived when its best outcome is at most this share above the task's best."""
+
+
+def _mondrian(seed: int, **settings: Any) -> BaseSampler:
+    # Imported late, so that runs of other samplers do not load numba.
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+
+    return MondrianSampler(seed=seed, **settings)
+
+
+def _tpe(seed: int) -> BaseSampler:
+    return TPESampler(seed=seed)
+
+
+def _pruner(n_steps: int) -> BasePruner:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+
+    return MondrianPruner()
+
+
+class Method(NamedTuple):
+    """A sampler with a pruner.
+
+    Attributes
+    ----------
+    sampler : callable
+        Takes a seed.
+    pruner : callable
+        Takes the number of steps of a complete training.
+    description : str
+        One line for tables.
+    """
+
+    sampler: Callable[[int], BaseSampler]
+    pruner: Callable[[int], BasePruner]
+    description: str
+
+
+METHODS: dict[str, Method] = {
+    "tpe": Method(_tpe, lambda _: NopPruner(), "TPE, no pruning"),
+    "tpe_hyperband": Method(
+        _tpe, lambda n: HyperbandPruner(min_resource=1, max_resource=n), "TPE, Hyperband"
+    ),
+    "tpe_median": Method(_tpe, lambda _: MedianPruner(), "TPE, median pruning"),
+    "tpe_wilcoxon": Method(_tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning"),
+    "tpe_pruner": Method(_tpe, _pruner, "TPE, `MondrianPruner`"),
+    "mondrian": Method(_mondrian, lambda _: NopPruner(), "`MondrianSampler`, no pruning"),
+    "mondrian_hyperband": Method(
+        _mondrian,
+        lambda n: HyperbandPruner(min_resource=1, max_resource=n),
+        "`MondrianSampler`, Hyperband",
+    ),
+    "mondrian_pruner": Method(_mondrian, _pruner, "`MondrianSampler`, `MondrianPruner`"),
+}
+"""The compared methods by name; all have their default settings."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded task.
+
+    Attributes
+    ----------
+    name : str
+        Key of `TASKS`.
+    shape : tuple of int
+        Number of levels of each setting.
+    curves : float64 array of shape (n, steps)
+        Reports of each setting, in the order of the grid's product; NaN where training diverged.
+    seconds : float64 array of shape (n,)
+        Time of a complete training.
+    outcomes : float64 array of shape (n,)
+        What a complete training returns, minimised; NaN where it diverged.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    curves: FloatArray
+    seconds: FloatArray
+    outcomes: FloatArray
+
+    @property
+    def target(self) -> float:
+        """The largest outcome with which a run has arrived."""
+        return (1.0 + TOLERANCE) * float(np.nanmin(self.outcomes))
+
+
+class Replay(NamedTuple):
+    """What a run found, and when.
+
+    Attributes
+    ----------
+    times : list of float
+        When a complete trial improved on all before, in mean times of a complete training.
+    outcomes : list of float
+        The outcomes of these trials.
+    n_complete, n_pruned : int
+        Numbers of trials.
+    n_lost : int
+        Number of pruned trials that would have improved on all complete ones before.
+    """
+
+    times: list[float]
+    outcomes: list[float]
+    n_complete: int
+    n_pruned: int
+    n_lost: int
+
+
+@cache
+def load(name: str) -> Recorded:
+    """Read a recording of the package."""
+    task = TASKS[name]
+    file = resources.files("mondrian_bo.benchmarks") / "curves" / f"{name}.npz"
+    with file.open("rb") as stream, np.load(stream) as arrays:
+        curves = arrays["curves"].astype(np.float64)
+        seconds = arrays["seconds"].astype(np.float64)
+    shape = tuple(len(levels) for levels in task.levels.values())
+    if len(curves) != len(list(product(*task.levels.values()))):
+        raise ValueError(f"the recording of {name} has another grid: record it again")
+    reduce = {"last": lambda c: c[:, -1], "mean": lambda c: c.mean(1), "best": lambda c: c.min(1)}
+    outcomes = np.asarray(reduce[task.outcome](curves))
+    return Recorded(name, shape, curves, seconds, outcomes)
+
+
+def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Replay:
+    """Run a study on recorded trainings until it has arrived, or the time is over.
+
+    It also ends after as many trials as there are settings, with which an exhaustive search would
+    be done. A training ends as pruned where the pruner says so, and where its report is NaN. Only a
+    complete training gives a model, so only complete trials count. Each step takes the same part of
+    the recorded time. Time for suggestions does not count.
+
+    Parameters
+    ----------
+    task : Recorded
+        The trainings.
+    method : Method
+        Sampler and pruner.
+    seed : int
+        Seed of the sampler.
+    budget : float, default=50
+        Simulated time, in mean times of a complete training.
+
+    Returns
+    -------
+    Replay
+        What was found.
+    """
+    n_steps = task.curves.shape[1]
+    study = optuna.create_study(
+        study_name=f"{task.name}-{seed}",
+        sampler=method.sampler(seed),
+        pruner=method.pruner(n_steps),
+    )
+    names = list(TASKS[task.name].levels)
+    step_times = (task.seconds / task.seconds.mean() / n_steps).tolist()
+    clock, best = 0.0, np.inf
+    times: list[float] = []
+    outcomes: list[float] = []
+    n_complete = n_pruned = n_lost = 0
+    for _ in range(len(task.outcomes)):
+        if clock >= budget or best <= task.target:
+            break
+        trial = study.ask()
+        levels = [
+            trial.suggest_int(name, 0, n - 1) for name, n in zip(names, task.shape, strict=True)
+        ]
+        setting = int(np.ravel_multi_index(levels, task.shape))
+        is_pruned = False
+        for step in range(n_steps):
+            report = float(task.curves[setting, step])
+            clock += step_times[setting]
+            trial.report(report, step)
+            if np.isnan(report) or trial.should_prune():
+                is_pruned = True
+                break
+        outcome = float(task.outcomes[setting])
+        if is_pruned:
+            n_pruned += 1
+            n_lost += outcome < best
+            study.tell(trial, state=TrialState.PRUNED)
+            continue
+        n_complete += 1
+        study.tell(trial, outcome)
+        if outcome < best and clock <= budget:
+            best = outcome
+            times.append(round(clock, 4))
+            outcomes.append(outcome)
+    return Replay(times, outcomes, n_complete, n_pruned, n_lost)

@@ -1,0 +1,260 @@
+"""The suite ``curves``: simulated training time until samplers and pruners find a good setting."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import optuna
+from tqdm import tqdm
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.curves.replay import BUDGET, METHODS, TOLERANCE, Replay, load, replay
+from mondrian_bo.benchmarks.curves.tasks import TASKS
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+
+__all__ = ["Key", "read", "run", "time_to", "write_tables"]
+
+_N_BOOTSTRAP = 2000
+"""Resamples of seeds behind an interval: its ends vary by about 1 % of its width."""
+
+_REFERENCE = "mondrian_pruner"
+"""The method that the others are compared with."""
+
+
+class Key(NamedTuple):
+    """What identifies a run."""
+
+    task: str
+    method: str
+    seed: int
+
+
+Runs: TypeAlias = dict[Key, Replay]
+
+
+def run(arguments: Namespace) -> None:
+    """Run the suite: ``mondrian-bo bench run --suite curves --seeds 10 --out DIR``.
+
+    Writes the runs to ``DIR/curves.jsonl.gz``, tables to ``curves.md`` and a picture to
+    ``curves.png``, and prints the tables. Finished runs are kept and not run again.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The parsed arguments: ``out``; ``seeds``; ``jobs``; ``known``, archives whose runs are not
+        run again; ``half``, of the tasks; ``samplers``, names of `METHODS`, all by default.
+
+    Raises
+    ------
+    ValueError
+        If there are no seeds, or `samplers` holds a name that is not a method.
+    """
+    from joblib import Parallel, delayed
+
+    if arguments.seeds < 1:
+        raise ValueError("the suite curves needs at least one seed")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    archive = arguments.out / "curves.jsonl.gz"
+    runs: Runs = {}
+    for path in [*arguments.known, archive]:
+        if path.is_file():
+            runs |= read(path)
+    methods = _methods(arguments.samplers)
+    tasks = [name for name in TASKS if arguments.half in (None, TASKS[name].half)]
+    # Seeds come first, so that an interrupted suite has comparable runs of every method.
+    keys = [
+        Key(task, method, seed)
+        for seed, task, method in product(range(arguments.seeds), tasks, methods)
+    ]
+    todo = [key for key in keys if key not in runs]
+    workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
+    for key, replayed in tqdm(
+        workers(delayed(_replay)(key) for key in todo), total=len(todo), desc="curves"
+    ):
+        runs[key] = replayed
+        _write(archive, runs)
+    _write(archive, runs)
+    text = write_tables({key: runs[key] for key in keys}, arguments.out)
+    print(text, end="")
+
+
+def read(path: Path) -> Runs:
+    """Read the runs of an archive."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    return {Key(*record.pop("run")): Replay(**record) for record in records}
+
+
+def time_to(replayed: Replay, target: float) -> float:
+    """Return when a run reached an outcome; the budget if it did not."""
+    pairs = zip(replayed.times, replayed.outcomes, strict=True)
+    return next((time for time, outcome in pairs if outcome <= target), BUDGET)
+
+
+def write_tables(runs: Mapping[Key, Replay], directory: Path) -> str:
+    """Write ``curves.md`` and ``curves.png``; return the tables for a terminal.
+
+    Parameters
+    ----------
+    runs : mapping of Key to Replay
+        The same seeds for each pair of task and method.
+    directory : Path
+        Where to write.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    tasks = list(dict.fromkeys(key.task for key in runs))
+    methods = list(dict.fromkeys(key.method for key in runs))
+    n_seeds = 1 + max(key.seed for key in runs)
+    times = {
+        (task, method): np.array(
+            [time_to(runs[Key(task, method, seed)], load(task).target) for seed in range(n_seeds)]
+        )
+        for task, method in product(tasks, methods)
+    }
+    legend = (
+        f"Simulated training time until a complete trial is within {TOLERANCE:.0%} of the best "
+        "setting, in mean times of a complete training: mean ± standard deviation over "
+        f"{n_seeds} seeds; a run that does not arrive counts as {BUDGET:.0f}. In brackets: runs "
+        "that did not arrive. Tasks marked * are held out: no default was chosen on them."
+    )
+    header = ["method", *(task + "*" * (TASKS[task].half == "held-out") for task in tasks)]
+    rows = [
+        [METHODS[method].description, *(_cell(times[task, method]) for task in tasks)]
+        for method in methods
+    ]
+    sections = [(legend, (header, rows))]
+    if _REFERENCE in methods:
+        legend = (
+            "Geometric mean over tasks of the mean times, and its ratio to that of "
+            f"{METHODS[_REFERENCE].description}, with the 95 % interval of a bootstrap over seeds; "
+            "then trials of a run, and pruned trials that would have improved on all complete ones."
+        )
+        sections.append((legend, _comparison(runs, times, tasks, methods)))
+    for suffix, write in (("md", to_markdown), ("txt", to_text)):
+        text = "\n\n".join(f"{one}\n\n{write(*table)}" for one, table in sections) + "\n"
+        (directory / f"curves.{suffix}").write_text(text, encoding="utf-8")
+    _draw(times, tasks, methods, directory / "curves.png")
+    return text
+
+
+def _methods(names: str) -> list[str]:
+    chosen = [name.strip() for name in names.split(",")]
+    # The default of the option names samplers of other suites.
+    if names == "mondrian,random,tpe":
+        return list(METHODS)
+    unknown = [name for name in chosen if name not in METHODS]
+    if unknown:
+        raise ValueError(f"unknown method {unknown[0]!r}; known: {', '.join(METHODS)}")
+    return chosen
+
+
+def _replay(key: Key) -> tuple[Key, Replay]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return key, replay(load(key.task), METHODS[key.method], key.seed)
+
+
+def _write(path: Path, runs: Runs) -> None:
+    lines = (json.dumps({"run": list(key), **runs[key]._asdict()}) + "\n" for key in sorted(runs))
+    partial = path.with_suffix(".partial")
+    # Without a time stamp, equal runs are equal files.
+    partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    partial.replace(path)
+
+
+def _cell(times: FloatArray) -> str:
+    missed = int((times >= BUDGET).sum())
+    return f"{times.mean():.1f} ± {times.std():.1f}" + (f" ({missed})" if missed else "")
+
+
+def _comparison(
+    runs: Mapping[Key, Replay],
+    times: Mapping[tuple[str, str], FloatArray],
+    tasks: Sequence[str],
+    methods: Sequence[str],
+) -> tuple[list[str], list[list[str]]]:
+    header = ["method", "time", "ratio", "interval", "complete", "pruned", "lost"]
+    n_seeds = len(times[tasks[0], methods[0]])
+    drawn = np.random.default_rng(0).integers(n_seeds, size=(_N_BOOTSTRAP, n_seeds))
+
+    def overall(method: str) -> FloatArray:
+        """Geometric means over tasks: of all seeds, then of each resample."""
+        means = [
+            np.append(times[task, method].mean(), times[task, method][drawn].mean(axis=1))
+            for task in tasks
+        ]
+        return np.asarray(np.exp(np.log(means).mean(axis=0)))
+
+    reference = overall(_REFERENCE)
+    rows = []
+    for method in methods:
+        ratios = overall(method) / reference
+        low, high = np.percentile(ratios[1:], (2.5, 97.5))
+        own = [runs[key] for key in runs if key.method == method]
+        counts = [
+            np.mean([getattr(one, name) for one in own])
+            for name in ("n_complete", "n_pruned", "n_lost")
+        ]
+        rows.append(
+            [
+                METHODS[method].description,
+                f"{overall(method)[0]:.1f}",
+                f"{ratios[0]:.2f}",
+                "" if method == _REFERENCE else f"{low:.2f} to {high:.2f}",
+                *(f"{count:.0f}" for count in counts[:2]),
+                f"{counts[2]:.1f}",
+            ]
+        )
+    return header, rows
+
+
+def _draw(
+    times: Mapping[tuple[str, str], FloatArray],
+    tasks: Sequence[str],
+    methods: Sequence[str],
+    path: Path,
+) -> None:
+    """Draw the share of runs that have arrived against the time."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    n_columns = min(3, len(tasks))
+    n_rows = -(-len(tasks) // n_columns)
+    figure = Figure(figsize=(3.4 * n_columns, 2.5 * n_rows + 0.8), layout="constrained")
+    panels = np.ravel(figure.subplots(n_rows, n_columns, sharey=True, squeeze=False))
+    for panel, task in zip(panels, tasks, strict=False):
+        for i, method in enumerate(methods):
+            arrived = np.sort(times[task, method])
+            shares = np.arange(1, len(arrived) + 1) / len(arrived)
+            found = arrived < BUDGET
+            panel.step(
+                np.concatenate([[0.0], arrived[found], [BUDGET]]),
+                np.concatenate([[0.0], shares[found], [found.mean()]]),
+                where="post",
+                color=f"C{i}",
+                linewidth=2.2 if method == _REFERENCE else 1.1,
+                linestyle="-" if method.startswith("mondrian") else "--",
+                label=METHODS[method].description.replace("`", ""),
+            )
+        panel.set(title=task, xlim=(2.0, BUDGET), xscale="log", ylim=(0.0, 1.02))
+    for panel in panels[len(tasks) :]:
+        panel.set_axis_off()
+    figure.supxlabel("simulated time, in complete trainings")
+    figure.supylabel(f"runs within {TOLERANCE:.0%} of the best")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.savefig(path, dpi=80)
