@@ -49,7 +49,7 @@ numpydoc_xref_param_type = False
 html_theme = "furo"
 html_title = f"mondrian-bo {release}"
 html_static_path = ["_static"]
-html_css_files = ["wide-tables.css"]
+html_css_files = ["phone.css"]
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -99,7 +99,8 @@ def _write_examples(app: Any) -> None:
         lines = [title.rstrip("."), "=" * len(title), "", *_as_code(text)]
         picture = Path(app.srcdir) / "images" / name.with_suffix(".png")
         if picture.exists():
-            lines += ["", f".. image:: /images/{name.as_posix()}.png"]
+            image = f"   .. image:: /images/{name.as_posix()}.png"
+            lines += ["", ".. container:: picture", "", image]
         lines += ["", f".. literalinclude:: ../../../examples/{name.as_posix()}.py", ""]
         page = folder / f"{'-'.join(name.parts)}.rst"
         page.write_text("\n".join(lines), encoding="utf-8")

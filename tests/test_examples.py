@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/outcomes.md", "docs/learning-curves.md", "docs/reading.md")
+PAGES = (
+    *("README.md", "docs/outcomes.md", "docs/learning-curves.md", "docs/reading.md"),
+    *("docs/tutorials/optuna.md", "docs/tutorials/scikit-learn.md"),
+    *("docs/how-to/pipeline.md", "docs/how-to/gradient-boosting.md"),
+    "docs/how-to/choose-a-surrogate.md",
+)
 """Pages whose code runs."""
 BLOCKS = [
     block
