@@ -65,6 +65,13 @@ def test_uncertainty_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "examples-output" / "uncertainty.png").stat().st_size > 3000
 
 
+def test_acquisition_is_drawn(tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / "acquisition.py")
+    printed = _run(script, "--quick", "--trials", "11", "13", cwd=tmp_path)
+    assert re.findall(r"^(\d+) trials: best", printed, flags=re.MULTILINE) == ["11", "13"]
+    assert (tmp_path / "examples-output" / "acquisition.png").stat().st_size > 3000
+
+
 def test_studies_with_several_outcomes_are_drawn(tmp_path: Path) -> None:
     printed = _run(str(ROOT / "examples" / "several_outcomes.py"), "--quick", cwd=tmp_path)
     assert printed.count("MondrianSampler") == 3
