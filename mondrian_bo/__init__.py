@@ -17,7 +17,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
     from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+    from mondrian_bo.integrations.optuna.robust_best import robust_best
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+    from mondrian_bo.integrations.optuna.terminator import MondrianTerminator
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
     from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -30,8 +32,10 @@ __all__ = [
     "MondrianOptimizer",
     "MondrianPruner",
     "MondrianSampler",
+    "MondrianTerminator",
     "SearchSpace",
     "__version__",
+    "robust_best",
 ]
 
 _HOMES = {
@@ -43,7 +47,9 @@ _HOMES = {
     "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
     "MondrianPruner": "mondrian_bo.integrations.optuna.pruner",
     "MondrianSampler": "mondrian_bo.integrations.optuna.sampler",
+    "MondrianTerminator": "mondrian_bo.integrations.optuna.terminator",
     "SearchSpace": "mondrian_bo.search_space",
+    "robust_best": "mondrian_bo.integrations.optuna.robust_best",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

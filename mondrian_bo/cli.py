@@ -52,6 +52,16 @@ def _parser() -> argparse.ArgumentParser:
     actions.add_parser("list", help="list problems, suites and samplers").set_defaults(
         command=_bench_list
     )
+    report = commands.add_parser(
+        "report",
+        help="write a page about an Optuna study",
+        description="Write a self-contained HTML page about an Optuna study: history, model, "
+        "importance, calibration. It needs matplotlib.",
+    )
+    report.add_argument("storage", help="URL of the storage, or path of a journal file")
+    report.add_argument("study", help="name of the study")
+    report.add_argument("--out", type=Path, help="the file (default: STUDY.html)")
+    report.set_defaults(command=_report)
     return parser
 
 
@@ -243,6 +253,17 @@ def _bench_list(_: argparse.Namespace) -> int:
     print("samplers")
     for name, sampler in SAMPLERS.items():
         print(f"  {name:<18}{'installed' if sampler.is_installed else f'needs {sampler.remedy}'}")
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from mondrian_bo.integrations.optuna.report import html_report, load_study
+
+    study = load_study(arguments.storage, arguments.study)
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)
+    out = arguments.out or Path(f"{safe}.html")
+    out.write_text(html_report(study), encoding="utf-8")
+    print(out)
     return 0
 
 

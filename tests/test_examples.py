@@ -112,6 +112,13 @@ def test_help_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_study_is_read(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "reading.py"), "--quick", cwd=tmp_path)
+    assert printed.startswith("15 trials\n")
+    assert all(word in printed for word in ("momentum", "luckiest", "believed best"))
+    assert (tmp_path / "examples-output" / "reading.png").stat().st_size > 3000
+
+
 def test_weights_explain_predictions(tmp_path: Path) -> None:
     script = str(ROOT / "examples" / "explain_prediction.py")
     printed = _run(script, "--quick", cwd=tmp_path)

@@ -17,7 +17,14 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.trials import Trials
-from mondrian_bo.surrogates.base import Gradients, RandomFunction, SmoothSurrogate, Surrogate
+from mondrian_bo.surrogates.base import (
+    Gradients,
+    JointSurrogate,
+    NoisySurrogate,
+    RandomFunction,
+    SmoothSurrogate,
+    Surrogate,
+)
 
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
@@ -157,6 +164,13 @@ class ObjectiveModel:
         means, stds = self._surrogate.predict(rows)
         return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
 
+    def predict_values(self, rows: FloatArray) -> Prediction:
+        """Predict transformed values of new trials: with their noise if the surrogate knows it."""
+        self._learn()
+        if isinstance(self._surrogate, NoisySurrogate):
+            return Prediction(*self._surrogate.predict_values(rows))
+        return self.predict(rows)
+
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
         self._learn()
@@ -214,6 +228,19 @@ class ObjectiveModel:
         """Draw a function from the surrogate's posterior."""
         self._learn()
         return self._surrogate.draw(rng)
+
+    def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draw functions and return their transformed values at rows, shape (n_draws, m).
+
+        Deviations from the mean are calibrated, as those of `predict`.
+        """
+        self._learn()
+        if isinstance(self._surrogate, JointSurrogate):
+            draws = self._surrogate.draw_at(rows, n_draws, rng)
+        else:
+            draws = np.array([self._surrogate.draw(rng)(rows) for _ in range(n_draws)])
+        mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+        return np.asarray(mean + self._calibration.scale * (draws - mean))
 
     def value_to_beat(self) -> float:
         """Return the largest predicted mean among the best feasible trials; -inf without any.

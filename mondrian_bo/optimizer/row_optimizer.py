@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,14 @@ from mondrian_bo.optimizer.validation import (
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.remaining_gain import RemainingGain
+
 Params: TypeAlias = dict[str, Any]
 """Values of the active parameters by name."""
+
+_GAIN = 1
+"""Marks the random draws of estimates of the remaining gain."""
 
 
 class OptimizerState(NamedTuple):
@@ -243,6 +249,36 @@ class RowOptimizer(Transactional[OptimizerState]):
             own = levels if sign > 0.0 else 1.0 - levels
             result[:, k] = sign * outcome_quantiles(models, rows, own)
         return result
+
+    @transaction
+    def remaining_gain(self, n_draws: int) -> RemainingGain | None:
+        """Draw the regret of the trial that the model believes best.
+
+        Parameters
+        ----------
+        n_draws : int
+            Number of draws. The same trials give the same draws.
+
+        Returns
+        -------
+        RemainingGain or None
+            None before the first trial, or while no trial is feasible.
+
+        Raises
+        ------
+        ValueError
+            With several objectives.
+        """
+        if len(self.directions) > 1:
+            raise ValueError("The remaining gain is that of a single objective.")
+        trials = self._search.trials
+        if self._search.n_successes == 0 or not len(trials.incumbents(feasible=True)):
+            return None
+        # Loaded here: suggestions do not need it.
+        from mondrian_bo.optimizer.remaining_gain import remaining_gain
+
+        rng = np.random.default_rng([*self._ask_entropy, len(trials), _GAIN])
+        return remaining_gain(self._search.whole, self.space, self._constraints, n_draws, rng)
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:

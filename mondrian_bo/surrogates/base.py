@@ -97,3 +97,21 @@ class RandomFunction(Protocol):
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the values at rows, shape (m,)."""
         ...
+
+
+@runtime_checkable
+class JointSurrogate(Protocol):
+    """A surrogate that draws many functions at given rows at once."""
+
+    def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Return the values of functions drawn from the posterior, shape (n_draws, m)."""
+        ...
+
+
+@runtime_checkable
+class NoisySurrogate(Protocol):
+    """A surrogate that knows the noise of values."""
+
+    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new values, noise included, both (C, m)."""
+        ...

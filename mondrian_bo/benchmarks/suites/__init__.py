@@ -13,7 +13,9 @@ SPECIAL_SUITES: dict[str, str] = {
     "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
     "curves": "mondrian_bo.benchmarks.curves.suite:run",
     "importance": "mondrian_bo.benchmarks.suites.importance:run",
+    "robust": "mondrian_bo.benchmarks.suites.robust:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
+    "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",
 }

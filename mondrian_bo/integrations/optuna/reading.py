@@ -134,3 +134,15 @@ class ReadableSampler(BaseSampler):
         quantiles = optimizer.predict_quantiles(rows, np.array([tail, 1.0 - tail]))
         found = (mean, std, quantiles[:, :, 0], quantiles[:, :, 1])
         return StudyPrediction(*(one[:, 0] if n_objectives == 1 else one for one in found))
+
+
+def model_of(study: optuna.Study, fallback: ReadableSampler) -> StudyModel:
+    """Return the model of the study's own sampler, or of `fallback` if that has none.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`ReadableSampler.read_model`.
+    """
+    own = study.sampler
+    return (own if isinstance(own, ReadableSampler) else fallback).read_model(study)

@@ -162,6 +162,25 @@ class GaussianProcessLeaf:
             self._posterior, self._covariance, mean, variance, noise, rows, selected, moments
         )
 
+    def joint(
+        self, rows: FloatArray, mean: float, variance: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the means, shape (m,), and covariances, (m, m), of the function at rows.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Points.
+        mean, variance : float
+            Posterior mean and variance of the leaf's mean given all targets.
+        """
+        points, whitening, solved_ones, solved_targets, scale = self._posterior
+        cross = self._covariance.between(rows, points)
+        white, unexplained = cross @ whitening, 1.0 - cross @ solved_ones
+        means = mean + cross @ (solved_targets - mean * solved_ones)
+        own = self._covariance.between(rows, rows) - white @ white.T
+        return means, scale * own + variance * np.outer(unexplained, unexplained)  # eq. 2.41
+
     def leave_one_out(self, mean: float, variance: float) -> tuple[FloatArray, FloatArray]:
         """Predict each target from all others (Rasmussen2006, eq. 5.12).
 

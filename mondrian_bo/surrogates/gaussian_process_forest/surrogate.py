@@ -93,6 +93,13 @@ class GaussianProcessForestSurrogate:
         prediction = self._forest.predict(self._points_if_needed(rows), self._filled(rows))
         return prediction.means, np.sqrt(prediction.variances)
 
+    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new values, noise included, both (C, m)."""
+        prediction = self._forest.predict(
+            self._points_if_needed(rows), self._filled(rows), with_noise=True
+        )
+        return prediction.means, np.sqrt(prediction.variances)
+
     def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their gradients."""
         means, variances, mean_gradients, variance_gradients = self._forest.predict(
@@ -105,6 +112,14 @@ class GaussianProcessForestSurrogate:
         """Draw a function from the posterior of a random tree."""
         function = self._forest.draw(self._n_choices, rng)
         return lambda rows: function(self._points_if_needed(rows), self._filled(rows))
+
+    def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draw functions jointly and return their values at rows, shape (n_draws, m)."""
+        # Loaded here: suggestions draw no functions jointly.
+        from mondrian_bo.surrogates.gaussian_process_forest.joint_draws import joint_draws
+
+        points = self._points_if_needed(rows)
+        return joint_draws(self._forest, points, self._filled(rows), n_draws, rng)
 
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:

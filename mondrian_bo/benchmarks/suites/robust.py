@@ -1,0 +1,91 @@
+"""The trial to recommend after a noisy study: the luckiest, or the one the model believes best.
+
+``mondrian-bo bench run --suite robust --seeds 20 --jobs 2 --out DIR`` runs samplers on the noisy
+problems of the default suite and compares ``study.best_trial`` with
+:func:`mondrian_bo.robust_best`, by the noise-free regrets of both. Studies are paired by seed; the
+test is Wilcoxon's signed-rank test, one-sided.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+
+import numpy as np
+import optuna
+from scipy.stats import wilcoxon
+from tqdm import tqdm
+
+from mondrian_bo.benchmarks.problems import SUITES, get_problem
+from mondrian_bo.benchmarks.problems.base import suggest
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.integrations.optuna.robust_best import robust_best
+from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+
+SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
+    "mondrian": lambda seed: MondrianSampler(seed=seed),
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+}
+"""Where the trials come from."""
+
+_SIGNIFICANT = 0.05
+"""Level of the test, as in the reports of ``mondrian-bo bench``."""
+
+
+def problems() -> list[str]:
+    """Return the names of the default suite's noisy problems."""
+    return [name for name in SUITES["default"].problems if get_problem(name).noise > 0.0]
+
+
+def regrets(name: str, sampler: str, seed: int, n_trials: int | None) -> tuple[float, float]:
+    """Return the noise-free regrets of the luckiest trial and of the one believed best."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    problem = get_problem(name)
+    function = problem.instance(seed)
+    assert problem.optimum is not None
+
+    def objective(trial: optuna.Trial) -> float:
+        return problem.observe(function(suggest(trial, problem.space)), seed, trial.number)
+
+    study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
+    study.optimize(objective, n_trials=problem.budget if n_trials is None else n_trials)
+    lucky, robust = study.best_trial, robust_best(study)
+    return function(lucky.params) - problem.optimum, function(robust.params) - problem.optimum
+
+
+def run(arguments: Namespace) -> None:
+    """Run the comparison; the table is printed and written to ``DIR/robust.md``.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``
+        and ``out`` count.
+    """
+    from joblib import Parallel, delayed
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    header = ["problem", "sampler", "luckiest", "believed best", "better, worse", "p"]
+    rows = []
+    pairs = [(name, sampler) for name in problems() for sampler in SAMPLERS]
+    for name, sampler in tqdm(pairs, desc="robust"):
+        runs = Parallel(n_jobs=arguments.jobs)(
+            delayed(regrets)(name, sampler, seed, arguments.trials)
+            for seed in range(arguments.seeds)
+        )
+        rows.append([name, sampler, *cells(np.array(runs))])
+    (arguments.out / "robust.md").write_text(to_markdown(header, rows) + "\n", encoding="utf-8")
+    print(to_text(header, rows))
+
+
+def cells(runs: np.ndarray) -> list[str]:
+    """Return the cells of a row from regrets of shape (seeds, 2)."""
+    lucky, robust = runs.T
+    better, worse = int((robust < lucky).sum()), int((robust > lucky).sum())
+    p = 1.0
+    if better + worse:
+        p = float(wilcoxon(lucky, robust, alternative="greater", zero_method="zsplit").pvalue)
+    star = "*" if p < _SIGNIFICANT else ""
+    sizes = [f"{one.mean():.3g} ± {one.std():.2g}" for one in (lucky, robust)]
+    return [*sizes, f"{better}, {worse}", f"{p:.1g}{star}"]

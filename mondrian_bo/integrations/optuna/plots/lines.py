@@ -1,0 +1,226 @@
+"""What plots share: lines and grids through a point of a study's space, and axes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import CategoricalDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, model_of
+from mondrian_bo.integrations.optuna.robust_best import robust_best
+from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.search_space import Categorical
+
+BLUE, ORANGE, GREY = "#1f77b4", "#d95f02", "#888888"
+"""Colours of predictions, of what is best, and of trials."""
+
+_MOST_VALUES = 60
+"""Largest grid whose values are all shown."""
+
+_MOST_TICKS = 10
+"""Largest grid of numbers that all get a tick."""
+
+_LONGEST_LABEL = 16
+"""Characters of a choice's label."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values of one parameter, with all others fixed.
+
+    Attributes
+    ----------
+    name : str
+        The parameter.
+    units : float64 array of shape (m,)
+        Entries of rows.
+    values : float64 array of shape (m,)
+        Positions on the axis: the parameter's values, or the numbers of the choices.
+    labels : list of str or None
+        The choices.
+    is_log : bool
+        Whether the axis is logarithmic.
+    has_few_values : bool
+        Whether all values of a number get a tick.
+    """
+
+    name: str
+    units: FloatArray
+    values: FloatArray
+    labels: list[str] | None
+    is_log: bool
+    has_few_values: bool
+
+    def label_axis(self, axis: Any, which: str) -> None:
+        """Set label, scale and ticks of an axis of matplotlib, "x" or "y"."""
+        getattr(axis, f"set_{which}label")(self.name)
+        if self.is_log:
+            getattr(axis, f"set_{which}scale")("log")
+        set_ticks = getattr(axis, f"set_{which}ticks")
+        if self.labels is not None:
+            set_ticks(range(len(self.labels)), self.labels)
+        elif self.has_few_values:
+            set_ticks(self.values, [f"{value:g}" for value in self.values])
+            set_ticks([], minor=True)
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """A study with its model and the point that slices go through.
+
+    Attributes
+    ----------
+    study : optuna.Study
+        The study.
+    model : StudyModel
+        Its model.
+    base : float64 array of shape (d,)
+        The row of the best trial; NaN at its inactive parameters.
+    trials : list of FrozenTrial
+        Complete trials with finite values.
+    """
+
+    study: optuna.Study
+    model: StudyModel
+    base: FloatArray
+    trials: list[FrozenTrial]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that have more than one value."""
+        return self.model.optimizer.space.names
+
+    def line(self, name: str, n_points: int = 100) -> Line:
+        """Return values along a parameter.
+
+        Raises
+        ------
+        ValueError
+            If the study has no such parameter.
+        """
+        space = self.model.optimizer.space
+        if name not in space:
+            raise ValueError(f"The study has no parameter {name!r}; it has {list(self.names)}.")
+        parameter, size = space[name], space[name].n_values
+        distribution = self.model.reader.distributions[name]
+        if isinstance(parameter, Categorical):
+            assert isinstance(distribution, CategoricalDistribution)
+            units = np.arange(size, dtype=np.float64)
+            # The sampler's choices are the indices of Optuna's.
+            indices = [int(str(k)) for k in parameter.choices]
+            labels = [str(distribution.choices[k])[:_LONGEST_LABEL] for k in indices]
+            return Line(name, units, units, labels, False, False)
+        units = np.linspace(0.0, 1.0, n_points)
+        if 0 < size <= _MOST_VALUES:
+            units = (np.arange(size) + 0.5) / size
+            if parameter.log:
+                whole = [parameter.to_unit(int(parameter.low) + k) for k in range(size)]
+                units = np.array(whole)
+        values = np.array([float(parameter.from_unit(float(unit))) for unit in units])
+        return Line(name, units, values, None, parameter.log, 0 < size <= _MOST_TICKS)
+
+    def positions(self, line: Line, trials: list[FrozenTrial]) -> FloatArray:
+        """Return where trials are on a line's axis; NaN where one lacks the parameter."""
+        distribution = self.model.reader.distributions[line.name]
+        return np.array(
+            [
+                distribution.to_internal_repr(trial.params[line.name])
+                if line.name in trial.params and _holds(distribution, trial.params[line.name])
+                else np.nan
+                for trial in trials
+            ]
+        )
+
+    def base_with(self, names: Sequence[str]) -> FloatArray:
+        """Return the row that slices go through: of the best trial that has some parameters."""
+        columns = [self.names.index(name) for name in names]
+        if not np.isnan(self.base[columns]).any():
+            return self.base
+        sign = sign_of(self.study, 0)
+        able = [t for t in self.trials if all(name in t.params for name in names)]
+        if not able:
+            return self.base
+        best = max(able, key=lambda trial: sign * trial.values[0])
+        known = {name: value for name, value in best.params.items() if name in self.names}
+        return np.asarray(self.model.rows([known])[0])
+
+    def rows(self, changes: Mapping[str, FloatArray]) -> FloatArray:
+        """Return rows through `base_with` where some parameters vary; inactive ones are NaN."""
+        space = self.model.optimizer.space
+        m = len(next(iter(changes.values())))
+        rows = np.repeat(self.base_with(list(changes))[None], m, axis=0)
+        for name, units in changes.items():
+            rows[:, space.names.index(name)] = units
+        # Snapping fills parameters that become active with the middle of their range.
+        filled = np.where(np.isnan(rows), np.where(space.is_categorical, 0.0, 0.5), rows)
+        return space.snap(filled)
+
+
+def _holds(distribution: optuna.distributions.BaseDistribution, value: object) -> bool:
+    if not isinstance(distribution, CategoricalDistribution):
+        return True
+    return value in distribution.choices
+
+
+def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyView:
+    """Return a study with its model.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    sampler : MondrianSampler or None, default=None
+        The sampler whose model is asked; None is the study's own, or the default one.
+
+    Raises
+    ------
+    ValueError
+        If the study has no finished trial with a value and a parameter.
+    """
+    model = (
+        model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
+    )
+    trials = [
+        trial
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if np.isfinite(trial.values).all()
+    ]
+    if not trials:
+        raise ValueError("The study has no complete trial with finite values.")
+    if len(study.directions) == 1:
+        best = robust_best(study, sampler)
+    else:
+        best = (study.best_trials or trials)[0]
+    space = model.optimizer.space
+    params = {name: value for name, value in best.params.items() if name in space}
+    return StudyView(study, model, model.rows([params])[0], trials)
+
+
+def sign_of(study: optuna.Study, objective: int) -> float:
+    """Return 1 if an objective is maximised, else -1."""
+    return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0
+
+
+def objective_label(study: optuna.Study, objective: int) -> str:
+    """Return the name of an objective, for axes."""
+    names = study.metric_names
+    if names is not None:
+        return str(names[objective])
+    return "value" if len(study.directions) == 1 else f"value {objective}"
+
+
+def new_axes(axes: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
+    """Return given axes of matplotlib, or those of a new figure."""
+    if axes is not None:
+        return axes
+    # Loaded here: matplotlib is optional.
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=size, layout="constrained")[1]

@@ -1,0 +1,94 @@
+"""The best trial of a noisy study, by the model's posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
+from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_reader import encode
+
+
+def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
+    """Return the trial whose expected value the model believes best.
+
+    ``study.best_trial`` is the luckiest trial where the objective is noisy. Here the values of
+    neighbouring trials count as well. Without noise both are nearly always the same.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        A study with one objective, whichever sampler suggested its trials.
+    sampler : MondrianSampler or None, default=None
+        The sampler whose model is asked; None is the study's own, or the default
+        :class:`mondrian_bo.MondrianSampler` if that has no model.
+
+    Returns
+    -------
+    optuna.trial.FrozenTrial
+        One of the complete trials with finite values; of those that violate no constraint, if there
+        are any.
+
+    Raises
+    ------
+    ValueError
+        If the study has several objectives, or no complete trial with a finite value.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> import numpy as np
+    >>> from mondrian_bo import robust_best
+    >>> rng = np.random.default_rng(0)
+    >>> def objective(trial):
+    ...     return trial.suggest_float("x", -1, 1) ** 2 + 0.3 * rng.normal()
+    >>> study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    >>> study.optimize(objective, n_trials=60)
+    >>> abs(robust_best(study).params["x"]) < 0.3
+    True
+    """
+    if len(study.directions) > 1:
+        raise ValueError("`robust_best` needs a single objective; `study.best_trials` has several.")
+    complete = [
+        trial
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if np.isfinite(trial.values[0])
+    ]
+    feasible = [t for t in complete if all(v <= 0.0 for v in t.constraints.values())]
+    trials = feasible or complete
+    if not trials:
+        raise ValueError("The study has no complete trial with a finite value.")
+    sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+    luckiest = _luckiest(trials, sign)
+    try:
+        fallback = MondrianSampler(seed=0)
+        model = model_of(study, fallback) if sampler is None else sampler.read_model(study)
+    except ValueError:
+        # No parameter varies.
+        return luckiest
+    optimizer, known = model.optimizer, model.reader.distributions
+    rows = encode(
+        optimizer.space,
+        [
+            {
+                name: one.to_internal_repr(trial.params[name])
+                for name, one in trial.distributions.items()
+                if name in known
+            }
+            for trial in trials
+        ],
+    )
+    accepted = np.flatnonzero(optimizer.accepts(rows))
+    if not len(accepted):
+        return luckiest
+    means = sign * optimizer.predict_rows(rows[accepted])[0][:, 0]
+    # Of equal means, such as those of a repeated point, the best value counts.
+    return _luckiest([trials[i] for i in accepted[means == means.max()]], sign)
+
+
+def _luckiest(trials: list[FrozenTrial], sign: float) -> FrozenTrial:
+    """Return the trial with the best value, of equal ones the first."""
+    return max(trials, key=lambda trial: (sign * trial.values[0], -trial.number))

@@ -1,0 +1,33 @@
+"""Plots of Optuna studies and of their models, with matplotlib.
+
+They work with studies of any sampler. Each function draws into given axes or a new figure, and
+returns the axes. ``docs/reading.md`` shows them.
+"""
+
+from __future__ import annotations
+
+from mondrian_bo.integrations.optuna.plots.history import (
+    plot_calibration,
+    plot_history,
+    plot_learning_curves,
+)
+from mondrian_bo.integrations.optuna.plots.model import (
+    plot_acquisition,
+    plot_importance,
+    plot_map,
+    plot_pairs,
+    plot_partition,
+    plot_slice,
+)
+
+__all__ = [
+    "plot_acquisition",
+    "plot_calibration",
+    "plot_history",
+    "plot_importance",
+    "plot_learning_curves",
+    "plot_map",
+    "plot_pairs",
+    "plot_partition",
+    "plot_slice",
+]

@@ -1,0 +1,128 @@
+"""The terminator: when it stops, what it stores and shows, resumed studies, wrong arguments."""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import sys
+
+import optuna
+import pytest
+
+from mondrian_bo import MondrianSampler, MondrianTerminator
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+KEY = "mondrian:terminator"
+
+
+def _bowl(trial: optuna.Trial) -> float:
+    x, y = trial.suggest_float("x", -5, 5), trial.suggest_float("y", -5, 5)
+    return (x - 2) ** 2 + (y + 1) ** 2
+
+
+@pytest.mark.parametrize("rule", [{"tolerance": 0.05}, {"expected_gain": 0.05}])
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_stops_with_the_promised_regret(rule: dict[str, float], direction: str) -> None:
+    sign = 1.0 if direction == "minimize" else -1.0
+    study = optuna.create_study(direction=direction, sampler=MondrianSampler(seed=0))
+    study.optimize(
+        lambda trial: sign * _bowl(trial), n_trials=80, callbacks=[MondrianTerminator(**rule)]
+    )
+    assert 30 <= len(study.trials) <= 60
+    assert sign * study.best_value < 0.05
+    stored = study.user_attrs[KEY]
+    assert stored["n_trials"] == len(study.trials)
+    assert stored["n_trials"] - stored["satisfied_since"] >= 10
+    assert 0.0 <= stored["expected_gain"] < 0.05
+    assert ("probability" in stored) == ("tolerance" in rule)
+
+
+def test_does_not_stop_early_nor_without_reason() -> None:
+    """Random trials of a rough function leave much to gain."""
+
+    def rough(trial: optuna.Trial) -> float:
+        x = [trial.suggest_float(f"x{i}", 0, 1) for i in range(4)]
+        return sum(math.sin(40.0 * one) for one in x)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(rough, n_trials=40, callbacks=[MondrianTerminator(0.1)])
+    assert len(study.trials) == 40
+    stored = study.user_attrs[KEY]
+    assert stored["satisfied_since"] is None
+    assert stored["probability"] > 0.5
+    early = optuna.create_study(sampler=MondrianSampler(seed=0))
+    early.optimize(_bowl, n_trials=12, callbacks=[MondrianTerminator(1e6)])
+    assert KEY not in early.user_attrs
+
+
+def test_resumed_study_goes_on() -> None:
+    """The estimate is stored on the study: another terminator continues."""
+    study = optuna.create_study(sampler=MondrianSampler(seed=0))
+    study.optimize(_bowl, n_trials=20, callbacks=[MondrianTerminator(1e3)])
+    assert study.user_attrs[KEY]["satisfied_since"] == 20
+    terminator = pickle.loads(pickle.dumps(MondrianTerminator(1e3)))
+    study.optimize(_bowl, n_trials=30, callbacks=[terminator])
+    assert len(study.trials) == 30
+
+
+def test_estimates_are_due_at_intervals() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    seen = []
+    terminator = MondrianTerminator(1e-6, min_trials=5, interval=4, patience=100)
+
+    def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        latest = terminator.latest(study)
+        seen.append(None if latest is None else latest.n_trials)
+
+    study.optimize(_bowl, n_trials=12, callbacks=[terminator, note])
+    assert seen == [None] * 4 + [5] * 4 + [9] * 4
+
+
+def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", printed)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    terminator = MondrianTerminator(0.01, min_trials=5, interval=1)
+    study.optimize(_bowl, n_trials=8, callbacks=[terminator], show_progress_bar=True)
+    assert "gain > 0.01: 100%" in printed.getvalue()
+
+
+def test_failed_trials_and_no_value() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    terminator = MondrianTerminator(0.01, min_trials=1, interval=1)
+
+    def failing(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        return math.nan
+
+    study.optimize(failing, n_trials=3, callbacks=[terminator])
+    assert terminator.latest(study) is None
+
+
+def test_several_objectives() -> None:
+    study = optuna.create_study(directions=["minimize", "minimize"])
+    with pytest.raises(ValueError, match="single objective"):
+        study.optimize(
+            lambda trial: (trial.suggest_float("x", 0, 1), 0.0),
+            n_trials=1,
+            callbacks=[MondrianTerminator(0.1)],
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"tolerance": 0.1, "expected_gain": 0.1},
+        {"tolerance": 0.0},
+        {"expected_gain": math.inf},
+        {"tolerance": 0.1, "probability": 1.0},
+        {"tolerance": 0.1, "min_trials": 0},
+        {"tolerance": 0.1, "patience": -1},
+        {"tolerance": 0.1, "interval": 0},
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError):
+        MondrianTerminator(**arguments)  # type: ignore[arg-type]
