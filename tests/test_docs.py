@@ -120,6 +120,7 @@ FACES = (
     "mondrian_bo.acquisitions",
     "mondrian_bo.surrogates",
     "mondrian_bo.integrations.optuna",
+    "mondrian_bo.plotting",
     "mondrian_bo.integrations.ax",
     "mondrian_bo.integrations.river",
 )
