@@ -1,8 +1,8 @@
 """Undoing insertions: copies of the few entries that an insertion may overwrite.
 
 An insertion changes the nodes on one path per tree, adds a few new ones and links a few points.
-Recording and restoring therefore take O(depth), where a copy of the forest takes O(n). Every array
-is restored bit for bit, random streams included.
+Recording and restoring m insertions therefore take O(m depth), where a copy of the forest takes
+O(n). Every array is restored bit for bit, random streams included.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mondrian_bo.trees.tree import NODE_FIELDS, Tree, child_towards, is_leaf, vi
 
 
 class Entry(NamedTuple):
-    """The former content of all entries that one insertion may overwrite.
+    """The former content of all entries that some insertions may overwrite.
 
     Attributes
     ----------
     n_points : int
-        Number of points before the insertion.
+        Number of points before the first insertion.
     nodes : pair of int64 arrays
         Trees and nodes.
     node_content : list of arrays
@@ -61,78 +61,90 @@ def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
 
 
 @njit(cache=True, nogil=True)
-def _touched_by(tree, x, room, chain, nodes, points):  # type: ignore[no-untyped-def]
-    """List what the insertion of x may change: nodes, and points whose links change.
+def _touched_by(tree, points, room, nodes, linked):  # type: ignore[no-untyped-def]
+    """List what the insertion of points may change: nodes, and points whose links change.
+
+    An insertion adds nodes and never moves old ones. So the old nodes on the path of a later point
+    are on its path before the first insertion.
 
     Parameters
     ----------
     tree : Tree
-        The tree before the insertion.
-    x : float64 array of shape (d,)
-        The point.
+        The tree before the insertions.
+    points : float64 array of shape (m, d)
+        The points.
     room : int
-        Largest number of nodes that the insertion adds.
-    chain : int
         Largest number of points of a leaf whose links change.
-    nodes, points : int64 arrays
-        Results.
+    nodes, linked : int64 arrays
+        Results, with repetitions.
 
     Returns
     -------
     tuple of int
-        The numbers of nodes and points found. If `nodes` is too short it holds only the first.
+        The numbers of nodes and points found. Arrays that are too short hold only the first.
     """
     n_nodes = 0
-    n_points = 0
-    node = tree.counters[ROOT]
-    while node != NONE:
-        if n_nodes < len(nodes):
-            nodes[n_nodes] = node
-        n_nodes += 1
-        if is_leaf(tree, node):
-            point = tree.children[node, FIRST_POINT]
-            while point != NONE and n_points < chain:
-                points[n_points] = point
-                n_points += 1
-                point = tree.next_point[point]
-            break
-        node = child_towards(tree, node, x)
-    for k in range(room):
-        if n_nodes < len(nodes):
-            nodes[n_nodes] = tree.counters[N_NODES] + k
-        n_nodes += 1
-    return n_nodes, n_points
+    n_linked = 0
+    for i in range(len(points)):
+        node = tree.counters[ROOT]
+        while node != NONE:
+            if n_nodes < len(nodes):
+                nodes[n_nodes] = node
+            n_nodes += 1
+            if is_leaf(tree, node):
+                point = tree.children[node, FIRST_POINT]
+                for _ in range(room):
+                    if point == NONE:
+                        break
+                    if n_linked < len(linked):
+                        linked[n_linked] = point
+                    n_linked += 1
+                    point = tree.next_point[point]
+                break
+            node = child_towards(tree, node, points[i])
+    return n_nodes, n_linked
 
 
-def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: int) -> Entry:
-    """Copy what the insertion of a point may overwrite.
+def most_new_nodes(n_points: int, n_new: int, room: int) -> int:
+    """Return a bound on the nodes that insertions add to a tree of `n_points` points."""
+    # A binary tree has fewer than twice as many nodes as leaves, and no leaf is empty.
+    return min(n_new * room, 2 * (n_points + n_new))
+
+
+def record(trees: Tree, values: Values, points: FloatArray, n_points: int, room: int) -> Entry:
+    """Copy what the insertion of points may overwrite.
 
     Parameters
     ----------
     trees : Tree
-        The forest, with capacity for the insertion.
+        The forest, with capacity for the insertions (`most_new_nodes`).
     values : NamedTuple of arrays
         Statistics of its nodes.
-    point : float64 array of shape (S, d)
-        The point, once (S = 1) or as each tree sees it (S = T).
+    points : float64 array of shape (S, m, d)
+        The points, once (S = 1) or as each tree sees them (S = T).
     n_points : int
         Number of points so far.
     room : int
-        Largest number of nodes that the insertion adds to a tree. It is also a bound on the number
+        Largest number of nodes that one insertion adds to a tree. It is also a bound on the number
         of points of a leaf that it links in a new order.
     """
     where, links = [], []
-    nodes = np.empty(256, dtype=np.int64)
-    chain = np.empty(room, dtype=np.int64)
+    n_new = points.shape[1]
+    n_nodes_added = most_new_nodes(n_points, n_new, room)
+    nodes = np.empty(64 * n_new + 192, dtype=np.int64)
+    linked = np.empty(64 * n_new + 192, dtype=np.int64)
     for t in range(len(trees.counters)):
         tree = view_of(trees, t)
-        x = point[t if len(point) > 1 else 0]
-        n_nodes, n_links = _touched_by(tree, x, room, room, nodes, chain)
-        if n_nodes > len(nodes):
-            nodes = np.empty(2 * n_nodes, dtype=np.int64)
-            _touched_by(tree, x, room, room, nodes, chain)
-        where.append(np.stack([np.full(n_nodes, t), nodes[:n_nodes]]))
-        links.append(np.stack([np.full(n_links + 1, t), np.append(chain[:n_links], n_points)]))
+        seen = points[t if len(points) > 1 else 0]
+        n_nodes, n_linked = _touched_by(tree, seen, room, nodes, linked)
+        if n_nodes > len(nodes) or n_linked > len(linked):
+            nodes, linked = np.empty((2, 2 * max(n_nodes, n_linked)), dtype=np.int64)
+            _touched_by(tree, seen, room, nodes, linked)
+        used = trees.counters[t, N_NODES]
+        added = np.arange(used, used + n_nodes_added)
+        inserted = np.arange(n_points, n_points + n_new)
+        where.append(_of_tree(t, nodes[:n_nodes], added))
+        links.append(_of_tree(t, linked[:n_linked], inserted))
     tree_of_node, node = np.concatenate(where, axis=1)
     tree_of_link, link = np.concatenate(links, axis=1)
     # The rows of nodes that do not exist yet have no meaning.
@@ -153,8 +165,14 @@ def record(trees: Tree, values: Values, point: FloatArray, n_points: int, room: 
     )
 
 
+def _of_tree(tree: int, old: IntArray, new: IntArray) -> IntArray:
+    """Return a tree's index and its entries, each once, shape (2, k)."""
+    entries = np.concatenate([np.unique(old), new])
+    return np.stack([np.full(len(entries), tree), entries])
+
+
 def restore(trees: Tree, values: Values, entry: Entry) -> None:
-    """Write the former content back; the latest insertion must be undone first."""
+    """Write the former content back."""
     for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
         field[entry.nodes] = content
     trees.box[entry.boxes] = entry.box_content

@@ -182,7 +182,7 @@ def test_empty_forest():
         assert_same_bits(snapshot(forest), before)
 
 
-def test_an_exception_passes_through_and_is_undone():
+def test_an_exception_passes_through_and_is_undone(monkeypatch):
     forest = make_forest(min_samples_split=5)
     points, targets = make_fantasy("seven", forest)
     before = snapshot(forest)
@@ -193,10 +193,17 @@ def test_an_exception_passes_through_and_is_undone():
         assert forest.n_points == 30
         raise RuntimeError("inside")
     assert_same_bits(snapshot(forest), before)
-    # Also when the insertion itself fails half way: there are more targets than points.
+    # Also when the insertion itself fails half way.
+    extend = forest.extend
+
+    def fails(points, targets, rates):
+        extend(points[:, :3], targets[:3], rates)
+        raise RuntimeError("half way")
+
+    monkeypatch.setattr(forest, "extend", fails)
     with (
-        pytest.raises(IndexError),
-        forest.extended(points[:, :3], targets, RATES[None]),
+        pytest.raises(RuntimeError, match="half way"),
+        forest.extended(points, targets, RATES[None]),
     ):
         pytest.fail("must not be reached")
     assert_same_bits(snapshot(forest), before)

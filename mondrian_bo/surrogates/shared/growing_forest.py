@@ -29,7 +29,7 @@ from mondrian_bo.trees.tree import (
     with_node_capacity,
     with_point_capacity,
 )
-from mondrian_bo.trees.undo import record, restore
+from mondrian_bo.trees.undo import most_new_nodes, record, restore
 
 NodeStats = TypeVar("NodeStats", bound=tuple[AnyArray, ...])
 
@@ -137,24 +137,20 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def extended(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> Iterator[None]:
         """Insert points inside a ``with`` block and restore every array at its end.
 
-        An insertion overwrites O(depth) entries of each tree, which are saved: the forest is not
-        copied. Forests with paused leaves of one class cannot use this, because opening such a leaf
-        overwrites more entries. Parameters are those of :meth:`extend`.
+        An insertion overwrites O(depth) entries of each tree, which are saved before the first one:
+        the forest is not copied. Forests with paused leaves of one class cannot use this, because
+        opening such a leaf overwrites more entries. Parameters are those of :meth:`extend`.
         """
-        journal = []
+        n_points, n_new = self.n_points, len(targets)
+        self._make_room_for_nodes(most_new_nodes(n_points, n_new, self._room))
+        self._make_room_for_points(n_points + n_new, len(points))
+        entry = record(self._arrays, self._node_stats, points, n_points, self._room)
         try:
-            for i in range(len(targets)):
-                self._make_room_for_nodes()
-                self._make_room_for_points(self.n_points + 1, len(points))
-                journal.append(
-                    record(self._arrays, self._node_stats, points[:, i], self.n_points, self._room)
-                )
-                self.extend(points[:, i : i + 1], targets[i : i + 1], rates)
+            self.extend(points, targets, rates)
             yield
         finally:
-            for entry in reversed(journal):
-                restore(self._arrays, self._node_stats, entry)
-                self.n_points = entry.n_points
+            restore(self._arrays, self._node_stats, entry)
+            self.n_points = n_points
 
     def forget(self) -> None:
         """Forget all points; the random streams go on."""
@@ -222,8 +218,9 @@ class GrowingForest(ABC, Generic[NodeStats]):
         fields: Any = (resized(field, 1, capacity, used) for field in self._node_stats)
         self._node_stats = type(self._node_stats)(*fields)
 
-    def _make_room_for_nodes(self) -> None:
-        used = nodes_used(self._arrays)
+    def _make_room_for_nodes(self, n_more: int = 0) -> None:
+        """Make room for one insertion after others, which add at most so many nodes."""
+        used = nodes_used(self._arrays) + n_more
         if used + self._room > self._arrays.parent.shape[1]:
             self._set_node_capacity(int(GROWTH * used) + 8 * self._room)
 
