@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import latex2mathml.converter
+from docutils import nodes
 from pygments.lexers.special import TextLexer
 
 import mondrian_bo
@@ -46,6 +48,8 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+# Formulas become MathML, which browsers show without a script from elsewhere.
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"mondrian-bo {release}"
 html_static_path = ["_static"]
@@ -116,9 +120,20 @@ def _as_code(text: str) -> list[str]:
     return lines
 
 
+def _write_formula(translator: Any, node: Any) -> None:
+    """Write a formula as MathML."""
+    is_block = node.tagname == "math_block"
+    display = "block" if is_block else "inline"
+    formula = latex2mathml.converter.convert(node.astext(), display=display)
+    translator.body.append(f'<div class="formula">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Register what is above, and the language of the block of layers in design.md."""
     app.connect("builder-inited", _write_examples)
     app.connect("autodoc-skip-member", _skip_foreign)
     app.connect("source-read", _link_files)
+    renderers = (_write_formula, None)
+    app.add_html_math_renderer("mathml", inline_renderers=renderers, block_renderers=renderers)
     app.add_lexer("layers", TextLexer)

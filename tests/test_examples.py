@@ -15,7 +15,7 @@ PAGES = (
     *("README.md", "docs/outcomes.md", "docs/learning-curves.md", "docs/reading.md"),
     *("docs/tutorials/optuna.md", "docs/tutorials/scikit-learn.md"),
     *("docs/how-to/pipeline.md", "docs/how-to/gradient-boosting.md"),
-    "docs/how-to/choose-a-surrogate.md",
+    *("docs/how-to/choose-a-surrogate.md", "docs/mathematics.md"),
 )
 """Pages whose code runs."""
 BLOCKS = [
