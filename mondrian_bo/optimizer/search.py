@@ -48,8 +48,8 @@ steps falls with them."""
 
 
 _SHARE_WHILE_RUNNING = 0.5
-"""Share of suggestions that use :attr:`Arm.while_running` while trials are running. Our choice: in
-batches of 32 the whole is better than either half alone (``docs/parallel.md``)."""
+"""Share of suggestions that use :attr:`Arm.while_running` while trials are running: our choice,
+between the two kinds, as each is the better one on some functions."""
 
 _LATEST = 200
 """Number of latest trials whose choices a local search tries where there are many, our choice. The
