@@ -13,6 +13,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
     "curves": "mondrian_bo.benchmarks.curves.suite:run",
     "importance": "mondrian_bo.benchmarks.suites.importance:run",
+    "replicates": "mondrian_bo.benchmarks.suites.replicates:run",
     "robust": "mondrian_bo.benchmarks.suites.robust:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "stopping": "mondrian_bo.benchmarks.suites.stopping:run",

@@ -34,7 +34,7 @@ PROBABILITY = 0.05
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Levels of the stored quantiles of the regret; the rule needs the third."""
 
-_FIRST, _INTERVAL, _PATIENCE = 20, 5, 10
+_FIRST, _INTERVAL, _PATIENCE = 20, 5, 30
 """The terminator's defaults, in trials."""
 
 _N_DRAWS = 512

@@ -67,8 +67,9 @@ class MondrianTerminator:
         and `expected_gain` must be given.
     min_trials : int, default=20
         Number of finished trials before the first estimate.
-    patience : int, default=10
-        Number of trials for which all estimates must satisfy the rule, >= 0.
+    patience : int, default=30
+        Number of trials for which all estimates must satisfy the rule, >= 0. Meanwhile the search
+        explores, and may find a basin that the model did not expect.
     interval : int, default=5
         An estimate is made each time that so many trials have finished.
     show : bool, default=True
@@ -109,7 +110,7 @@ class MondrianTerminator:
         *,
         expected_gain: float | None = None,
         min_trials: int = 20,
-        patience: int = 10,
+        patience: int = 30,
         interval: int = 5,
         show: bool = True,
     ) -> None:

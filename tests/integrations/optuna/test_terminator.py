@@ -27,13 +27,13 @@ def test_stops_with_the_promised_regret(rule: dict[str, float], direction: str) 
     sign = 1.0 if direction == "minimize" else -1.0
     study = optuna.create_study(direction=direction, sampler=MondrianSampler(seed=0))
     study.optimize(
-        lambda trial: sign * _bowl(trial), n_trials=80, callbacks=[MondrianTerminator(**rule)]
+        lambda trial: sign * _bowl(trial), n_trials=90, callbacks=[MondrianTerminator(**rule)]
     )
-    assert 30 <= len(study.trials) <= 60
+    assert 50 <= len(study.trials) <= 80
     assert sign * study.best_value < 0.05
     stored = study.user_attrs[KEY]
     assert stored["n_trials"] == len(study.trials)
-    assert stored["n_trials"] - stored["satisfied_since"] >= 10
+    assert stored["n_trials"] - stored["satisfied_since"] >= 30
     assert 0.0 <= stored["expected_gain"] < 0.05
     assert ("probability" in stored) == ("tolerance" in rule)
 
@@ -62,8 +62,8 @@ def test_resumed_study_goes_on() -> None:
     study.optimize(_bowl, n_trials=20, callbacks=[MondrianTerminator(1e3)])
     assert study.user_attrs[KEY]["satisfied_since"] == 20
     terminator = pickle.loads(pickle.dumps(MondrianTerminator(1e3)))
-    study.optimize(_bowl, n_trials=30, callbacks=[terminator])
-    assert len(study.trials) == 30
+    study.optimize(_bowl, n_trials=40, callbacks=[terminator])
+    assert len(study.trials) == 50
 
 
 def test_estimates_are_due_at_intervals() -> None:

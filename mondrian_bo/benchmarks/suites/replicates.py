@@ -1,0 +1,102 @@
+"""Replicates: whether trials that repeat good points pay on noisy problems.
+
+``mondrian-bo bench run --suite replicates --seeds 10 --out DIR`` compares the default search, which
+never repeats a point, with two policies that spend some of the trials "again here": every fifth
+trial from the 40th on at the point that the model believes best, or the last fifth of the trials at
+the five points that it believes best. The score is the noise-free regret of the point that the
+model believes best at the end.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+
+PROBLEMS = ("shifted_branin_noisy", "shifted_hartmann6_heavy", "shifted_ackley5_heavy")
+"""The development half of the noisy problems."""
+
+POLICIES = ("never", "every fifth", "last fifth")
+"""When points are repeated."""
+
+_FIRST = 40
+"""Trial from which every fifth repeats a point."""
+
+_N_BEST = 5
+"""Points that the last fifth of the trials repeats."""
+
+
+def regret(name: str, seed: int, policy: str, n_trials: int | None = None) -> float:
+    """Return the noise-free regret of the point believed best after a search with a policy."""
+    problem = get_problem(name)
+    assert problem.optimum is not None
+    function, budget = problem.instance(seed), problem.budget if n_trials is None else n_trials
+    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
+    told: list[tuple[dict[str, Any], float]] = []
+    for number in range(budget):
+        params = None
+        if policy == "every fifth" and number >= _FIRST and number % 5 == 4:
+            params = _believed(optimizer, told)[0][0]
+        elif policy == "last fifth" and number >= 0.8 * budget:
+            best: list[dict[str, Any]] = []
+            for one, _ in _believed(optimizer, told):
+                if one not in best:
+                    best.append(one)
+            params = best[number % min(_N_BEST, len(best))]
+        if params is None:
+            params = optimizer.ask()
+        value = function(params)
+        optimizer.tell(params, problem.observe(value, seed, number))
+        told.append((params, value))
+    return _believed(optimizer, told)[0][1] - problem.optimum
+
+
+def _believed(
+    optimizer: MondrianOptimizer, told: list[tuple[dict[str, Any], float]]
+) -> list[tuple[dict[str, Any], float]]:
+    """Return points and their noise-free values, the one with the best predicted mean first."""
+    mean, _ = optimizer.predict([params for params, _ in told])
+    return [told[i] for i in np.argsort(mean, kind="stable")]
+
+
+def run(arguments: Namespace) -> None:
+    """Run the comparison; the table is printed and written to ``DIR/replicates.md``.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``
+        and ``out`` count.
+    """
+    from joblib import Parallel, delayed
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    jobs = [(n, s, p) for n in PROBLEMS for p in POLICIES for s in range(arguments.seeds)]
+    found = Parallel(n_jobs=arguments.jobs)(delayed(regret)(*one, arguments.trials) for one in jobs)
+    table = summary(np.reshape(found, (len(PROBLEMS), len(POLICIES), arguments.seeds)))
+    (arguments.out / "replicates.md").write_text(to_markdown(*table) + "\n", encoding="utf-8")
+    print(to_text(*table))
+
+
+def summary(regrets: np.ndarray) -> tuple[list[str], list[list[str]]]:
+    """Return the table of regrets of shape (problems, policies, seeds).
+
+    The p of a policy is that of Wilcoxon's signed-rank test that it is better than "never".
+    """
+    header = ["problem", POLICIES[0]]
+    for policy in POLICIES[1:]:
+        header += [policy, "p"]
+    rows = []
+    for name, (never, *others) in zip(PROBLEMS, regrets, strict=True):
+        row = [name, f"{never.mean():.3g} ± {never.std():.2g}"]
+        for other in others:
+            p = float(wilcoxon(never, other, alternative="greater", zero_method="zsplit").pvalue)
+            row += [f"{other.mean():.3g} ± {other.std():.2g}", f"{p:.2g}"]
+        rows.append(row)
+    return header, rows
