@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-STEPS = re.findall(r"^for step in (.*); do$", CI, flags=re.MULTILINE)[0].split()
+STEPS = " ".join(re.findall(r"^for step in (.*); do$", CI, flags=re.MULTILINE)).split()
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
