@@ -1,11 +1,12 @@
 """A perceptron is tuned with and without pruning, and a learning curve is predicted.
 
-Left: the validation error after each epoch, of complete and of pruned trials. Right: what the model
-of learning curves says after each epoch about the last error of one trial, which it has not seen.
+Left: the validation loss after each epoch, of complete and of pruned trials. Right: what the model
+of learning curves says after each epoch about the last loss of one trial, which it has not seen.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ import optuna
 from _figures import arguments, save, say
 from optuna.trial import TrialState
 from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
@@ -22,7 +24,7 @@ from mondrian_bo.optimizer.learning_curves import LearningCurves
 
 
 class Training:
-    """The objective: the error of a perceptron on the digits, reported after each epoch."""
+    """The objective: the log-loss of a perceptron on the digits, reported after each epoch."""
 
     def __init__(self, n_epochs, n_samples):
         x, y = load_digits(return_X_y=True)
@@ -39,15 +41,15 @@ class Training:
             alpha=trial.suggest_float("alpha", 1e-5, 1e0, log=True),
             random_state=0,
         )
-        error = 1.0
+        loss = math.inf
         for epoch in range(self.n_epochs):
             model.partial_fit(train_x, train_y, classes=range(10))
-            error = 1.0 - model.score(valid_x, valid_y)
+            loss = log_loss(valid_y, model.predict_proba(valid_x))
             self.n_trained += 1
-            trial.report(error, epoch)
+            trial.report(loss, epoch)
             if trial.should_prune():
                 raise optuna.TrialPruned
-        return error
+        return loss
 
 
 def run(pruner, n_trials, n_epochs, n_samples):
@@ -66,8 +68,8 @@ def predictions(curves):
         # Larger is better inside.
         model.tell(-curve[-1], range(len(curve)), -curve)
     running, found = Curve(), []
-    for epoch, error in enumerate(curves[chosen, :-1]):
-        running.extend([epoch], [-error])
+    for epoch, loss in enumerate(curves[chosen, :-1]):
+        running.extend([epoch], [-loss])
         predicted = model.predict(running)
         if predicted is not None:
             found.append((epoch, -predicted[0], predicted[1]))
@@ -92,7 +94,7 @@ def draw(path, pruned_study, curves):
         )
     left.plot([], [], color="C0", label="complete")
     left.plot([], [], color="C3", marker="x", label="pruned")
-    left.set(xlabel="epoch", ylabel="validation error", yscale="log", title="a study")
+    left.set(xlabel="epoch", ylabel="validation loss", yscale="log", title="a study")
     left.legend()
     curve, found = predictions(curves)
     right.plot(curves.T, color="0.85", linewidth=0.8)
@@ -119,7 +121,7 @@ def main():
         n_stopped = sum(trial.state == TrialState.PRUNED for trial in study.trials)
         say(
             f"{name:>14}: {n_trained:4d} epochs, {n_stopped:2d} of {n_trials} trials pruned, "
-            f"error {study.best_value:.3f}"
+            f"loss {study.best_value:.3f}"
         )
     curves = np.array([list(trial.intermediate_values.values()) for trial in plain.trials])
     draw(options.output, pruned, curves)

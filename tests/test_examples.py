@@ -80,7 +80,7 @@ def test_studies_with_several_outcomes_are_drawn(tmp_path: Path) -> None:
 
 def test_learning_curves_are_predicted(tmp_path: Path) -> None:
     printed = _run(str(ROOT / "examples" / "learning_curves.py"), "--quick", cwd=tmp_path)
-    found = re.findall(r": +(\d+) epochs, +(\d+) of 14 trials pruned, error (\S+)", printed)
+    found = re.findall(r": +(\d+) epochs, +(\d+) of 14 trials pruned, loss (\S+)", printed)
     (n_plain, *_), (n_pruned, n_stopped, _) = found
     assert int(n_pruned) < int(n_plain) == 14 * 6
     assert int(n_stopped) > 0

@@ -20,8 +20,8 @@ _LEAST_WEIGHT = 0.05
 choice."""
 
 _RIDGE = 0.3
-"""Precision of the coefficients' prior, in units of the noise's: weak, as curves are few. Values
-from 0.1 to 1 give about the same."""
+"""Precision of the coefficients' prior, in units of the noise's: weak, as curves are few; our
+choice."""
 
 _PRIOR_SHAPE, _PRIOR_RATE = 1.0, 0.0025
 """Inverse-gamma prior of the noise's variance. It counts as two residuals of 0.05 standard

@@ -52,6 +52,7 @@ def test_recordings_fit_their_tasks(name) -> None:
     assert np.isfinite(recorded.outcomes).mean() > 0.8
     # A tolerance of 1 % leaves a few settings to find, not most.
     assert (recorded.outcomes <= recorded.target).sum() <= 10
+    assert 3 <= (recorded.outcomes <= recorded.rank_target).sum() <= 10
 
 
 @pytest.mark.parametrize("name", ["mlp_diabetes", "svm_folds", "boosting_diabetes"])

@@ -61,11 +61,14 @@ class Method(NamedTuple):
         Takes the number of steps of a complete training.
     description : str
         One line for tables.
+    folds_only : bool, default=False
+        Whether the pruner is made for folds, and not for epochs, which have a trend.
     """
 
     sampler: Callable[[int], BaseSampler]
     pruner: Callable[[int], BasePruner]
     description: str
+    folds_only: bool = False
 
 
 METHODS: dict[str, Method] = {
@@ -74,7 +77,7 @@ METHODS: dict[str, Method] = {
         _tpe, lambda n: HyperbandPruner(min_resource=1, max_resource=n), "TPE, Hyperband"
     ),
     "tpe_median": Method(_tpe, lambda _: MedianPruner(), "TPE, median pruning"),
-    "tpe_wilcoxon": Method(_tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning"),
+    "tpe_wilcoxon": Method(_tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning", True),
     "tpe_pruner": Method(_tpe, _pruner, "TPE, `MondrianPruner`"),
     "mondrian": Method(_mondrian, lambda _: NopPruner(), "`MondrianSampler`, no pruning"),
     "mondrian_hyperband": Method(
@@ -115,6 +118,12 @@ class Recorded:
     def target(self) -> float:
         """The largest outcome with which a run has arrived."""
         return (1.0 + TOLERANCE) * float(np.nanmin(self.outcomes))
+
+    @property
+    def rank_target(self) -> float:
+        """The outcome of the best hundredth of the settings, or `target` if that is larger."""
+        ranked = np.sort(self.outcomes)
+        return max(self.target, float(ranked[int(TOLERANCE * len(ranked)) - 1]))
 
 
 class Replay(NamedTuple):
