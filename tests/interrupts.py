@@ -41,14 +41,16 @@ def count_events(function):
 def interrupt_at(n_event, function):
     """Call a function; raise at the n-th call or return inside of it, if it takes so many.
 
-    While code is compiled or loaded, the exception waits.
+    While code is compiled or loaded, and where a lock is released, the exception waits.
     """
     n_left = n_event
 
     def count(frame, event, argument):
         nonlocal n_left
         n_left -= 1
-        if n_left <= 0 and not is_compiling():
+        # No signal comes between the end of a `with` block and the release of its lock.
+        is_release = event == "c_call" and argument.__name__ == "__exit__"
+        if n_left <= 0 and not is_release and not is_compiling():
             raise Interrupted
 
     sys.setprofile(count)
