@@ -168,7 +168,7 @@ def check_contents(files: Distributions, root: Path) -> None:
     wanted = {
         path.relative_to(root).as_posix()
         for path in (root / PACKAGE).rglob("*")
-        if path.is_file() and (path.suffix in {".py", ".csv", ".json"} or path.name == "py.typed")
+        if path.is_file() and (path.suffix in {".py", ".csv", ".json", ".npz"} or path.name == "py.typed")
     }
     dist_info = "-".join(files.wheel.name.split("-")[:2]) + ".dist-info"
     with zipfile.ZipFile(files.wheel) as archive:
