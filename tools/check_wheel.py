@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "mondrian_bo"
 """Name of the package and of its directory."""
 
+_SUFFIXES = {".py", ".csv", ".json", ".npz"}
+"""Endings of code and data that are shipped."""
+
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "*-output", "site"
 )
@@ -168,7 +171,7 @@ def check_contents(files: Distributions, root: Path) -> None:
     wanted = {
         path.relative_to(root).as_posix()
         for path in (root / PACKAGE).rglob("*")
-        if path.is_file() and (path.suffix in {".py", ".csv", ".json", ".npz"} or path.name == "py.typed")
+        if path.is_file() and (path.suffix in _SUFFIXES or path.name == "py.typed")
     }
     dist_info = "-".join(files.wheel.name.split("-")[:2]) + ".dist-info"
     with zipfile.ZipFile(files.wheel) as archive:
