@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import optuna
@@ -14,10 +12,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
-from mondrian_bo.optimizer.transactions import renew_at_fork
+from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 
 
-class MondrianPruner(BasePruner):
+class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     """Pruner that predicts how a trial will end, from the study's finished learning curves.
 
     A trial is pruned when the probability that it ends among the best is below a threshold. The
@@ -108,25 +106,7 @@ class MondrianPruner(BasePruner):
             "n_startup_trials": int(n_startup_trials),
             "n_warmup_steps": int(n_warmup_steps),
         }
-        self.renew_lock()
-        self._memory: WeakKeyDictionary[object, dict[int, _CurveReader]] = WeakKeyDictionary()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock and the memory of studies, which are read again from their storage."""
-        state = self.__dict__.copy()
-        del state["_lock"], state["_memory"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore, with a lock of its own and no memory of studies."""
-        self.__dict__.update(state)
-        self.renew_lock()
-        self._memory = WeakKeyDictionary()
-
-    def renew_lock(self) -> None:
-        """Make a lock, at the start and in a forked process."""
-        self._lock = threading.RLock()
-        renew_at_fork(self)
+        RemembersStudies.__init__(self)
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Judge whether a trial should be pruned, as :class:`optuna.pruners.BasePruner` says.

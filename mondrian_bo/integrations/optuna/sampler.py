@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import optuna
@@ -24,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
+from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     StudyReader,
@@ -34,7 +33,6 @@ from mondrian_bo.integrations.optuna.study_reader import (
     to_external,
 )
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.transactions import renew_at_fork
 from mondrian_bo.optimizer.validation import (
     MOST_OBJECTIVES,
     Direction,
@@ -55,7 +53,7 @@ _MOST_REDRAWN = 4096
 then missed with a probability of 2 %."""
 
 
-class MondrianSampler(ReadableSampler):
+class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
     The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
@@ -159,25 +157,7 @@ class MondrianSampler(ReadableSampler):
             "n_estimators": n_estimators,
             "n_candidates": n_candidates,
         }
-        self.renew_lock()
-        self._memory: WeakKeyDictionary[object, dict[object, _StudyMemory]] = WeakKeyDictionary()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock and the memory of studies, which are read again from their storage."""
-        state = self.__dict__.copy()
-        del state["_lock"], state["_memory"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore, with a lock of its own and no memory of studies."""
-        self.__dict__.update(state)
-        self.renew_lock()
-        self._memory = WeakKeyDictionary()
-
-    def renew_lock(self) -> None:
-        """Make a lock, at the start and in a forked process."""
-        self._lock = threading.RLock()
-        renew_at_fork(self)
+        RemembersStudies.__init__(self)
 
     def reseed_rng(self) -> None:
         """Do nothing: draws depend on the seed and the trial's number, which no workers share."""
