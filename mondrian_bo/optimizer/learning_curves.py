@@ -11,7 +11,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.curve_regression import Curve, LocalRegression, StudentPrediction
-from mondrian_bo.optimizer.objective_model import OutcomeTransform
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 
 _MOST_CURVES = 128
 """Number of latest finished curves that the model knows: bounds the time of a call. Our choice."""

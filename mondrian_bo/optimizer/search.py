@@ -18,13 +18,9 @@ from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.local_search import improve
-from mondrian_bo.optimizer.objective_model import (
-    NewTransform,
-    ObjectiveModel,
-    OutcomeTransform,
-    mixed_moments,
-)
+from mondrian_bo.optimizer.objective_model import NewTransform, ObjectiveModel, mixed_moments
 from mondrian_bo.optimizer.outcome_models import OutcomeModels
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.portfolio import Arm, SearchSettings

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from mondrian_bo.optimizer.objective_model import ObjectiveModel, OutcomeTransform
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.trials import Trials
 
 

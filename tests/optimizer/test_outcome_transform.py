@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize_scalar
 from scipy.stats import skew, yeojohnson, yeojohnson_llf, yeojohnson_normmax
 
-from mondrian_bo.optimizer import objective_model
-from mondrian_bo.optimizer.objective_model import OutcomeTransform
+from mondrian_bo.optimizer import outcome_transform
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 
 RNG = np.random.default_rng(0)
 CLEAN = {
@@ -209,7 +209,7 @@ def test_largest_range_of_all(shares):
 @pytest.mark.parametrize("power", [-4.0, 0.0, 0.3, 1.0, 2.0, 2.5, 6.0])
 def test_the_power_transform_is_that_of_scipy(power: float) -> None:
     values = np.random.default_rng(0).standard_normal(50) * 3.0
-    assert np.array_equal(objective_model._yeo_johnson(values, power), yeojohnson(values, power))
+    assert np.array_equal(outcome_transform._yeo_johnson(values, power), yeojohnson(values, power))
 
 
 @pytest.mark.parametrize("tail", [0.2, 1.0, 3.0])
@@ -218,4 +218,4 @@ def test_the_power_is_the_most_likely_one(tail: float) -> None:
     expected = minimize_scalar(
         lambda power: -yeojohnson_llf(power, values), bounds=(-4.0, 6.0), method="bounded"
     )
-    assert objective_model._most_likely_power(values) == expected.x
+    assert outcome_transform._most_likely_power(values) == expected.x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_bo.optimizer.objective_model import VarianceCalibration
+from mondrian_bo.optimizer.variance_calibration import VarianceCalibration
 
 
 @pytest.mark.parametrize("error", [0.25, 1.0, 2.0])
