@@ -38,7 +38,7 @@ def draw_from_prior(
     Returns
     -------
     callable
-        Maps points of shape (m, d) to values of shape (m,).
+        Maps points of shape (m, d) to values of shape (m,), float64 with the precision of float32.
 
     References
     ----------
@@ -58,14 +58,19 @@ def draw_from_prior(
     }
     phases = rng.uniform(0.0, 2.0 * math.pi, _N_FEATURES)
     weights = math.sqrt(2.0 / _N_FEATURES) * rng.standard_normal(_N_FEATURES)
+    # Cosines of float32 take a tenth of the time, and their rounding is far below the error of the
+    # features.
+    single_frequencies, single_phases = frequencies.astype(np.float32), phases.astype(np.float32)
+    single_weights = weights.astype(np.float32)
+    single_choices = {j: angles.astype(np.float32) for j, angles in choice_angles.items()}
     noise_std = math.sqrt(covariance.peak - 1.0)
     key = np.uint64(rng.integers(2**63)) if noise_std > 0.0 else np.uint64(0)
 
     def function(points: FloatArray) -> FloatArray:
-        angles = points[:, numeric] @ frequencies + phases
-        for j, of_choices in choice_angles.items():
+        angles = points[:, numeric].astype(np.float32) @ single_frequencies + single_phases
+        for j, of_choices in single_choices.items():
             angles += of_choices[points[:, j].astype(np.int64)]
-        values = np.asarray(np.cos(angles) @ weights)
+        values = np.asarray(np.cos(angles) @ single_weights, dtype=np.float64)
         if noise_std > 0.0:
             # Adding 0 turns -0 into 0, which has other bits.
             words = np.ascontiguousarray(points + 0.0).view(np.uint64)

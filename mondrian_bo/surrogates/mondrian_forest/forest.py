@@ -52,7 +52,6 @@ class Kernels(NamedTuple):
     components: Callable[..., Any]
     sample: Callable[..., Any]
     likelihood: Callable[..., Any]
-    weights: Callable[..., Any]
 
 
 class GaussianForest(GrowingForest[Gaussian]):
@@ -74,7 +73,6 @@ class GaussianForest(GrowingForest[Gaussian]):
         tree_components,
         sample_function,
         log_likelihood_terms,
-        gaussian_weights,
     )
 
     def __init__(
@@ -271,7 +269,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                 arrays, stats = rows_of(self._arrays, tree), rows_of(self._node_stats, tree)
                 scale = float(tree_weights[t]), tolerance
                 one = points_of(part, tree)
-                self._kernels.weights(arrays, stats, one, rates, settings, scale, rows)
+                gaussian_weights(arrays, stats, one, rates, settings, scale, rows)
             return rows
 
         return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)

@@ -85,10 +85,11 @@ def test_a_draw_is_a_function():
     function = surrogate.draw(np.random.default_rng(0))
     probes = rows_of(30, 5)
     drawn = function(probes)
-    assert np.allclose(function(probes[10:20]), drawn[10:20], atol=1e-12)
+    # Draws are evaluated in single precision.
+    assert np.allclose(function(probes[10:20]), drawn[10:20], atol=1e-5)
     # At learnt rows the posterior variance is small.
     assert np.corrcoef(function(rows), values_of(rows))[0, 1] > 0.99
-    assert not np.allclose(surrogate.draw(np.random.default_rng(1))(probes), drawn, atol=1e-6)
+    assert not np.allclose(surrogate.draw(np.random.default_rng(1))(probes), drawn, atol=1e-2)
 
 
 def test_the_same_seed_gives_the_same_predictions():
