@@ -15,7 +15,7 @@ PAGES = (
     *("README.md", "docs/outcomes.md", "docs/learning-curves.md", "docs/reading.md"),
     *("docs/tutorials/optuna.md", "docs/tutorials/scikit-learn.md"),
     *("docs/how-to/pipeline.md", "docs/how-to/gradient-boosting.md"),
-    *("docs/how-to/choose-a-surrogate.md", "docs/mathematics.md"),
+    *("docs/how-to/choose-a-surrogate.md", "docs/how-to/earlier-studies.md", "docs/mathematics.md"),
 )
 """Pages whose code runs."""
 BLOCKS = [
@@ -117,6 +117,14 @@ def test_a_study_is_read(tmp_path: Path) -> None:
     assert printed.startswith("15 trials\n")
     assert all(word in printed for word in ("momentum", "luckiest", "believed best"))
     assert (tmp_path / "examples-output" / "reading.png").stat().st_size > 3000
+
+
+def test_earlier_studies_are_compared(tmp_path: Path) -> None:
+    printed = _run(str(ROOT / "examples" / "earlier_studies.py"), "--quick", cwd=tmp_path)
+    header, *rows = printed.splitlines()
+    assert header.count("trials") == 3 and len(rows) == 3
+    cold, small, _ = ([float(cell) for cell in row[22:].split()] for row in rows)
+    assert small[0] < cold[0]
 
 
 def test_weights_explain_predictions(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class ObjectiveModel:
 
     Attributes
     ----------
-    trials : Trials
+    trials, new_surrogate, new_transform
         As given.
     steps : list of int
         Numbers of trials after each step of learning, in ascending order. An empty model learns in
@@ -85,8 +85,8 @@ class ObjectiveModel:
         new_transform: NewTransform | None = None,
     ) -> None:
         self.trials = trials
-        self._new_surrogate = new_surrogate
-        self._new_transform = OutcomeTransform if new_transform is None else new_transform
+        self.new_surrogate = new_surrogate
+        self.new_transform = OutcomeTransform if new_transform is None else new_transform
         self.steps: list[int] = []
         self.forget()
 
@@ -97,12 +97,12 @@ class ObjectiveModel:
         steps it learns the former trials at once: it then is a model of the same trials with other
         random draws.
         """
-        self._surrogate = surrogate = self._new_surrogate()
+        self._surrogate = surrogate = self.new_surrogate()
         # An isinstance check of a protocol takes as long as a small prediction.
         self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
         self._n_learnt = 0
         self._n_fitted = 0
-        self._transform = self._new_transform(np.zeros(1))
+        self._transform = self.new_transform(np.zeros(1))
         self._calibration = VarianceCalibration()
         # An undone call may have learnt trials that are not there any more.
         del self.steps[bisect.bisect_right(self.steps, len(self.trials)) :]
@@ -119,6 +119,12 @@ class ObjectiveModel:
         """The present transform of values."""
         self._learn()
         return self._transform
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate, which has learnt all trials."""
+        self._learn()
+        return self._surrogate
 
     @property
     def n_gradients(self) -> int:
@@ -272,7 +278,7 @@ class ObjectiveModel:
             first = self._n_learnt == 0
             refit = step >= _REFIT_GROWTH * self._n_fitted
             if refit and first:
-                self._transform = self._new_transform(all_values)
+                self._transform = self.new_transform(all_values)
             values = self._transform(all_values[self._n_learnt :])
             if not first:
                 predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
@@ -280,7 +286,7 @@ class ObjectiveModel:
             self._surrogate.learn(rows, values)
             self._n_learnt = step
             if refit and not first:
-                self._transform = self._new_transform(all_values)
+                self._transform = self.new_transform(all_values)
                 self._surrogate.set_values(self._transform(all_values))
             if refit:
                 self._n_fitted = step

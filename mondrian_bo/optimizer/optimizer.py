@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import SupportsFloat, overload
+from typing import TYPE_CHECKING, SupportsFloat, overload
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from mondrian_bo.optimizer.validation import (
 )
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.earlier_trials import EarlierTrials, ToldTrials
 
 
 class MondrianOptimizer(StoredOptimizer):
@@ -70,6 +73,11 @@ class MondrianOptimizer(StoredOptimizer):
         inactive parameter counts as True, so ``lambda p: p["depth"] * p["width"] <= 64`` holds in
         branches without depth. Told trials need not be valid. A saved file does not hold the
         function, and `load` is given it again.
+    warm_start : sequence of (params, values) or EarlierTrials, default=None
+        Trials of earlier studies of the same or similar spaces, as `tell` takes them. They count as
+        far as they predict this search's trials, see :mod:`mondrian_bo.optimizer.earlier_mean`:
+        parameters are matched by name, those that are missing or new are no error. A parameter
+        whose earlier values have no place in the space is ignored, with a warning.
 
     Raises
     ------
@@ -114,7 +122,14 @@ class MondrianOptimizer(StoredOptimizer):
         constraints: Sequence[str] = (),
         reference_point: Sequence[float] | None = None,
         is_valid: Callable[[Params], bool] | None = None,
+        warm_start: Sequence[EarlierTrials | ToldTrials] | None = None,
     ) -> None:
+        encoded: Sequence[EarlierTrials] = ()
+        if warm_start:
+            # Loaded here: few searches have earlier studies.
+            from mondrian_bo.optimizer.earlier_trials import encode_told
+
+            encoded = encode_told(space, warm_start)
         super().__init__(
             space,
             directions=check_directions(direction, directions),
@@ -128,6 +143,7 @@ class MondrianOptimizer(StoredOptimizer):
             reference_point=reference_point,
             is_valid=is_valid,
             constraints=constraints,
+            warm_start=encoded,
         )
 
     def __repr__(self) -> str:

@@ -27,6 +27,7 @@ from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
+    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
     from mondrian_bo.optimizer.remaining_gain import RemainingGain
 
 Params: TypeAlias = dict[str, Any]
@@ -84,6 +85,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         allow_missing: bool = False,
         reference_point: Sequence[float] | None = None,
         is_valid: Callable[[Params], bool] | None = None,
+        warm_start: Sequence[EarlierTrials] = (),
     ) -> None:
         if not isinstance(space, SearchSpace):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
@@ -109,6 +111,23 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
         may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
         self._factory = SearchFactory(space, settings, may_be_absent, model_seed, outcome_seed)
+        self._earlier = tuple(warm_start)
+        if self._earlier:
+            if len(self.directions) > 1:
+                raise ValueError("Earlier studies (`warm_start`) need a single objective.")
+            # Loaded here: few searches have earlier studies.
+            from mondrian_bo.optimizer.warm_search import WarmSearchFactory
+
+            self._factory = WarmSearchFactory(
+                [one._replace(values=self._signs[0] * one.values) for one in self._earlier],
+                space.n_choices,
+                sequence.spawn(1)[0],
+                space,
+                settings,
+                may_be_absent,
+                model_seed,
+                outcome_seed,
+            )
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from mondrian_bo.optimizer.saved_settings import (
 from mondrian_bo.optimizer.transactions import transaction
 from mondrian_bo.optimizer.validation import check_names
 from mondrian_bo.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
 
 _PLAIN_SETTINGS = (
     "directions",
@@ -152,6 +155,8 @@ class StoredOptimizer(RowOptimizer):
             "constraints": list(self.constraints),
             "has_is_valid": self._valid is not None,
         }
+        if self._earlier:
+            settings["warm_start"] = [[one.name, len(one.values)] for one in self._earlier]
         models, constraints = self._models(), self._constraints
         state = {
             "n_asked": self._n_asked,
@@ -168,6 +173,9 @@ class StoredOptimizer(RowOptimizer):
         }
         if self._noise is not None:
             arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
+        if self._earlier:
+            arrays["earlier_rows"] = np.vstack([one.rows for one in self._earlier])
+            arrays["earlier_values"] = np.concatenate([one.values for one in self._earlier])
         return settings, state, arrays
 
     @classmethod
@@ -205,6 +213,7 @@ class StoredOptimizer(RowOptimizer):
                 acquisition=decode_acquisition(settings["acquisition"]),
                 reference_point=arrays["reference_point"].tolist(),
                 is_valid=is_valid,
+                warm_start=_earlier_of(settings, arrays),
                 **{name: settings[name] for name in _PLAIN_SETTINGS},
             )
             optimizer._resume(header["state"], arrays)
@@ -217,8 +226,9 @@ class StoredOptimizer(RowOptimizer):
         """Return to the state of `_content`; this optimizer is new."""
         journal = self._new_journal()
         journal.load(arrays)
-        for name in ("rows", "pending", "excluded"):
-            self._check_rows(name, arrays[name])
+        for name in ("rows", "pending", "excluded", "earlier_rows"):
+            if name in arrays:
+                self._check_rows(name, arrays[name])
         if not (
             self.accepts(arrays["rows"]).all() and self.space.is_complete(arrays["pending"]).all()
         ):
@@ -264,3 +274,19 @@ class StoredOptimizer(RowOptimizer):
         is_choice = (choices >= 0.0) & (choices < n_choices) & (choices % 1.0 == 0.0)
         if np.isinf(rows).any() or not (is_choice | np.isnan(choices)).all():
             raise ValueError(f"`{name}` holds what the space does not.")
+
+
+def _earlier_of(
+    settings: Mapping[str, Any], arrays: Mapping[str, FloatArray]
+) -> list[EarlierTrials]:
+    """Return the earlier studies of a file."""
+    if "warm_start" not in settings:
+        return []
+    # Loaded here: few searches have earlier studies.
+    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
+
+    names, sizes = zip(*settings["warm_start"], strict=True)
+    ends = np.cumsum(sizes)[:-1]
+    rows, values = arrays["earlier_rows"], arrays["earlier_values"]
+    parts = zip(names, np.split(rows, ends), np.split(values, ends), strict=True)
+    return [EarlierTrials(*part) for part in parts]

@@ -63,6 +63,15 @@ CASES = {
             "constraints": ["only"],
         },
     ),
+    "earlier studies": (
+        MIXED,
+        {
+            "warm_start": [
+                ([{"x": x, "kind": 1.5, "y": 0.4} for x in (-1.0, 0.0, 0.9)], [4.0, 1.0, 2.0]),
+                ([{"y": y} for y in (0.1, 0.6, 0.8, 1.3)], [0.1, 0.3, math.inf, 0.7]),
+            ]
+        },
+    ),
     "finite": (TINY, {"n_startup_trials": 2, "acquisition": ExpectedImprovement(0.5)}),
 }
 

@@ -19,6 +19,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",
+    "warm_starts": "mondrian_bo.benchmarks.suites.warm_starts:run",
 }
 """``module:function`` by name of the suite; imported on use, so that listing them is fast."""
 

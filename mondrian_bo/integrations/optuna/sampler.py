@@ -43,6 +43,7 @@ from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
+    from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 _FIXED = "fixed_params"
@@ -85,6 +86,10 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     constraints_func : callable or None, default=None
         Maps a finished trial to the values of its constraints, at most 0 if they hold. Deprecated
         in Optuna 5: use ``trial.set_constraint``.
+    warm_start : sequence of optuna.Study or None, default=None
+        Earlier studies of the same or similar spaces, with one objective and the direction of this
+        study. Their complete trials start the model, and count as far as they predict this study's
+        trials. Parameters are matched by name; docs/how-to/earlier-studies.md has the rules.
 
     Raises
     ------
@@ -138,6 +143,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         n_candidates: int = 600,
         is_valid: Callable[[dict[str, Any]], bool] | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        warm_start: Sequence[optuna.Study] | None = None,
     ) -> None:
         check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)
         check_callable(is_valid, "is_valid")
@@ -147,6 +153,12 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 name="`constraints_func`", d_ver="5.0.0", r_ver="7.0.0"
             )
             optuna_warn(f"{text} Use `optuna.trial.Trial.set_constraint` instead.", FutureWarning)
+        self._earlier: EarlierStudies | None = None
+        if warm_start:
+            # Loaded here: few samplers have earlier studies.
+            from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
+
+            self._earlier = EarlierStudies(warm_start)
         self._is_valid = is_valid
         self._constraints_func = constraints_func
         self._entropy = _check_seed(seed)
@@ -232,6 +244,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         sampler = RandomSampler(seed=seed)
         value = sampler.sample_independent(study, trial, param_name, param_distribution)
+        if self._earlier is not None:
+            value = self._earlier.first_value(trial.number, param_name, param_distribution, value)
         if self._is_valid is None:
             return value
         known = memory.values_of(trial)
@@ -282,7 +296,9 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                     f"MondrianSampler supports up to {MOST_OBJECTIVES} objectives, and the study "
                     f"has {len(study.directions)}. More can be made constraints, or be combined."
                 )
-            studies[key] = _StudyMemory()
+            if self._earlier is not None:
+                self._earlier.check(study)
+            studies[key] = _StudyMemory(self._earlier if purpose == "suggesting" else None)
         return studies[key]
 
 
@@ -297,7 +313,8 @@ class _StudyMemory:
         Number of finished trials that the optimizer has been told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: EarlierStudies | None = None) -> None:
+        self._earlier = earlier
         self.reader = StudyReader()
         self._optimizer: RowOptimizer | None = None
         self._recipe: SpaceRecipe | None = None
@@ -354,17 +371,19 @@ class _StudyMemory:
                 # Loaded here: a sampler is constructed without numba and scipy.
                 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
-                filtering: dict[str, Any] = {}
+                options: dict[str, Any] = {}
                 if is_valid is not None:
                     accepts = partial(_accepts, is_valid, dict(search_space), constants or {})
-                    filtering = {"is_valid": accepts}
+                    options["is_valid"] = accepts
+                if self._earlier is not None:
+                    options["warm_start"] = self._earlier.encode(search_space, space)
                 self._optimizer = RowOptimizer(
                     space,
                     directions=directions,
                     seed=entropy,
                     allow_missing=learner.unexplained or lacks_conditions,
                     **settings,
-                    **filtering,
+                    **options,
                 )
         if self._optimizer is not None and self.n_told < len(self.reader.finished):
             self._is_changing = True

@@ -27,7 +27,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.search_space import Categorical, Condition, SearchSpace
+from mondrian_bo.search_space.parameters import unit_outside
 
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
@@ -407,7 +408,7 @@ def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatAr
                 rows[i, j] = parameter.to_unit(value)
             except (TypeError, ValueError):
                 if not isinstance(parameter, Categorical):
-                    rows[i, j] = _unit_outside(parameter, value)
+                    rows[i, j] = unit_outside(parameter, value)
     return rows
 
 
@@ -440,21 +441,6 @@ def complete(
     inactive = np.isnan(space.snap(np.nan_to_num(filled)))
     filled[inactive & np.isnan(rows)] = np.nan
     return filled
-
-
-def _unit_outside(parameter: Float | Int, value: float) -> float:
-    """Continue the scale of a numeric parameter beyond its range and between its grid's values."""
-    low, high = float(parameter.low), float(parameter.high)
-    if parameter.step is not None:
-        # Each value of a grid sits in the middle of its cell.
-        low, high = low - 0.5 * parameter.step, high + 0.5 * parameter.step
-    if high <= low:
-        return 0.5
-    if not parameter.log:
-        return (value - low) / (high - low)
-    if value <= 0.0:
-        return math.nan
-    return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
 
 
 def to_external(

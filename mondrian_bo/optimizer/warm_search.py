@@ -1,0 +1,133 @@
+"""A search that starts from the trials of earlier studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.optimizer.candidates import spread
+from mondrian_bo.optimizer.constraints import Constraints
+from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
+from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.pareto_model import ParetoModel
+from mondrian_bo.optimizer.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.search import Search, SearchFactory
+from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.optimizer.valid_rows import ValidRows
+from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
+
+
+@dataclass(eq=False)
+class WarmSearch(Search):
+    """A :class:`Search` whose first trials are, in turn, good ones of earlier studies and others.
+
+    Attributes
+    ----------
+    earlier : sequence of EarlierModel
+        The earlier studies.
+    n_cold_trials : int
+        Number of quasi-random first trials while no earlier study has a weight.
+    """
+
+    earlier: Sequence[EarlierModel] = ()
+    n_cold_trials: int = 0
+
+    @property
+    def weights(self) -> FloatArray:
+        """The present weights of the earlier studies, shape (K,)."""
+        surrogate = self.arms[0][0].models[0].surrogate
+        assert isinstance(surrogate, EarlierMean)
+        return surrogate.weights
+
+    def suggest(
+        self,
+        space: SearchSpace,
+        pending: FloatArray,
+        index: int,
+        rng: np.random.Generator,
+        is_taken: Callable[[FloatArray], bool],
+        constraints: Constraints | None = None,
+        valid: ValidRows | None = None,
+    ) -> FloatArray:
+        """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
+        n_started, n_warm = len(self.trials) + len(pending), min(N_START, self.n_cold_trials)
+        if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
+            # Of two studies, the first trials are the best of each.
+            model = self.earlier[(n_started // 2) % len(self.earlier)]
+            for row in _within(space, model.good_rows(), index, self.shift):
+                if not is_taken(row) and (valid is None or valid.contains(row[None])[0]):
+                    return np.asarray(row)
+        is_warm = n_started >= n_warm and len(self.trials) > 0 and self.weights.any()
+        self.n_startup_trials = 0 if is_warm else self.n_cold_trials
+        return super().suggest(space, pending, index, rng, is_taken, constraints, valid)
+
+
+def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:
+    """Move rows into a space, with quasi-random values of parameters that they lack."""
+    missing = np.isnan(rows)
+    return space.snap(np.where(missing, spread(space, index, 1, shift), rows))
+
+
+class WarmSearchFactory(SearchFactory):
+    """Makes searches of which the first one starts from earlier studies, and restarts do not.
+
+    Parameters
+    ----------
+    earlier : sequence of EarlierTrials
+        The earlier studies, at least one; larger values are better.
+    n_choices : int64 array of shape (d,)
+        Number of choices of categorical columns, 0 for numeric ones.
+    earlier_seed : numpy.random.SeedSequence
+        Source of the seeds of their models.
+    *others : object
+        Parameters of :class:`SearchFactory`.
+    """
+
+    def __init__(
+        self,
+        earlier: Sequence[EarlierTrials],
+        n_choices: IntArray,
+        earlier_seed: np.random.SeedSequence,
+        *others: Any,
+    ) -> None:
+        super().__init__(*others)
+        seeds = earlier_seed.spawn(len(earlier))
+        self.earlier = [
+            EarlierModel(trials, n_choices, seed)
+            for trials, seed in zip(earlier, seeds, strict=True)
+        ]
+
+    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+        """Return a search over empty `trials`; the one of number 0 knows the earlier studies."""
+        cold = super().new(trials, number)
+        if number > 0 or isinstance(trials, ParetoTrials):
+            return cold
+        arms = [(self._warm(model), arm) for model, arm in cold.arms]
+        n_cold = cold.n_startup_trials
+        return WarmSearch(
+            trials, arms, n_cold, cold.n_candidates, cold.shift, 1, self.earlier, n_cold
+        )
+
+    def _warm(self, model: ObjectiveModel | ParetoModel) -> ObjectiveModel:
+        """Return an empty model with the earlier studies as the prior mean of its surrogate."""
+        (own,) = model.models
+        new_surrogate = partial(_on_earlier_mean, own.new_surrogate, self.earlier)
+        return ObjectiveModel(new_surrogate, own.trials, own.new_transform)
+
+
+def _on_earlier_mean(
+    new_surrogate: Callable[[], Surrogate], earlier: Sequence[EarlierModel]
+) -> Surrogate:
+    """Return an empty surrogate with the earlier studies as its prior mean."""
+    inner = new_surrogate()
+    if isinstance(inner, GaussianProcessForestSurrogate):
+        return SmoothEarlierMean(inner, earlier)
+    return EarlierMean(inner, earlier)
