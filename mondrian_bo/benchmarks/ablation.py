@@ -103,6 +103,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "acquisition": _one([LogExpectedImprovement()], False, _SCEPTICAL, restarts=False)
     },
     "four trees": {"n_estimators": 4},
+    "blocks of 500": {"acquisition": _one(options={**_ARM.options, "block_size": 500})},
+    "one process": {"acquisition": _one(options={**_ARM.options, "block_size": 10**6})},
     "forest of constants": {"surrogate": "forest"},
     "aggregated forest": {"surrogate": "amf"},
 }

@@ -15,7 +15,14 @@ from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.benchmarks.speed.rows import Limit, Row
 from mondrian_bo.surrogates import MondrianForestRegressor
 
-__all__ = ["Memory", "array_bytes", "limit_per_point", "measure_memory", "memory_row"]
+__all__ = [
+    "Memory",
+    "array_bytes",
+    "limit_per_point",
+    "measure_memory",
+    "memory_row",
+    "resident_bytes",
+]
 
 
 class Memory(NamedTuple):
@@ -86,10 +93,10 @@ def measure_memory(n: int, d: int, step: int) -> Memory:
     # Load compiled code first: it is not part of the forest.
     MondrianForestRegressor(random_state=0).fit(X[:20], y[:20]).partial_fit(X[:20], y[:20])
     gc.collect()
-    before = _resident()
+    before = resident_bytes()
     forest = learn()
     gc.collect()
-    after = _resident()
+    after = resident_bytes()
     arrays = array_bytes(forest)
     del forest
     gc.collect()
@@ -121,7 +128,8 @@ def _owners(forest: MondrianForestRegressor) -> list[AnyArray]:
     return list({id(owner): owner for owner in owners}.values())
 
 
-def _resident() -> int | None:
+def resident_bytes() -> int | None:
+    """Return the resident memory of this process; None if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
