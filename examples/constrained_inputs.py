@@ -10,6 +10,7 @@ most: leaves of trees, or weights of the network. The size follows from the para
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 
 import optuna
@@ -69,7 +70,7 @@ def main():
     warnings.filterwarnings("ignore", module="sklearn")
 
     study = optuna.create_study(sampler=MondrianSampler(seed=0, is_valid=is_small))
-    study.optimize(error, n_trials=n_trials)
+    study.optimize(error, n_trials=n_trials, show_progress_bar=sys.stderr.isatty())
     sizes = [size(trial.params) for trial in study.trials]
     print(f"{n_trials} trials, of {min(sizes)} to {max(sizes)} numbers")
     print(f"best: error {study.best_value:.3f}, {size(study.best_params)} numbers")

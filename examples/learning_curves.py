@@ -7,6 +7,7 @@ of learning curves says after each epoch about the last loss of one trial, which
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -56,7 +57,7 @@ def run(pruner, n_trials, n_epochs, n_samples):
     """Run a study; return it with the number of epochs that were trained."""
     training = Training(n_epochs, n_samples)
     study = optuna.create_study(sampler=MondrianSampler(seed=0), pruner=pruner)
-    study.optimize(training, n_trials=n_trials)
+    study.optimize(training, n_trials=n_trials, show_progress_bar=sys.stderr.isatty())
     return study, training.n_trained
 
 

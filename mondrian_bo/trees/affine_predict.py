@@ -34,12 +34,19 @@ from mondrian_bo.trees.affine_messages import (
 from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import MEAN, gaussian_at
 from mondrian_bo.trees.layout import N_NODES, NONE, ROOT
-from mondrian_bo.trees.predict import NEGLIGIBLE, REMAINING, SMALLEST_CHUNK
+from mondrian_bo.trees.predict import (
+    FIRST,
+    NEGLIGIBLE,
+    REACHING,
+    REMAINING,
+    SECOND,
+    SMALLEST_CHUNK,
+    add_component,
+    write_component,
+    write_moments,
+)
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
-
-_REACHING, _FIRST, _SECOND = 0, 1, 2
-"""Columns of the state of a point on its way down, see :mod:`mondrian_bo.trees.predict`."""
 
 
 class AffinePrediction(NamedTuple):
@@ -198,7 +205,7 @@ def _predict_tree(tree, values, points, rates, prediction, means, variances, sin
     state = np.empty((n_points, 3))
     for i in range(n_points):
         order[i] = i
-        state[i, _REACHING], state[i, _FIRST], state[i, _SECOND] = 1.0, 0.0, 0.0
+        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
     n_components = 0
     stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
     # The downward message of the parent of the node that waits, and of the current node.
@@ -242,20 +249,16 @@ def _predict_tree(tree, values, points, rates, prediction, means, variances, sin
             if distances[i] > 0.0:
                 own = state[point]
                 probability = -math.expm1(-span * distances[i]) if span < np.inf else 1.0
-                weight = own[_REACHING] * probability  # Algorithm 5, lines 6, 8
+                weight = own[REACHING] * probability  # Algorithm 5, lines 6, 8
                 set_features(points[point], centre, settings.scales, work.offset)
                 offset, variance = evaluate(work)
                 offset += shift
                 variance = gamma_1 * (variance + further + noise)
-                own[_FIRST] += weight * offset  # (4)
-                own[_SECOND] += weight * (variance + offset * offset)  # (4)
-                if n_components < len(sink):
-                    row = sink[n_components]
-                    row[0], row[1] = point, weight  # (3)
-                    row[2], row[3] = offset + mean_prior, variance
+                add_component(own, weight, offset, variance)
+                write_component(sink, n_components, point, weight, offset + mean_prior, variance)
                 n_components += 1
-                own[_REACHING] -= weight  # Algorithm 5, line 13
-                if own[_REACHING] < NEGLIGIBLE:
+                own[REACHING] -= weight  # Algorithm 5, line 13
+                if own[REACHING] < NEGLIGIBLE:
                     continue
             order[kept] = point
             kept += 1
@@ -274,12 +277,9 @@ def _predict_tree(tree, values, points, rates, prediction, means, variances, sin
                 offset, variance = evaluate(work)
                 offset += shift
                 variance = gamma_1 * (variance + noise)
-                own[_FIRST] += own[_REACHING] * offset  # (4), with the weight of line 10
-                own[_SECOND] += own[_REACHING] * (variance + offset * offset)
-                if n_components < len(sink):
-                    row = sink[n_components]
-                    row[0], row[1] = point, own[_REACHING]  # (3)
-                    row[2], row[3] = offset + mean_prior, variance
+                weight = own[REACHING]  # Algorithm 5, line 10
+                add_component(own, weight, offset, variance)
+                write_component(sink, n_components, point, weight, offset + mean_prior, variance)
                 n_components += 1
         if leaf or start == end:
             if pending == 0:
@@ -297,10 +297,7 @@ def _predict_tree(tree, values, points, rates, prediction, means, variances, sin
         copy_message(precision, information, stack_precision[pending], stack_information[pending])
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
         copy_message(precision, information, work.total_precision, work.total_information)
-    for i in range(n_points):
-        mean = state[i, _FIRST]
-        variances[i] = max(state[i, _SECOND] - mean * mean, 0.0)  # (4)
-        means[i] = mean + mean_prior
+    write_moments(state, mean_prior, means, variances)
     return n_components
 
 

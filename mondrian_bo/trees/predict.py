@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from mondrian_bo.trees.compiling import INNER
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     MEAN,
@@ -40,7 +41,7 @@ _UNBOUNDED = tuple(-math.log1p(-level) for level in BRIDGE_QUANTILES)
 SMALLEST_CHUNK = 4096
 """Smallest number of points predicted at a time: their intermediate results fit into the cache."""
 
-_REACHING, _FIRST, _SECOND = 0, 1, 2
+REACHING, FIRST, SECOND = 0, 1, 2
 """Columns of the state of a point on its way down.
 
 The probability that it has not branched off yet (p_NotSeparatedYet), and the first two moments of
@@ -122,6 +123,30 @@ def share_of_step(parent_remaining, remaining, remaining_then):  # type: ignore[
     return (parent_remaining - remaining_then) / step if step > 0.0 else 0.0
 
 
+@njit(**INNER)
+def add_component(own, weight, offset, variance):  # type: ignore[no-untyped-def]
+    """Add a component to the state `own` of a point; `offset` is its mean less the prior mean."""
+    own[FIRST] += weight * offset  # (4)
+    own[SECOND] += weight * (variance + offset * offset)  # (4)
+
+
+@njit(**INNER)
+def write_component(sink, n_components, point, weight, mean, variance):  # type: ignore[no-untyped-def]
+    """Write a component of the mixture (3) into the next row of `sink`, if it has one."""
+    if n_components < len(sink):
+        sink[n_components, 0], sink[n_components, 1] = point, weight
+        sink[n_components, 2], sink[n_components, 3] = mean, variance
+
+
+@njit(**INNER)
+def write_moments(state, mean_prior, means, variances):  # type: ignore[no-untyped-def]
+    """Write the moments of the points from their states, equation (4)."""
+    for i in range(len(means)):
+        mean = state[i, FIRST]
+        variances[i] = max(state[i, SECOND] - mean * mean, 0.0)
+        means[i] = mean + mean_prior
+
+
 @njit(cache=True, nogil=True)
 def _predict_tree(tree, values, points, rates, settings, means, variances, sink):  # type: ignore[no-untyped-def]
     """Predict the moments of one tree at `points`, shape (m, d), into `means` and `variances`.
@@ -138,7 +163,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
     state = np.empty((n_points, 3))
     for i in range(n_points):
         order[i] = i
-        state[i, _REACHING], state[i, _FIRST], state[i, _SECOND] = 1.0, 0.0, 0.0
+        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
     n_components = 0
     stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
     # Downward message, mean and variance (in units of gamma_1) of the posterior, all of the parent
@@ -194,7 +219,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                 own = state[point]
                 # Algorithm 5, line 6
                 probability = -math.expm1(-span * distance) if finite else 1.0
-                separated = own[_REACHING] * probability  # Algorithm 5, line 8
+                separated = own[REACHING] * probability  # Algorithm 5, line 8
                 weight = separated / n_parts
                 part_mean, part_variance = branch_mean, branch_variance
                 mean_time = 1.0 / distance
@@ -218,31 +243,23 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
                         )
                         part_variance = gamma_1 * (part_variance + then - floor + noise)
                     offset = part_mean - mean_prior
-                    own[_FIRST] += weight * offset  # (4)
-                    own[_SECOND] += weight * (part_variance + offset * offset)  # (4)
-                    if n_components < len(sink):
-                        row = sink[n_components]
-                        row[0], row[1] = point, weight  # (3)
-                        row[2], row[3] = part_mean, part_variance
+                    add_component(own, weight, offset, part_variance)
+                    write_component(sink, n_components, point, weight, part_mean, part_variance)
                     n_components += 1
-                own[_REACHING] -= separated  # Algorithm 5, line 13
-                if own[_REACHING] < NEGLIGIBLE:
+                own[REACHING] -= separated  # Algorithm 5, line 13
+                if own[REACHING] < NEGLIGIBLE:
                     continue
             order[kept] = point
             kept += 1
         end = kept
         if leaf:
             offset = own_mean - mean_prior
-            second = own_variance + offset * offset
             for i in range(start, end):
                 point = order[i]
                 own = state[point]
-                own[_FIRST] += own[_REACHING] * offset  # (4), with the weight of line 10
-                own[_SECOND] += own[_REACHING] * second
-                if n_components < len(sink):
-                    row = sink[n_components]
-                    row[0], row[1] = point, own[_REACHING]  # (3)
-                    row[2], row[3] = own_mean, own_variance
+                weight = own[REACHING]  # Algorithm 5, line 10
+                add_component(own, weight, offset, own_variance)
+                write_component(sink, n_components, point, weight, own_mean, own_variance)
                 n_components += 1
         if leaf or start == end:
             if pending == 0:
@@ -257,10 +274,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
         waiting[0], waiting[1] = down_mean, down_variance
         waiting[2], waiting[3] = above_mean, above_variance
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
-    for i in range(n_points):
-        mean = state[i, _FIRST]
-        variances[i] = max(state[i, _SECOND] - mean * mean, 0.0)  # (4)
-        means[i] = mean + mean_prior
+    write_moments(state, mean_prior, means, variances)
     return n_components
 
 

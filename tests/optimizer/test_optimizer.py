@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from searches import run
 
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import ExpectedImprovement, UpperConfidenceBound
@@ -32,15 +33,6 @@ def mixed(params):
     value = (params["x"] - 0.5) ** 2 + abs(math.log10(params["rate"]) + 2.0)
     value += 0.1 * abs(params["n"] - 3)
     return value + (0.05 * params["depth"] if params["kind"] == "b" else 0.5)
-
-
-def run(optimizer, objective, n_trials):
-    asked = []
-    for _ in range(n_trials):
-        params = optimizer.ask()
-        optimizer.tell(params, objective(params))
-        asked.append(params)
-    return asked
 
 
 @pytest.mark.parametrize("space", [SQUARE, MIXED], ids=["square", "mixed"])

@@ -8,6 +8,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
+from searches import run
 from studies import conditional, is_consistent, make_study, optimize, parameters, states
 
 from mondrian_bo import (
@@ -58,15 +59,6 @@ def anything(params):
     value += abs(math.log10(params.get("rate", 0.01)) + 2.0) + abs(math.log10(params.get("n", 30)))
     value += 0.05 * params["depth"] if params.get("kind", "b") == "b" and "depth" in params else 0.5
     return value + (params.get("a", "q") != "q")
-
-
-def run(optimizer, objective, n_trials):
-    asked = []
-    for _ in range(n_trials):
-        params = optimizer.ask()
-        optimizer.tell(params, objective(params))
-        asked.append(params)
-    return asked
 
 
 def make_optimizer(space=SQUARE, **settings):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from searches import run
 
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
@@ -33,15 +34,6 @@ DEEP = SearchSpace(
 
 def key(params):
     return tuple(params.items())
-
-
-def run(optimizer, objective, n_trials):
-    asked = []
-    for _ in range(n_trials):
-        params = optimizer.ask()
-        optimizer.tell(params, objective(params))
-        asked.append(params)
-    return asked
 
 
 def discrete(params):

@@ -30,18 +30,22 @@ def test_the_default_restarts_and_the_papers_forest_does_not():
     assert not get_portfolio("forest", "auto").restarts
 
 
+class Spy:
+    """Appends its name to a list whenever it scores."""
+
+    def __init__(self, used, name):
+        self.used, self.name = used, name
+
+    def __call__(self, prediction, incumbent):
+        self.used.append(self.name)
+        return UpperConfidenceBound()(prediction, incumbent)
+
+
 def test_a_portfolio_of_ones_own():
     used = []
-
-    class Spy:
-        def __init__(self, name):
-            self.name = name
-
-        def __call__(self, prediction, incumbent):
-            used.append(self.name)
-            return UpperConfidenceBound()(prediction, incumbent)
-
-    portfolio = Portfolio((Arm((Spy("a"), Spy("b"))), Arm((Spy("c"),), power=False)))
+    portfolio = Portfolio(
+        (Arm((Spy(used, "a"), Spy(used, "b"))), Arm((Spy(used, "c"),), power=False))
+    )
     assert get_portfolio("forest", portfolio) is portfolio
     space = SearchSpace({"x": Float(0.0, 1.0)})
     optimizer = MondrianOptimizer(space, surrogate="forest", acquisition=portfolio, seed=0)
@@ -54,16 +58,7 @@ def test_a_portfolio_of_ones_own():
 
 def test_other_acquisitions_while_trials_are_running():
     used = []
-
-    class Spy:
-        def __init__(self, name):
-            self.name = name
-
-        def __call__(self, prediction, incumbent):
-            used.append(self.name)
-            return UpperConfidenceBound()(prediction, incumbent)
-
-    portfolio = Portfolio((Arm((Spy("alone"),), while_running=(Spy("running"),)),))
+    portfolio = Portfolio((Arm((Spy(used, "alone"),), while_running=(Spy(used, "running"),)),))
     space = SearchSpace({"x": Float(0.0, 1.0)})
     optimizer = MondrianOptimizer(space, surrogate="forest", acquisition=portfolio, seed=0)
     optimizer.tell([{"x": x} for x in np.linspace(0.0, 1.0, 12)], np.arange(12.0))

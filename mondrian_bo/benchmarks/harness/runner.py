@@ -32,6 +32,7 @@ from mondrian_bo.benchmarks.harness.results import (
     run_path,
 )
 from mondrian_bo.benchmarks.harness.samplers import get_sampler
+from mondrian_bo.benchmarks.harness.schedule import Schedule
 from mondrian_bo.benchmarks.problems import OutcomeProblem, Problem, any_problem
 from mondrian_bo.benchmarks.speed.threads import THREAD_VARIABLES
 
@@ -181,6 +182,18 @@ def execute(run: Run) -> None:
     partial.replace(run.path)
 
 
+def _finished(
+    schedule: Schedule, run: Run, harness: AxRun | OptunaRun
+) -> Iterator[tuple[int, dict[str, Any], float]]:
+    """Yield each trial when it ends: its number, its parameters, and the seconds of asking."""
+    running: dict[int, tuple[dict[str, Any], float]] = {}
+    for is_asked, number in schedule.steps(run.n_trials, run.seed):
+        if is_asked:
+            running[number] = harness.ask()
+        else:
+            yield (number, *running.pop(number))
+
+
 def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem with one objective and no constraint."""
     chosen = get_sampler(run.sampler)
@@ -192,12 +205,7 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
         harness = OptunaRun(sampler, problem.space)
     function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
-    running: dict[int, tuple[dict[str, Any], float]] = {}
-    for is_asked, number in chosen.schedule.steps(run.n_trials, run.seed):
-        if is_asked:
-            running[number] = harness.ask()
-            continue
-        params, seconds = running.pop(number)
+    for number, params, seconds in _finished(chosen.schedule, run, harness):
         exact = function(params)
         value = problem.observe(exact, run.seed, number)
         if value < lowest:
@@ -214,12 +222,7 @@ def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
         raise ValueError("Ax is not run on problems with constraints or several objectives")
     harness = OptunaRun(sampler, problem.space, problem.n_objectives)
     progress = Progress(problem)
-    running: dict[int, tuple[dict[str, Any], float]] = {}
-    for is_asked, number in chosen.schedule.steps(run.n_trials, run.seed):
-        if is_asked:
-            running[number] = harness.ask()
-            continue
-        params, seconds = running.pop(number)
+    for number, params, seconds in _finished(chosen.schedule, run, harness):
         outcomes = problem.function(params)
         seconds += harness.tell(number, outcomes.values, outcomes.constraints)
         values = list(outcomes.values) if problem.n_objectives > 1 else outcomes.values[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.fronts import branin_currin, dtlz2
-from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes, of_point
+from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes, two_objectives
 from mondrian_bo.benchmarks.problems.synthetic import box
 from mondrian_bo.search_space import Float, SearchSpace
 
@@ -123,77 +123,71 @@ _SRN_BOX = box(-20, 20, 2)
 _CONSTR_BOX = SearchSpace({"x1": Float(0.1, 1), "x2": Float(0, 5)})
 
 CONSTRAINED_FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = (
-    OutcomeProblem(
-        name="bnh",
-        space=_BNH_BOX,
-        function=of_point(_bnh, _BNH_BOX),
-        n_objectives=2,
+    two_objectives(
+        "bnh",
+        _BNH_BOX,
+        _bnh,
+        _BNH_VOLUME,
         n_constraints=2,
         reference=(149.6, 54.6),  # nadir of the front plus a tenth of its extent
-        optimum=-_BNH_VOLUME,
         tolerance=60.0,
         group="constrained fronts",
         description="BNH, two bowls within a disc and outside of another",
     ),
-    OutcomeProblem(
-        name="srn",
-        space=_SRN_BOX,
-        function=of_point(_srn, _SRN_BOX),
-        n_objectives=2,
+    two_objectives(
+        "srn",
+        _SRN_BOX,
+        _srn,
+        _SRN_VOLUME,
         n_constraints=2,
         reference=(244.0, 25.0),  # nadir of the front plus a tenth of its extent
-        optimum=-_SRN_VOLUME,
         tolerance=300.0,
         group="constrained fronts",
         half="held-out",
         description="SRN, a straight front within a disc and a half-plane",
     ),
-    OutcomeProblem(
-        name="constr",
-        space=_CONSTR_BOX,
-        function=of_point(_constr, _CONSTR_BOX),
-        n_objectives=2,
+    two_objectives(
+        "constr",
+        _CONSTR_BOX,
+        _constr,
+        _CONSTR_VOLUME,
         n_constraints=2,
         reference=(10.0, 10.0),  # BoTorch's
-        optimum=-_CONSTR_VOLUME,
         tolerance=0.1,
         group="constrained fronts",
         half="held-out",
         description="CONSTR, one part of the front is a constraint",
     ),
-    OutcomeProblem(
-        name="constrained_branin_currin",
-        space=_PLANE,
-        function=of_point(_constrained_branin_currin, _PLANE),
-        n_objectives=2,
+    two_objectives(
+        "constrained_branin_currin",
+        _PLANE,
+        _constrained_branin_currin,
+        _BRANIN_CURRIN_VOLUME,
         n_constraints=1,
         reference=(80.0, 12.0),  # BoTorch's
-        optimum=-_BRANIN_CURRIN_VOLUME,
         tolerance=6.0,
         group="constrained fronts",
         description="Branin and Currin functions within a disc",
     ),
-    OutcomeProblem(
-        name="c2dtlz2",
-        space=_BOX4,
-        function=of_point(_c2dtlz2, _BOX4),
-        n_objectives=2,
+    two_objectives(
+        "c2dtlz2",
+        _BOX4,
+        _c2dtlz2,
+        _C2DTLZ2_VOLUME,
         n_constraints=1,
         reference=(1.1, 1.1),  # BoTorch's
-        optimum=-_C2DTLZ2_VOLUME,
         tolerance=0.02,
         group="constrained fronts",
         half="held-out",
         description="C2-DTLZ2 with four inputs, front in three pieces",
     ),
-    OutcomeProblem(
-        name="mw7",
-        space=_BOX4,
-        function=of_point(_mw7, _BOX4),
-        n_objectives=2,
+    two_objectives(
+        "mw7",
+        _BOX4,
+        _mw7,
+        _MW7_VOLUME,
         n_constraints=2,
         reference=(1.2, 1.2),  # BoTorch's
-        optimum=-_MW7_VOLUME,
         tolerance=0.02,
         group="constrained fronts",
         description="MW7 with four inputs, front partly on a constraint",

@@ -13,7 +13,12 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.functions import branin
-from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes, of_point
+from mondrian_bo.benchmarks.problems.outcomes import (
+    OutcomeProblem,
+    Outcomes,
+    of_point,
+    two_objectives,
+)
 from mondrian_bo.benchmarks.problems.penicillin import PENICILLIN
 from mondrian_bo.benchmarks.problems.synthetic import box
 
@@ -110,36 +115,33 @@ def _dtlz2_problem(n_objectives: int) -> OutcomeProblem:
 
 
 FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = (
-    OutcomeProblem(
-        name="branin_currin",
-        space=_PLANE,
-        function=of_point(lambda x: Outcomes(branin_currin(x)), _PLANE),
-        n_objectives=2,
+    two_objectives(
+        "branin_currin",
+        _PLANE,
+        lambda x: Outcomes(branin_currin(x)),
+        _BRANIN_CURRIN_VOLUME,
         reference=(18.0, 6.0),
-        optimum=-_BRANIN_CURRIN_VOLUME,
         tolerance=0.6,
         group="fronts",
         description="Branin and Currin functions of two inputs",
     ),
-    OutcomeProblem(
-        name="zdt1",
-        space=_ZDT1_BOX,
-        function=of_point(_zdt1, _ZDT1_BOX),
-        n_objectives=2,
+    two_objectives(
+        "zdt1",
+        _ZDT1_BOX,
+        _zdt1,
+        _ZDT1_VOLUME,
         reference=(11.0, 11.0),
-        optimum=-_ZDT1_VOLUME,
         tolerance=0.1,
         group="fronts",
         half="held-out",
         description="ZDT1 with six inputs, convex front",
     ),
-    OutcomeProblem(
-        name="zdt3",
-        space=_ZDT3_BOX,
-        function=of_point(_zdt3, _ZDT3_BOX),
-        n_objectives=2,
+    two_objectives(
+        "zdt3",
+        _ZDT3_BOX,
+        _zdt3,
+        _ZDT3_VOLUME,
         reference=(11.0, 11.0),
-        optimum=-_ZDT3_VOLUME,
         tolerance=0.1,
         group="fronts",
         description="ZDT3 with ten inputs, front in five pieces",

@@ -13,7 +13,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.search_space import SearchSpace
 
-__all__ = ["OutcomeFunction", "OutcomeProblem", "Outcomes", "of_point"]
+__all__ = ["OutcomeFunction", "OutcomeProblem", "Outcomes", "of_point", "two_objectives"]
 
 
 class Outcomes(NamedTuple):
@@ -110,3 +110,40 @@ def of_point(function: Callable[[FloatArray], Outcomes], space: SearchSpace) -> 
         return function(np.array([params[name] for name in names]))
 
     return evaluate
+
+
+def two_objectives(
+    name: str,
+    space: SearchSpace,
+    function: Callable[[FloatArray], Outcomes],
+    volume: float,
+    **attributes: Any,
+) -> OutcomeProblem:
+    """Return a problem with two objectives.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    space : SearchSpace
+        Its parameters, numbers.
+    function : callable
+        Takes the vector of their values, float64 of shape (d,), and returns `Outcomes`.
+    volume : float
+        Hypervolume of the front within the reference point.
+    **attributes : Any
+        Further attributes of :class:`OutcomeProblem`.
+
+    Returns
+    -------
+    OutcomeProblem
+        The problem.
+    """
+    return OutcomeProblem(
+        name=name,
+        space=space,
+        function=of_point(function, space),
+        n_objectives=2,
+        optimum=-volume,
+        **attributes,
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from pathlib import Path
 
-__all__ = ["to_markdown", "to_text"]
+__all__ = ["publish", "to_markdown", "to_text"]
 
 
 def to_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -19,6 +20,12 @@ def to_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table with the alignment of `to_text`."""
     rule = ["---", *("---:" for _ in header[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def publish(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a table in Markdown to a file, and print it for a terminal."""
+    path.write_text(to_markdown(header, rows) + "\n", encoding="utf-8")
+    print(to_text(header, rows))
 
 
 def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -32,7 +32,7 @@ from optuna.importance import (
 )
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.speed.clock import timed
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 
@@ -143,8 +143,7 @@ def run(arguments: Namespace) -> None:
     table = summary(
         TRIALS if arguments.trials is None else (arguments.trials,), range(arguments.seeds)
     )
-    (arguments.out / "importance.md").write_text(to_markdown(*table) + "\n", encoding="utf-8")
-    print(to_text(*table))
+    publish(arguments.out / "importance.md", *table)
 
 
 def summary(trials: Sequence[int], seeds: Sequence[int]) -> tuple[list[str], list[list[str]]]:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 PROBLEMS = ("shifted_branin_noisy", "shifted_hartmann6_heavy", "shifted_ackley5_heavy")
@@ -80,8 +80,7 @@ def run(arguments: Namespace) -> None:
     jobs = [(n, s, p) for n in PROBLEMS for p in POLICIES for s in range(arguments.seeds)]
     found = Parallel(n_jobs=arguments.jobs)(delayed(regret)(*one, arguments.trials) for one in jobs)
     table = summary(np.reshape(found, (len(PROBLEMS), len(POLICIES), arguments.seeds)))
-    (arguments.out / "replicates.md").write_text(to_markdown(*table) + "\n", encoding="utf-8")
-    print(to_text(*table))
+    publish(arguments.out / "replicates.md", *table)
 
 
 def summary(regrets: np.ndarray) -> tuple[list[str], list[list[str]]]:

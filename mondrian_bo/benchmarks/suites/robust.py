@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.problems.base import suggest
-from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
@@ -75,8 +75,7 @@ def run(arguments: Namespace) -> None:
             for seed in range(arguments.seeds)
         )
         rows.append([name, sampler, *cells(np.array(runs))])
-    (arguments.out / "robust.md").write_text(to_markdown(header, rows) + "\n", encoding="utf-8")
-    print(to_text(header, rows))
+    publish(arguments.out / "robust.md", header, rows)
 
 
 def cells(runs: np.ndarray) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
-from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 TOLERANCES = (0.01, 0.05)
@@ -134,8 +134,7 @@ def run(arguments: Namespace) -> None:
             stream.flush()
     wanted = [done[n, s] for n in names for s in range(arguments.seeds)]
     table = summary(wanted)
-    (arguments.out / "stopping.md").write_text(to_markdown(*table) + "\n", encoding="utf-8")
-    print(to_text(*table))
+    publish(arguments.out / "stopping.md", *table)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

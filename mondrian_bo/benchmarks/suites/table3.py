@@ -27,7 +27,7 @@ from mondrian_bo.acquisitions import Prediction, UpperConfidenceBound
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
-from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
@@ -187,8 +187,7 @@ def run(arguments: Namespace) -> None:
             stream.write(json.dumps(record) + "\n")
             stream.flush()
     table = _summary([r for r in done.values() if r["run"][2] < arguments.seeds])
-    (arguments.out / "table3.md").write_text(to_markdown(*table) + "\n")
-    print(to_text(*table))
+    publish(arguments.out / "table3.md", *table)
 
 
 def _repeat(name: str, model: str, repeat: int, tables: Path | None) -> dict[str, Any]:

@@ -29,6 +29,9 @@ _TAILS = np.array([0.05, 0.95])
 _GRID = 40
 """Points of a map along each continuous parameter."""
 
+_RING: dict[str, Any] = {"color": ORANGE, "markerfacecolor": "none", "markersize": 9}
+"""Style of the marker of the best trial."""
+
 
 def plot_slice(
     study: optuna.Study,
@@ -79,8 +82,7 @@ def draw_slice(seen: StudyView, param: str, objective: int, axes: Any) -> Any:
     axes.plot(seen.positions(line, seen.trials), values, ".", color=GREY, alpha=0.5, zorder=1)
     base = seen.base_with([param])
     at = optimizer.predict_rows(base[None])[0][0, objective]
-    nearest = line.values[np.argmin(np.abs(line.units - base[seen.names.index(param)]))]
-    axes.plot(nearest, at, "o", color=ORANGE, markerfacecolor="none", markersize=9)
+    axes.plot(_nearest(seen, line, base), at, "o", **_RING)
     _limit(axes, values, mean)
     line.label_axis(axes, "x")
     axes.set_ylabel(objective_label(seen.study, objective))
@@ -118,13 +120,7 @@ def plot_map(
 
 def draw_map(seen: StudyView, x: str, y: str, objective: int, uncertainty: bool, axes: Any) -> Any:
     """Draw a map; see :func:`plot_map`."""
-    first, second = seen.line(x, _GRID), seen.line(y, _GRID)
-    rows = seen.rows(
-        {
-            x: np.tile(first.units, len(second.units)),
-            y: np.repeat(second.units, len(first.units)),
-        }
-    )
+    first, second, rows = _mesh(seen, x, y)
     predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
     label = objective_label(seen.study, objective)
     label = f"deviation of {label}" if uncertainty else label
@@ -166,17 +162,11 @@ def plot_acquisition(
     (model, arm), *_ = seen.model.optimizer._search.whole.arms
     (model,) = model.models
     rng = np.random.default_rng(0)
-    line = seen.line(x)
     if y is not None:
-        line, second = seen.line(x, _GRID), seen.line(y, _GRID)
-        rows = seen.rows(
-            {
-                x: np.tile(line.units, len(second.units)),
-                y: np.repeat(second.units, len(line.units)),
-            }
-        )
+        line, second, rows = _mesh(seen, x, y)
         scores = _standardised(model.score(arm.acquisitions[0], rng)[0](rows))
         return _draw_surface(seen, line, second, scores, "acquisition", axes)
+    line = seen.line(x)
     rows = seen.rows({x: line.units})
     for acquisition in arm.acquisitions:
         scores = _standardised(model.score(acquisition, rng)[0](rows))
@@ -339,11 +329,27 @@ def _unit(parameter: Any, value: float) -> float:
         return float("nan")
 
 
+def _nearest(seen: StudyView, line: Line, row: FloatArray) -> float:
+    """Return the value of a line that is nearest to a row."""
+    distances = np.abs(line.units - row[seen.names.index(line.name)])
+    return float(line.values[np.argmin(distances)])
+
+
 def _standardised(scores: FloatArray) -> FloatArray:
     finite = scores[np.isfinite(scores)]
     if not len(finite) or finite.std() == 0.0:
         return np.zeros(len(scores))
     return np.asarray((np.maximum(scores, finite.min()) - finite.mean()) / finite.std())
+
+
+def _mesh(seen: StudyView, x: str, y: str) -> tuple[Line, Line, FloatArray]:
+    """Return the values along two parameters, and the rows of all pairs; the first varies fast."""
+    first, second = seen.line(x, _GRID), seen.line(y, _GRID)
+    units = {
+        x: np.tile(first.units, len(second.units)),
+        y: np.repeat(second.units, len(first.units)),
+    }
+    return first, second, seen.rows(units)
 
 
 def _draw_surface(
@@ -363,11 +369,8 @@ def _draw_surface(
         markersize=5,
     )
     base = seen.base_with([first.name, second.name])
-    at = [
-        line.values[np.argmin(np.abs(line.units - base[seen.names.index(line.name)]))]
-        for line in (first, second)
-    ]
-    axes.plot(*at, "o", color=ORANGE, markerfacecolor="none", markersize=9, markeredgewidth=2)
+    at = [_nearest(seen, line, base) for line in (first, second)]
+    axes.plot(*at, "o", markeredgewidth=2, **_RING)
     first.label_axis(axes, "x")
     second.label_axis(axes, "y")
     if first.labels is None and not first.has_few_values:
