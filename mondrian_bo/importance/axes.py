@@ -68,6 +68,11 @@ def new_axis(
         Whether a large grid may be treated as continuous, because no other parameter depends on it.
     absent : float
         Probability that the parameter is absent without explanation.
+
+    Returns
+    -------
+    Axis
+        The axis.
     """
     size = parameter.n_values
     is_small = size <= _MOST_VALUES or isinstance(parameter, Categorical)

@@ -71,6 +71,11 @@ class Decomposition:
         interactions : bool, default=False
             Whether half of each interaction of a pair counts for either input. These are the
             Shapley effects (Owen 2014) as far as main effects and pairs go.
+
+        Returns
+        -------
+        float64 array of shape (d,)
+            Shares of the variance; all 0 if there is none.
         """
         if self.variance <= 0.0:
             return np.zeros(len(self.main))

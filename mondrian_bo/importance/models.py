@@ -97,6 +97,11 @@ def decompose(
         Number of trees; None is 10 for the forest, and 2 for the Gaussian process beyond 200 rows.
     seed : int, default=0
         Seed of trees.
+
+    Returns
+    -------
+    Decomposition
+        All parts of the variance, in squared units of the targets.
     """
     n_trees = _TREES[surrogate] if n_estimators is None else n_estimators
     new_model = ForestModel if surrogate == "forest" else ProcessModel
@@ -190,7 +195,7 @@ class ForestModel:
     """The Mondrian forest with constant leaves: the posterior mean of a leaf holds in its cell.
 
     The forest's own prediction outside of the boxes of the data is a mixture of the means along the
-    path (Lakshminarayanan2016, Algorithm 8), which is not constant in cells.
+    path (Lakshminarayanan2016, Algorithm 5), which is not constant in cells.
     """
 
     def __init__(

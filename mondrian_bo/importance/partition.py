@@ -59,6 +59,11 @@ def partition_anova(
     boxes : Boxes
         The function.
 
+    Returns
+    -------
+    Decomposition
+        The parts, exact up to rounding.
+
     Notes
     -----
     Takes O((M P d)^2) time.

@@ -56,6 +56,11 @@ def families(links: Sequence[Link]) -> tuple[Family, ...]:
     ----------
     links : sequence of Link
         What :func:`link_conditions` returns.
+
+    Returns
+    -------
+    tuple of Family
+        One for each parent.
     """
     by_parent: dict[int, list[Link]] = {}
     for link in links:

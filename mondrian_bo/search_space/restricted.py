@@ -121,6 +121,11 @@ class RestrictedSpace(SearchSpace):
         ----------
         rows : array_like of float, shape (m, d)
             Snapped rows of the whole space.
+
+        Returns
+        -------
+        bool array of shape (m,)
+            Which rows do.
         """
         matrix = self._matrix(rows, "rows")
         if not len(self._columns):

@@ -217,6 +217,11 @@ class SearchSpace(Mapping[str, Parameter]):
         ----------
         rows : float64 array of shape (m, d)
             Rows; NaN where a parameter is absent.
+
+        Returns
+        -------
+        bool array of shape (m,)
+            Which rows are complete.
         """
         missing = np.isnan(rows)
         if not missing.any():

@@ -67,6 +67,7 @@ class Gradients(NamedTuple):
     Attributes
     ----------
     means, stds : float64 arrays of shape (C, m)
+        Predictions.
     mean_gradients, std_gradients : float64 arrays of shape (C, m, d)
         Derivatives; 0 for categorical columns.
     """

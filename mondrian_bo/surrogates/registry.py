@@ -26,6 +26,11 @@ def get_surrogate(name: SurrogateName) -> SurrogateFactory:
     ----------
     name : str
         One of `SURROGATES`.
+
+    Returns
+    -------
+    SurrogateFactory
+        The class.
     """
     module, _, attribute = SURROGATES[name].partition(":")
     found: SurrogateFactory = getattr(import_module(f"mondrian_bo.surrogates.{module}"), attribute)

@@ -47,6 +47,13 @@ class Schedule:
             How many trials.
         seed : int
             Seed of the run times, which are log-uniform and equal for all samplers.
+
+        Yields
+        ------
+        is_asked : bool
+            Whether the trial is asked for, and not told.
+        number : int
+            The trial, from 0.
         """
         if self.workers == 1:
             for start in range(0, n_trials, self.batch):

@@ -218,6 +218,13 @@ def signed_rank_test(own: FloatArray, other: FloatArray) -> tuple[float, float]:
     ----------
     own, other : float64 arrays of shape (n,)
         Paired numbers. Equal pairs are dropped; with fewer than six unequal ones p is 1.
+
+    Returns
+    -------
+    rank_sum : float
+        Negative where `own` tends to be smaller.
+    p_value : float
+        Two-sided.
     """
     difference = own - other
     difference = difference[difference != 0]

@@ -122,6 +122,11 @@ def against_extra_trees(n: int, d: int, repeats: int = 5) -> list[Row]:
         Number of points, to learn and to predict, and of features.
     repeats : int, default=5
         Runs of each, the best of which counts.
+
+    Returns
+    -------
+    list of Row
+        Rows of fitting and of predicting, for each set of options.
     """
     X, y = regression_data(n, d)
     tests, _ = regression_data(n, d, seed=1)
@@ -160,6 +165,11 @@ def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[
         Largest number of samples of a block.
     updates : int, default=50
         Samples learnt one after the other; the median is reported.
+
+    Returns
+    -------
+    list of Row
+        One row, in milliseconds.
     """
     X, y = regression_data(n + updates, d)
     forest = GaussianProcessForestRegressor(block_size=block_size, random_state=0)

@@ -26,6 +26,11 @@ def describe_machine(packages: Sequence[str]) -> Machine:
     ----------
     packages : sequence of str
         Names of installed distributions.
+
+    Returns
+    -------
+    Machine
+        The description.
     """
     versions = {"Python": platform.python_version(), **{name: version(name) for name in packages}}
     return {"machine": platform.machine(), "cores": os.cpu_count(), "versions": versions}

@@ -30,6 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     ----------
     argv : sequence of str, optional
         The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        0 for success.
     """
     parser = argparse.ArgumentParser(description="Make an environment that has onelearn 0.3.0.")
     parser.add_argument("directory", type=Path, help="where to make it, e.g. .venv-onelearn")

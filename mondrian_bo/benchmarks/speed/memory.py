@@ -59,6 +59,11 @@ def memory_row(n: int, d: int, step: int) -> Row:
         Numbers of points and features.
     step : int
         Points per call of ``partial_fit``.
+
+    Returns
+    -------
+    Row
+        The row, in bytes per point.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:

@@ -99,6 +99,11 @@ class OnelearnProcess:
             Points per call.
         estimator : {"regressor", "classifier"}, default="regressor"
             Which estimator learns.
+
+        Returns
+        -------
+        Cost
+            Its time.
         """
         return Cost(**self._ask("learn", data, step=step, estimator=estimator))
 
@@ -111,6 +116,11 @@ class OnelearnProcess:
             A file from `store`; the first of several consecutive calls learns it.
         estimator : {"regressor", "classifier"}, default="regressor"
             Which estimator predicts.
+
+        Returns
+        -------
+        Cost
+            Its time.
         """
         return Cost(**self._ask("predict", data, estimator=estimator))
 

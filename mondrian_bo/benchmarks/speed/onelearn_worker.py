@@ -29,6 +29,11 @@ def learn(data: str, step: int, estimator: str = "regressor") -> dict[str, float
         Points per call of ``partial_fit``.
     estimator : {"regressor", "classifier"}, default="regressor"
         Which estimator learns.
+
+    Returns
+    -------
+    dict
+        ``cpu`` and ``wall`` in seconds.
     """
     X, y = _load(data, "X", "y")
     forest = _make(estimator, y)
@@ -49,6 +54,11 @@ def predict(data: str, estimator: str = "regressor") -> dict[str, float]:
         File with the arrays X, y and tests.
     estimator : {"regressor", "classifier"}, default="regressor"
         Which estimator predicts: targets or class probabilities.
+
+    Returns
+    -------
+    dict
+        ``cpu`` and ``wall`` in seconds.
     """
     forest = _learnt(data, estimator)
     (tests,) = _load(data, "tests")
@@ -68,6 +78,11 @@ def remember(data: str, estimator: str = "regressor") -> dict[str, int] | None:
         File with the arrays X and y.
     estimator : {"regressor", "classifier"}, default="regressor"
         Which estimator learns.
+
+    Returns
+    -------
+    dict or None
+        As `resident_growth` returns it.
     """
     X, y = _load(data, "X", "y")
     _learn(estimator, X[:20], y[:20])  # compiles
@@ -85,6 +100,11 @@ def forecast(data: str, n_classes: int, seed: int) -> list[float]:
         Number of classes.
     seed : int
         Seed of the forest.
+
+    Returns
+    -------
+    list of float
+        n - 1 probabilities, of all samples but the first.
     """
     X, y = _load(data, "X", "y")
     forest = _make("classifier", y, n_classes, seed)

@@ -31,7 +31,7 @@ class Start(NamedTuple):
     cost : Cost
         Until it printed its answer.
     marks : dict
-        CPU time of the process when it had reached this and that.
+        CPU time of the process, in seconds, by the step that it had reached.
     """
 
     cost: Cost
@@ -109,6 +109,11 @@ def startup_rows(
         How many later processes; the median counts.
     first_below, later_below : float, default=30 and 0.7
         How many seconds we want them to take.
+
+    Returns
+    -------
+    list of Row
+        Rows of the first and of later processes.
     """
     with TemporaryDirectory() as directory:
         copy = FreshCopy(Path(directory))

@@ -62,6 +62,11 @@ def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[
     ----------
     onelearn : OnelearnProcess or None
         The process that measures onelearn, if there is one.
+
+    Returns
+    -------
+    list of (str, callable)
+        Names, and functions that measure and return rows.
     """
     from mondrian_bo.benchmarks.speed import learning, memory, startup, suggestions
 

@@ -22,5 +22,10 @@ def one_thread_environment(**changes: str) -> dict[str, str]:
     ----------
     **changes : str
         Further variables to set.
+
+    Returns
+    -------
+    dict of str to str
+        The variables.
     """
     return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes}

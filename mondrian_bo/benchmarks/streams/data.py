@@ -123,6 +123,11 @@ def load_stream(name: str, directory: Path | None = None, length: int = LENGTH) 
     length : int, default=10000
         Largest number of samples.
 
+    Returns
+    -------
+    Stream
+        The samples.
+
     Raises
     ------
     ValueError

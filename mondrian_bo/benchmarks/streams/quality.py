@@ -94,6 +94,11 @@ def measure(
         Largest number of samples per stream.
     jobs : int, default=1
         Processes at a time.
+
+    Returns
+    -------
+    dict of Task to Run
+        All tasks, those of `log` among them.
     """
     from joblib import Parallel, delayed
     from tqdm import tqdm

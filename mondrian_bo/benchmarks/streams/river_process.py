@@ -34,6 +34,11 @@ def find_river(named: Path | None) -> Path | None:
     named : Path or None
         The interpreter from the command line. If None, the environment variable `PYTHON_VARIABLE`
         names it; else it is this interpreter if river is installed.
+
+    Returns
+    -------
+    Path or None
+        The interpreter; None if there is none.
     """
     if named is None and (variable := os.environ.get(PYTHON_VARIABLE)):
         named = Path(variable)
@@ -53,6 +58,11 @@ def learn(python: Path, X: AnyArray, y: AnyArray) -> Cost:
         Inputs.
     y : array of shape (n,)
         Targets.
+
+    Returns
+    -------
+    Cost
+        The time of learning.
 
     Raises
     ------

@@ -62,6 +62,13 @@ def samples(n: int, d: int, estimator: Estimator, seed: int = 0) -> tuple[AnyArr
         Whether targets are real numbers, or the two classes below and above their median.
     seed : int, default=0
         Seed.
+
+    Returns
+    -------
+    X : float32 array of shape (n, d)
+        Inputs.
+    y : array of shape (n,)
+        float64 targets, or int64 classes.
     """
     rng = np.random.default_rng(seed)
     X = rng.random((n, d)).astype(np.float32)
@@ -84,6 +91,11 @@ def measurements(
         An interpreter that has river, if there is one.
     sizes : Sizes
         Sizes of the measurements.
+
+    Returns
+    -------
+    list of (str, callable)
+        Names, and functions that measure and return rows.
     """
     batch, one_by_one, features, repeats = sizes
     kinds = [(estimator, d) for d in features for estimator in _TITLES]

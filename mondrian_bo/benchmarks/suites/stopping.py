@@ -1,4 +1,4 @@
-"""Stopping: the regret that the model promises when it stops, and the regret that there is.
+"""Stopping: the regret that the model predicts when it stops a search, and the true regret.
 
 ``mondrian-bo bench run --suite stopping --seeds 10 --jobs 2 --out DIR`` runs the default search to
 the end of its budget on the default suite's problems whose optimum is known. Every five trials it

@@ -129,6 +129,11 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
         Budget.
     seed : int
         Seed of the model and of the choice among ties.
+
+    Returns
+    -------
+    float
+        The smallest value of the evaluated points.
     """
     d = pool.points.shape[1]
     rng = np.random.default_rng(seed)

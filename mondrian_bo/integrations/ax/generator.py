@@ -96,7 +96,7 @@ class MondrianGenerator(TorchGenerator):
         Raises
         ------
         ax.exceptions.core.UnsupportedError
-            If there are several objectives.
+            If there is no optimization config, or it has too many objectives.
         """
         space = self.space
         if goal is not None:

@@ -60,6 +60,11 @@ def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal
     baseline : mapping of str to float
         Known outcomes of the status quo by metric signature; relative constraints refer to them.
 
+    Returns
+    -------
+    Goal
+        The goal.
+
     Raises
     ------
     ax.exceptions.core.UnsupportedError

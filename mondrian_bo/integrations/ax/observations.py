@@ -43,6 +43,11 @@ class ArmReader:
             The experiment.
         data : Data
             Its data; of a metric with steps only the last one is read.
+
+        Returns
+        -------
+        dict
+            The observations of finished trials.
         """
         found: dict[tuple[int, str], Outcomes] = {}
         last: dict[tuple[int, str, str], float] = {}

@@ -176,6 +176,11 @@ class TranslatedSpace:
         fixed : mapping of str to object
             Ax's values.
 
+        Returns
+        -------
+        SearchSpace
+            The part.
+
         Raises
         ------
         ax.exceptions.core.UserInputError

@@ -63,6 +63,11 @@ class SpaceRecipe(NamedTuple):
             The recipe of the optimizer.
         n_then, n_now : int
             Numbers of finished trials when it was built, and now.
+
+        Returns
+        -------
+        bool
+            Whether it can.
         """
         if len(former.distributions) < _WIDE or n_now >= _GROWTH * n_then:
             return False

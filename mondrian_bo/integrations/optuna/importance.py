@@ -198,7 +198,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         known = trial_rows([trials[i] for i in kept])
         if known is None or len(kept) < 2:
             return None
-        # Half of the values have finite differences.
+        # Differences of large values may overflow, those of their halves do not.
         targets = 0.5 * np.array([values[i] for i in kept])
         targets -= targets.mean()
         size = float(np.abs(targets).max())

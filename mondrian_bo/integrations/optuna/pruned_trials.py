@@ -57,6 +57,11 @@ class PrunedTrials:
             The trial.
         reported : float or None
             Its last report; None without one.
+
+        Returns
+        -------
+        ImputedValue
+            The value and its standard error.
         """
         predicted = None
         for former in self._complete[self._n_read :]:

@@ -73,6 +73,11 @@ def load_study(storage: str, name: str) -> optuna.Study:
     name : str
         Name of the study.
 
+    Returns
+    -------
+    optuna.Study
+        The study.
+
     Raises
     ------
     ValueError

@@ -13,7 +13,7 @@ from mondrian_bo.integrations.optuna.study_reader import encode
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
-    """Return the trial whose expected value the model believes best.
+    """Return the trial with the best predicted mean.
 
     ``study.best_trial`` is the luckiest trial where the objective is noisy. Here the values of
     neighbouring trials count as well. Without noise both are nearly always the same.

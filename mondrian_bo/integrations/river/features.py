@@ -63,7 +63,7 @@ class FeatureTable:
         return row
 
     def defaults(self) -> FloatArray:
-        """Return what samples have that lack all features, shape (n_columns,)."""
+        """Return the row of a sample without features, shape (n_columns,)."""
         return np.array(self._sums) / np.maximum(self._counts, 1.0)
 
 

@@ -45,7 +45,7 @@ _SMALLEST_LOSS = 1e-300
 """Least loss that a learning rate is inversely proportional to: the rate stays finite."""
 
 _SMALLEST_RELATIVE_LOSS = 1e-9
-"""Least mean loss that the adaptive rate believes, in units of B^2: targets that are forecast
+"""Least mean loss that the adaptive rate follows, in units of B^2: targets that are forecast
 exactly would make it infinite."""
 
 _RENUMBERED_FROM = 512

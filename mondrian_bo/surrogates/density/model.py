@@ -121,6 +121,11 @@ class DensityModel:
         ----------
         validation : float64 array of shape (m, d) or None
             Validation points.
+
+        Returns
+        -------
+        DensityLifetimePath
+            The likelihoods.
         """
         times, trees, nodes = splits_in_order(self.trees)
 

@@ -52,6 +52,11 @@ def decided_classes(values: FloatArray) -> IntArray:
     ----------
     values : float64 array of shape (n, n_machines)
         Decision values of the classifiers of `one_versus_rest`.
+
+    Returns
+    -------
+    int64 array of shape (n,)
+        The largest decision value decides; with one classifier, its sign.
     """
     if values.shape[1] == 1:
         return (values[:, 0] > 0.0).astype(np.int64)

@@ -51,6 +51,10 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights; None is all ones. Samples of weight 0 are ignored.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -134,6 +138,11 @@ def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> AnyArray:
         Class labels of the first samples.
     classes : array-like of shape (n_classes,) or None
         All class labels of the stream; None is those of `y`.
+
+    Returns
+    -------
+    array of shape (n_classes,)
+        Numbers or strings.
 
     Raises
     ------

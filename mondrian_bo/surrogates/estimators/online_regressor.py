@@ -36,6 +36,10 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights; None is all ones. Samples of weight 0 are ignored.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError

@@ -43,6 +43,11 @@ def inverse_lengthscales(
         Their targets, with mean 0 and variance 1.
     rng : numpy.random.Generator
         Draws the points for the fit, at most 300, so that it takes a second at most for any n.
+
+    Returns
+    -------
+    float64 array of shape (d,)
+        Positive; without meaning for ignored features.
     """
     if len(targets) > _MOST_POINTS:
         part = rng.choice(len(targets), _MOST_POINTS, replace=False)

@@ -57,7 +57,9 @@ class Moments(NamedTuple):
     Attributes
     ----------
     means, variances : float64 arrays of shape (m,)
+        Predictions.
     mean_gradients, variance_gradients : float64 arrays of shape (m, d)
+        Their derivatives by the coordinates of the points.
     """
 
     means: FloatArray
@@ -173,6 +175,13 @@ class GaussianProcessLeaf:
             Points.
         mean, variance : float
             Posterior mean and variance of the leaf's mean given all targets.
+
+        Returns
+        -------
+        means : float64 array of shape (m,)
+            Posterior means.
+        covariances : float64 array of shape (m, m)
+            Posterior covariances, without noise.
         """
         points, whitening, solved_ones, solved_targets, scale = self._posterior
         cross = self._covariance.between(rows, points)

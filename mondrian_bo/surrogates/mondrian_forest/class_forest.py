@@ -195,6 +195,11 @@ class ClassForest(GrowingForest[KneserNey]):
             Split rates of the dimensions.
         n_jobs : int or None, default=1
             Number of workers, as joblib counts; the result does not depend on it.
+
+        Returns
+        -------
+        float64 array of shape (m, K)
+            Each row adds up to 1.
         """
         # Each worker predicts some points with all trees, so the order of sums is always the same.
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)

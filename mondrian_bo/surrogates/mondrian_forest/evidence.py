@@ -89,8 +89,8 @@ def learn_by_evidence(
     -----
     The search is by Nelder and Mead over gamma_2 and the noise, with the lifetime of the trees.
     Then lifetimes by which shares of 1/2, 1/4, ... of the nodes have split are compared, with the
-    prior variance after the lifetime as noise. The search goes on at the best one. At most 88
-    upward sweeps over the trees.
+    prior variance after the lifetime as noise. The search goes on at the best one. It takes at
+    most 88 upward sweeps over the trees.
     """
     bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS])
 

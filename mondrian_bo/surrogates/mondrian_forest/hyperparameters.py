@@ -77,6 +77,11 @@ def learn_hyperparameters(
     heuristic, first : Hyperparameters
         Values of Lakshminarayanan2016, Appendix B, which bound gamma_2, and the start.
 
+    Returns
+    -------
+    Learnt
+        The maximum that was found, and its log density.
+
     Notes
     -----
     At most 5000 targets are used, drawn at random, and the trees are restricted to them: the
@@ -126,6 +131,11 @@ def maximise(
         Lower and upper bounds of the logs.
     most : int
         Largest number of evaluations.
+
+    Returns
+    -------
+    Learnt
+        The best evaluation.
     """
 
     def loss(logs: FloatArray) -> float:

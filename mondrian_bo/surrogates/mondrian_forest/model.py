@@ -56,6 +56,11 @@ def appendix_b(n_points: int, extent: float) -> Hyperparameters:
         Number of points N.
     extent : float
         Sum of the scaled extents of the data, which is D for data scaled to the unit cube.
+
+    Returns
+    -------
+    Hyperparameters
+        ``gamma_2 = D / (20 log2 N)`` and the noise ``1 / min(2000, 2 N)`` in units of gamma_1.
     """
     return Hyperparameters(  # Lakshminarayanan2016, Appendix B
         gamma_2=extent / (20.0 * math.log2(max(n_points, 2))),

@@ -98,6 +98,11 @@ class MondrianGridRegressor(KernelRegression):
         X, y, X_val, y_val
             See :meth:`MondrianKernelRegressor.lifetime_path`.
 
+        Returns
+        -------
+        GridModel
+            The model, for :func:`search_lifetimes`.
+
         Raises
         ------
         ValueError

@@ -20,7 +20,7 @@ from mondrian_bo.trees.partition import assign_cells, assign_new_cells, locate
 from mondrian_bo.trees.tree import Tree, nodes_used, with_node_capacity
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
-"""Partitions do not depend on targets: no leaf waits for a second class."""
+"""Partitions do not depend on targets: no leaf is paused."""
 
 
 class NoStats(NamedTuple):

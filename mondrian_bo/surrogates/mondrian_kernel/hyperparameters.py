@@ -55,6 +55,11 @@ def choose_hyperparameters(
     ridges : float64 array
         Choices of the ridge.
 
+    Returns
+    -------
+    Hyperparameters
+        The best of the grid.
+
     Notes
     -----
     O(n^3) for each pair, where n is at most 500: more points are thinned out evenly.
@@ -84,6 +89,11 @@ def profiled_variance(quadratic: float, n_points: int) -> float:
         ``targets^T (K + ridge I)^-1 targets``.
     n_points : int
         Number of targets.
+
+    Returns
+    -------
+    float
+        The variance, at least 1e-8.
     """
     return max(quadratic / n_points, _SMALLEST_VARIANCE)
 

@@ -75,6 +75,11 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
         [0, ``path.max_lifetime``]; for instance ``scipy.stats.uniform(0, 10).cdf``. None is the
         uniform distribution.
 
+    Returns
+    -------
+    LifetimePosterior
+        The posterior.
+
     Raises
     ------
     ValueError

@@ -150,6 +150,11 @@ def grow(
         The lifetime of `old` and that of the result, which is not smaller.
     rng : numpy Generator
         Source of the cuts.
+
+    Returns
+    -------
+    PartitionNodes
+        The partition of `box` up to the later time.
     """
     known_until, lifetime = times
     nodes = NodeList()

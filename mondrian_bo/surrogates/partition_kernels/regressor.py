@@ -174,7 +174,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         -------
         mean : ndarray of shape (n_samples,)
             Predictive means.
-        spread : ndarray of shape (n_samples,) or (n_samples, n_samples)
+        std_or_cov : ndarray of shape (n_samples,) or (n_samples, n_samples)
             Predictive standard deviations or covariance of targets, noise included.
 
         Raises

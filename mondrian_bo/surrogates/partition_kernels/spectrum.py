@@ -108,6 +108,11 @@ def lanczos_spectrum(
         Lanczos steps from y and from each of them, N at most.
     rng : numpy.random.RandomState
         Draws them.
+
+    Returns
+    -------
+    Spectrum
+        Nodes and weights of the quadrature.
     """
     n = len(y)
     target_values, target_weights = lanczos_quadrature(gram, y, n_steps, node_at_zero=True)

@@ -28,6 +28,11 @@ def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
     n_jobs : int or None
         Number of workers, as in joblib: None is 1 unless a ``joblib.parallel_config`` context
         sets another number, -1 is all cores.
+
+    Returns
+    -------
+    list of slice
+        As many as there are workers, and at most one for each tree.
     """
     if n_jobs == 1:
         return [slice(0, n_trees)]

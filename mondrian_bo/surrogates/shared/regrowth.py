@@ -31,7 +31,7 @@ class Regrowth:
     Parameters
     ----------
     scales : Scales
-        The ranges, which this object reads only.
+        The ranges, which this object only reads.
     """
 
     def __init__(self, scales: Scales) -> None:

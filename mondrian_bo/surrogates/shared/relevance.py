@@ -42,6 +42,11 @@ def gains_of_splits(
     expected_gain : float64 array of shape (T, capacity) or None, default=None
         Expected gain of a split of each node on an irrelevant feature, which is subtracted. None
         is 0, which is right for losses of forecasts made before their target was known.
+
+    Returns
+    -------
+    gains, n_divided : float64 arrays of shape (d,)
+        Sums over all splits of all trees.
     """
     n_dimensions = arrays.box.shape[3]
     gains, divided = np.zeros(n_dimensions), np.zeros(n_dimensions)

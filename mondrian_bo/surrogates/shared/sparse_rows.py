@@ -26,6 +26,11 @@ def sparse_rows(
         Shape of the matrix.
     tolerance : float
         Entries of at most this size are left out.
+
+    Returns
+    -------
+    csr_matrix of shape (n_rows, n_columns)
+        The kept entries.
     """
     step = max(1, _LARGEST // max(n_columns, 1))
     parts = []

@@ -57,7 +57,7 @@ class _ProcessLimit:
                 self._is_set.release()
                 self._may_end.acquire()
         finally:
-            # The limit may have failed. Who waited already holds this lock, to no purpose.
+            # Also after a failure: the constructor waits for this lock.
             if self._is_set.locked():
                 self._is_set.release()
 
@@ -91,7 +91,7 @@ def single_threaded_blas() -> Iterator[None]:
     thread = threading.get_ident()
     try:
         with _lock:
-            # What a thread has left behind, interrupted on its way out, is its own entry.
+            # An entry of this thread is left over from an interrupted exit, and is replaced.
             limit = next(iter(_limits.values())) if _limits else _ProcessLimit()
             _limits[thread] = limit
         # OpenMP has a number of threads for each Python thread, so each sets it.

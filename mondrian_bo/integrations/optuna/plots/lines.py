@@ -179,6 +179,11 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     sampler : MondrianSampler or None, default=None
         The sampler whose model is asked; None is the study's own, or the default one.
 
+    Returns
+    -------
+    StudyView
+        The study, its model and its best point.
+
     Raises
     ------
     ValueError

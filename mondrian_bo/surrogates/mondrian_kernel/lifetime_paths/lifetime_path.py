@@ -89,6 +89,11 @@ class LifetimePath(PiecewiseByLifetime):
             What to compare; None is the validation error if there are validation points, and else
             the evidence.
 
+        Returns
+        -------
+        float
+            The lifetime, in inverse units of the inputs.
+
         Raises
         ------
         ValueError

@@ -86,6 +86,11 @@ def sample_path_data(
     max_lifetime : float
         Lifetime of the partitions.
 
+    Returns
+    -------
+    PathData
+        The partitions and the targets.
+
     Raises
     ------
     ValueError
