@@ -15,8 +15,8 @@ class EquivalentWeightsMixin:
 
         Given the partitions and the hyper-parameters a predicted mean is linear in the targets y of
         all learnt samples: ``predict(X) == offset + weights(X) @ (y - offset)``, where the offset
-        is ``y.mean()``, the prior mean. It is 0 with ``normalize_y=False`` (Mondrian kernel). It has
-        no effect where rows add up to 1 (`AMFRegressor`). The row sum is the share of the
+        is ``y.mean()``, the prior mean. It is 0 with ``normalize_y=False`` (Mondrian kernel). It
+        has no effect where rows add up to 1 (`AMFRegressor`). The row sum is the share of the
         data in the prediction, and the rest that of the prior mean.
 
         Parameters
