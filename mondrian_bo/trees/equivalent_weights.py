@@ -109,7 +109,7 @@ def _spread_path(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _path_of(tree, points, i):  # type: ignore[no-untyped-def]
+def path_of(tree, points, i):  # type: ignore[no-untyped-def]
     """Return the nodes from the root to the leaf that holds point i."""
     path = np.empty(_DEPTH, dtype=np.int64)
     node = np.int64(tree.counters[ROOT])
@@ -224,7 +224,7 @@ def gaussian_weights(forest, values, points, rates, settings, scale, weights):  
         masses = tree.size.astype(np.float64) if empirical else own.messages[:, PRECISION].copy()
         remaining = nothing if empirical else own.remaining
         for i in range(own_points.shape[0]):
-            path = _path_of(tree, own_points, i)
+            path = path_of(tree, own_points, i)
             shares = _shares_of_posteriors(tree, own, path, own_points, i, rates, settings)
             if empirical:
                 coefficients = np.zeros((len(path), 2))
@@ -235,6 +235,33 @@ def gaussian_weights(forest, values, points, rates, settings, scale, weights):  
             _spread_path(
                 tree, masses, remaining, nothing, path, coefficients, tolerance, weights[i]
             )
+
+
+@njit(cache=True, nogil=True)
+def leaf_mean_weights(forest, values, index, points, i, weights):  # type: ignore[no-untyped-def]
+    """Add the weights of the locations of leaves in the posterior mean of a leaf; O(n).
+
+    Parameters
+    ----------
+    forest, values : Tree, Gaussian
+        With a leading axis of length T; leaves may have messages of their own.
+    index : int
+        The tree.
+    points : float64 array of shape (m, d)
+        Points as the tree sees them.
+    i : int
+        One of them, which is in the leaf.
+    weights : float64 array of shape (n,)
+        The weight of each leaf is added to it, in equal parts for the leaf's points.
+    """
+    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    path = path_of(tree, points, i)
+    shares = np.zeros(len(path))
+    shares[-1] = 1.0
+    coefficients = _adjoint(tree, own, path, shares)
+    masses = own.messages[:, PRECISION].copy()
+    nothing = np.empty(0)
+    _spread_path(tree, masses, own.remaining, nothing, path, coefficients, 0.0, weights)
 
 
 @njit(cache=True, nogil=True)
@@ -262,7 +289,7 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
         own_points = points[t if len(points) > 1 else 0]
         masses = np.ascontiguousarray(own.statistics[:, MASS])
         for i in range(own_points.shape[0]):
-            path = _path_of(tree, own_points, i)
+            path = path_of(tree, own_points, i)
             coefficients = np.zeros((len(path), 2))
             reaching, time_above, known = 1.0, 0.0, 0
             for k in range(len(path)):

@@ -145,8 +145,10 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     )
     acquisition = UpperConfidenceBound(kappa=1.0)
     free = np.ones(len(pool.values), dtype=bool)
-    best = np.inf
+    best, oracle = np.inf, pool.values.min()
     for i in range(n_evaluations):
+        if best <= oracle:
+            break  # further evaluations cannot improve the result
         if i < N_RANDOM:
             chosen = int(rng.choice(np.flatnonzero(free)))
         else:

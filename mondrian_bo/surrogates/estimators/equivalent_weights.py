@@ -15,9 +15,10 @@ class EquivalentWeightsMixin:
 
         Given the partitions and the hyper-parameters a predicted mean is linear in the targets y of
         all learnt samples: ``predict(X) == offset + weights(X) @ (y - offset)``, where the offset
-        is ``y.mean()``, the prior mean. It is 0 with ``normalize_y=False`` (Mondrian kernel). It
-        has no effect where rows add up to 1 (`AMFRegressor`). The row sum is the share of the
-        data in the prediction, and the rest that of the prior mean.
+        is ``y.mean()``, the prior mean. It is 0 with ``normalize_y=False`` (Mondrian kernel), and
+        ``prior_mean_`` of a `GaussianProcessForestRegressor`, which is ``y.mean()`` after `fit` and
+        follows a stream in steps. It has no effect where rows add up to 1 (`AMFRegressor`).
+        The row sum is the share of the data in the prediction, and the rest that of the prior mean.
 
         Parameters
         ----------
@@ -40,8 +41,10 @@ class EquivalentWeightsMixin:
 
         Notes
         -----
-        O(n) for a row and tree: far samples count little, but few count nothing. In a Mondrian
-        forest and in AMF weights are not negative.
+        O(n) for a row and tree, O(n d^2) with linear leaves: far samples count little, but few
+        count nothing. In AMF and in a Mondrian forest with constant leaves weights are not
+        negative. With linear leaves and with Gaussian processes they may be, and rows may add up to
+        more than 1.
         """
         if not tolerance >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance}")

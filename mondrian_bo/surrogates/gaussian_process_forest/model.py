@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
@@ -111,6 +112,11 @@ class GaussianProcessForestModel:
         """The trees, with the hierarchical Gaussian of the leaf means."""
         return self._processes.trees
 
+    @property
+    def target_mean(self) -> float:
+        """The prior mean: that of the targets at the latest refresh of the scales."""
+        return self._target_mean
+
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None = 1) -> None:
         """Learn the first points in a batch, later ones one after the other.
 
@@ -193,6 +199,18 @@ class GaussianProcessForestModel:
             self._target_mean + self._target_std * prediction.means,
             self._target_std**2 * prediction.variances,
         )
+
+    def weights(self, points: FloatArray, tolerance: float) -> csr_matrix:
+        """Return the weights of the targets in the means of targets, shape (m, n).
+
+        `target_mean` has the rest. The correction of variances does not change means.
+        """
+        # Loaded here: few users ask for weights.
+        from mondrian_bo.surrogates.gaussian_process_forest.equivalent_weights import (
+            forest_weights,
+        )
+
+        return forest_weights(self._processes, points, self._rows(points), tolerance)
 
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the predictive mixtures over trees."""

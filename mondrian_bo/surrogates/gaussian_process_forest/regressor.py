@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval
 
+from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.validation import check_bounds, check_feature_weights
 from mondrian_bo.surrogates.gaussian_process_forest.model import GaussianProcessForestModel
 from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor
 
 
-class GaussianProcessForestRegressor(ForestRegressor):
+class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     """Mondrian forest with a Gaussian process in each leaf, online, with predictive distribution.
 
     The leaves of a tree are blocks of at most `block_size` samples. The targets of a block are its
@@ -49,6 +51,9 @@ class GaussianProcessForestRegressor(ForestRegressor):
         Number of features, and their names if the first data had string column names.
     model_ : GaussianProcessForestModel
         The trees and their Gaussian processes.
+    prior_mean_ : float
+        Prior mean of the targets: their mean when the scales were last refreshed. `weights` refers
+        to it.
 
     Notes
     -----
@@ -98,6 +103,14 @@ class GaussianProcessForestRegressor(ForestRegressor):
         self.feature_weights = feature_weights
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    @property
+    def prior_mean_(self) -> float:
+        """Prior mean of the targets: their mean when the scales were last refreshed."""
+        return self.model_.target_mean
+
+    def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
+        return self.model_.weights(self._points(X), tolerance)
 
     def _new_model(
         self, n_features: int, seed: np.random.SeedSequence

@@ -52,6 +52,7 @@ class Kernels(NamedTuple):
     components: Callable[..., Any]
     sample: Callable[..., Any]
     likelihood: Callable[..., Any]
+    weights: Callable[..., Any]
 
 
 class GaussianForest(GrowingForest[Gaussian]):
@@ -73,6 +74,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         tree_components,
         sample_function,
         log_likelihood_terms,
+        gaussian_weights,
     )
 
     def __init__(
@@ -269,7 +271,7 @@ class GaussianForest(GrowingForest[Gaussian]):
                 arrays, stats = rows_of(self._arrays, tree), rows_of(self._node_stats, tree)
                 scale = float(tree_weights[t]), tolerance
                 one = points_of(part, tree)
-                gaussian_weights(arrays, stats, one, rates, settings, scale, rows)
+                self._kernels.weights(arrays, stats, one, rates, settings, scale, rows)
             return rows
 
         return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)

@@ -17,6 +17,7 @@ from mondrian_bo.trees.affine_messages import (
     refresh_affine,
 )
 from mondrian_bo.trees.affine_predict import AffinePrediction, affine_components, predict_affine
+from mondrian_bo.trees.affine_weights import affine_weights
 from mondrian_bo.trees.growth import GrowthSettings, sample_forest
 from mondrian_bo.trees.hierarchical_gaussian import Gaussian, empty_gaussian
 from mondrian_bo.trees.tree import Tree
@@ -83,6 +84,7 @@ class LinearForest(GaussianForest):
         affine_components,
         sample_affine,
         affine_likelihood_terms,
+        affine_weights,
     )
 
     def __init__(

@@ -69,7 +69,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         The function of a node: a constant, as in the paper, or an affine function of the features,
         whose weights follow the same hierarchy (section 5.4 of the paper asks for it). Outside of
         the data, forests with linear leaves continue the linear trend of the data, with a deviation
-        that grows with the distance. They have no `weights`.
+        that grows with the distance.
     min_samples_split : int, default=2
         Blocks with fewer samples are not split. The paper uses 10 for regression on large data and
         2 for optimisation.
@@ -219,8 +219,6 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         return mean, weights @ (variances + np.square(means - mean))
 
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
-        if isinstance(self.model_, LinearLeafModel):
-            raise ValueError("weights(X) needs leaf='constant'.")
         return self.model_.weights(self._points(X), tolerance)
 
     def _new_model(

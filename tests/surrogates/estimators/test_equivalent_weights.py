@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from mondrian_bo.surrogates import (
     AMFRegressor,
+    GaussianProcessForestRegressor,
     MondrianForestRegressor,
     MondrianGridRegressor,
     MondrianKernelMixtureRegressor,
@@ -43,7 +44,20 @@ KERNELS = {
     "grid": lambda: MondrianGridRegressor(5, [2.0, 1.0], random_state=0),
     "kernel, mixture": lambda: MondrianKernelMixtureRegressor(4, 2.0, random_state=0),
 }
-ALL = FORESTS | KERNELS
+FUNCTIONS = {
+    **{
+        f"linear, {rule}": lambda rule=rule: MondrianForestRegressor(
+            3, leaf="linear", branch_off=rule, random_state=0
+        )
+        for rule in ("remaining", "paper")
+    },
+    "linear, blocks, short, weighed": lambda: MondrianForestRegressor(
+        3, leaf="linear", min_samples_split=6, lifetime=2.0, weigh_trees=True, random_state=0
+    ),
+    "processes, one block": lambda: GaussianProcessForestRegressor(3, random_state=0),
+    "processes": lambda: GaussianProcessForestRegressor(3, block_size=15, random_state=0),
+}
+ALL = FORESTS | KERNELS | FUNCTIONS
 
 
 def make_data(n=60, seed=0):
@@ -79,7 +93,16 @@ def test_weights_predict(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["forest, remaining", "forest, bridge", "forest, empirical", "AMF"]
+    "name",
+    [
+        "forest, remaining",
+        "forest, bridge",
+        "forest, empirical",
+        "AMF",
+        "linear, remaining",
+        "processes",
+        "processes, one block",
+    ],
 )
 def test_weights_after_a_stream(name):
     X, y = make_data(130)
@@ -87,7 +110,8 @@ def test_weights_after_a_stream(name):
     for start in range(40, 130, 30):
         model.partial_fit(X[start : start + 30], y[start : start + 30])
     Q = queries(model, X, name)
-    predicted = y.mean() + model.weights(Q) @ (y - y.mean())
+    offset = getattr(model, "prior_mean_", y.mean())
+    predicted = offset + model.weights(Q) @ (y - offset)
     np.testing.assert_allclose(predicted, model.predict(Q), rtol=1e-11, atol=1e-9)
 
 
@@ -104,6 +128,52 @@ def test_weights_are_the_derivatives_of_the_mean(rule):
         own.set_targets(unit)
         means, _ = forest.predict(Q[None], *settings)
         np.testing.assert_allclose(weights[:, i], means.mean(axis=0), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("rule", ["remaining", "paper"])
+def test_weights_of_linear_leaves_are_the_derivatives_of_the_mean(rule):
+    """Unit vectors through the messages, with the hyper-parameters held."""
+    X, y = make_data(20)
+    model = MondrianForestRegressor(2, leaf="linear", branch_off=rule, random_state=0).fit(X, y)
+    Q = np.random.default_rng(1).uniform(-0.2, 1.2, size=(10, 2))
+    forest, own = model.model_.forest, model.model_
+    weights = model.weights(Q, tolerance=0.0).toarray()
+    for i, unit in enumerate(np.eye(len(y))):
+        own.set_targets(unit)
+        means, _ = forest.predict(Q[None], own.rates, 0.0, 1.0, own._rule)
+        np.testing.assert_allclose(weights[:, i], means.mean(axis=0), rtol=1e-8, atol=1e-12)
+
+
+def test_weights_of_processes_are_those_of_their_joint_covariance():
+    """Each tree written out: leaves share means, points of a leaf share a process."""
+    X, y = make_data(50)
+    model = GaussianProcessForestRegressor(2, block_size=15, random_state=0).fit(X, y)
+    Q = np.random.default_rng(1).uniform(-0.2, 1.2, size=(10, 2))
+    forest, m = model.model_._processes, len(Q)
+    rows = model.model_._rows(np.concatenate([Q, X])[None])
+    expected = np.zeros((m, len(y)))
+    for t in range(2):
+        trees, own = forest.trees, forest._leaves[t]
+        nodes = np.concatenate([trees.leaves(part[None])[:, t] for part in (Q, X)])
+        paths = {}
+        for node in own:
+            paths[node], above = [node], trees.arrays.parent[t]
+            while above[paths[node][-1]] >= 0:
+                paths[node].append(int(above[paths[node][-1]]))
+        joint = np.zeros((len(nodes), len(nodes)))
+        for i, one in enumerate(nodes):
+            for j, other in enumerate(nodes):
+                common = next(k for k in paths[one] if k in paths[other])
+                joint[i, j] = forest._gamma_1 * (0.5 - trees.node_stats.remaining[t, common])
+        noise = np.zeros(len(nodes))
+        for node, leaf in own.items():
+            inside, scale = np.flatnonzero(nodes == node), leaf.posterior.scale
+            covariances = scale * forest.covariance.between(rows[inside], rows[inside])
+            joint[np.ix_(inside, inside)] += covariances
+            noise[inside] = leaf.noise
+        gram = joint[m:, m:] + np.diag(noise[m:])
+        expected += 0.5 * joint[:m, m:] @ np.linalg.inv(gram)
+    np.testing.assert_allclose(model.weights(Q).toarray(), expected, atol=1e-9)
 
 
 def test_sample_weights_count():
