@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -110,5 +111,26 @@ def _renew_locks() -> None:
         one.renew_lock()
 
 
+_held: list[Any] = []
+"""The lock of numba's compiler, while a process forks."""
+
+
+def _wait_for_compiler() -> None:
+    # A child of a process that compiles in another thread would wait for ever at its first
+    # compilation: the thread that holds the lock does not exist there.
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    if compiler is not None:
+        compiler.global_compiler_lock.acquire()
+        _held.append(compiler.global_compiler_lock)
+
+
+def _free_compiler() -> None:
+    while _held:
+        _held.pop().release()
+
+
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_wait_for_compiler, after_in_parent=_free_compiler, after_in_child=_free_compiler
+    )
     os.register_at_fork(after_in_child=_renew_locks)

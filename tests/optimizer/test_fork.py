@@ -33,7 +33,7 @@ for i in range(8):
     child = os.fork()
     if child == 0:
         # A child that hangs is ended by the signal.
-        signal.alarm(60)
+        signal.alarm(300)
         work(optuna.create_study(sampler=sampler), 3)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -44,4 +44,39 @@ os._exit(0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="systems that fork")
 def test_children_of_a_busy_process():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], timeout=600)
+    assert done.returncode == 0
+
+
+COMPILING = """
+import os, signal, threading, time
+import numba
+from numba.core.compiler_lock import global_compiler_lock
+import mondrian_bo.optimizer.transactions
+
+@numba.njit
+def increment(x):
+    return x + 1
+
+is_compiling = threading.Event()
+
+def compile_long():
+    with global_compiler_lock:
+        is_compiling.set()
+        time.sleep(1.0)
+
+threading.Thread(target=compile_long).start()
+is_compiling.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if increment(1) == 2 else 1)
+status = os.waitpid(child, 0)[1]
+assert increment(2) == 3
+os._exit(0 if status == 0 else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="systems that fork")
+def test_a_fork_waits_until_other_threads_have_compiled():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", COMPILING], timeout=300)
     assert done.returncode == 0
