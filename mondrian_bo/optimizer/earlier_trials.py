@@ -23,7 +23,7 @@ choice: in a much wider earlier range the scale of the present one is not resolv
 
 N_START = 6
 """First trials of a search with earlier studies: good ones of these and quasi-random ones in turn;
-our choice, by measurement."""
+our choice."""
 
 
 class EarlierTrials(NamedTuple):

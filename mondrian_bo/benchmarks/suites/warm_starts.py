@@ -15,8 +15,10 @@ earlier study is the default search for 50 trials on a *relative* of the problem
 
 The quality to be reached is the worse final value of the two runs, without and with earlier
 studies, plus 1 % of the problem's scale. *Saved* trials are the difference of the numbers of trials
-until then; they are negative where earlier studies cost trials. ``DIR/warm_starts.jsonl.gz`` keeps
-the runs; finished ones are not run again, nor are those of an archive that ``--known`` names.
+until then; they are negative where earlier studies cost trials. A search that ends worse with
+earlier studies lowers the quality to be reached, so compare the final values as well.
+``DIR/warm_starts.jsonl.gz`` keeps the runs; finished ones are not run again, nor are those of an
+archive that ``--known`` names.
 """
 
 from __future__ import annotations
