@@ -18,6 +18,7 @@ from mondrian_bo.surrogates import AMFRegressor
 
 MODELS = {
     "AMFRegressor()": {},
+    "stacking=True": {"stacking": True},
     'step="corollary"': {"step": "corollary"},
     "use_aggregation=False": {"use_aggregation": False},
     "feature_relevance=True": {"feature_relevance": True},

@@ -23,12 +23,14 @@ is known.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.trees.aggregation_ahead import forecast_point
 from mondrian_bo.trees.aggregation_nodes import (
     MASS,
     MEAN,
@@ -74,11 +76,15 @@ class Progress(NamedTuple):
         Losses of the best prunings below each node; of shape (T, 0) if nothing is recorded.
     trace : float64 array of shape (T, n, 2)
         `FORECAST` and `BEST` of each point; of shape (T, 0, 2) if nothing is recorded.
+    ahead : float64 array of shape (T, m, 5)
+        NaN at first. Forecasts of the new points (:mod:`mondrian_bo.trees.aggregation_ahead`), each
+        made before the point is inserted; of shape (T, 0, 5) if they are not wanted.
     """
 
     next_point: IntArray
     best: FloatArray
     trace: FloatArray
+    ahead: FloatArray
 
 
 class Growth(NamedTuple):
@@ -94,12 +100,15 @@ class Growth(NamedTuple):
         The point to stop before.
     learn : bool
         Whether to learn the targets; if not, `relearn_forest` must follow.
+    first : int
+        The point that the first row of :attr:`Progress.ahead` is of.
     """
 
     rates: FloatArray
     box: FloatArray
     end: int
     learn: bool
+    first: int
 
 
 @njit(**INNER)
@@ -238,6 +247,18 @@ def _insert_into_cells(tree, stats, best, samples, point, growth, settings):  # 
 
 
 @njit(**INNER)
+def _look_ahead(tree, stats, ahead, point, growth, settings):  # type: ignore[no-untyped-def]
+    """Write the tree's forecasts of a point that its partition does not hold yet, if wanted."""
+    if len(ahead) > 0 and tree.counters[N_NODES] > 0:
+        rates = growth.rates if len(growth.box) == 0 else growth.rates[:0]
+        row = ahead[point - growth.first]
+        # A tree without room has begun to split for the point: its forecast is there already.
+        if not math.isnan(row[0]):
+            return
+        forecast_point(tree, stats, tree.points, point, rates, settings.step, row)
+
+
+@njit(**INNER)
 def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[no-untyped-def]
     """Let the nodes that hold a point learn its target; record their forecast if wanted."""
     x, target = tree.points[point], samples.targets[point]
@@ -261,8 +282,9 @@ def _extend_restricted(arrays, sample_fields, growth_fields, setting_fields):  #
     growth = Growth(*growth_fields)
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(stats, t)
-        best, trace = progress.best[t], progress.trace[t]
+        best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
         for point in range(progress.next_point[t], growth.end):
+            _look_ahead(tree, own, ahead, point, growth, settings)
             _insert(tree, own, best, samples, point, growth.rates, settings)
             _learn(tree, own, best, trace, samples, point, settings)
             progress.next_point[t] = point + 1
@@ -276,8 +298,9 @@ def _extend_cells(arrays, sample_fields, growth_fields, setting_fields):  # type
     growth = Growth(*growth_fields)
     for t in range(len(forest.counters)):
         tree, own = tree_at(forest, t), aggregation_at(stats, t)
-        best, trace = progress.best[t], progress.trace[t]
+        best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
         for point in range(progress.next_point[t], growth.end):
+            _look_ahead(tree, own, ahead, point, growth, settings)
             if not _insert_into_cells(tree, own, best, samples, point, growth, settings):
                 return False
             if growth.learn:

@@ -83,7 +83,7 @@ class Query(NamedTuple):
 
 
 @njit(**INNER)
-def _separation(span, distance):  # type: ignore[no-untyped-def]
+def separation_probability(span, distance):  # type: ignore[no-untyped-def]
     """Return the probability that a point is split off right above a node (Algorithm 6, line 2).
 
     `span` is the time between the node's split and its parent's, `distance` that from its box.
@@ -190,7 +190,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 point = order[i]
                 # A point that is split off goes to a new cell, which repeats the forecast of its
                 # parent, a copy of the node. The variance above is that of targets in such cells.
-                separated = _separation(span, separation[i])
+                separated = separation_probability(span, separation[i])
                 remaining = 1.0  # or more than negligible, which is all that matters below
                 if separated > 0.0 or stop > _NEGLIGIBLE:
                     split_off = unstopped[point] * separated
@@ -342,7 +342,7 @@ def sample_pruning(forest, stats, index, key, points, query, result):  # type: i
             separated = 0.0
             if len(rates) > 0:
                 distance = distance_outside(tree, node, rates, own_points, i)
-                separated = _separation(tree.split_time[node] - time_above, distance)
+                separated = separation_probability(tree.split_time[node] - time_above, distance)
             where = hashed_uniform(node_key, 0)
             stop = separated + (1.0 - separated) * _node_share(tree, own, node, query)
             if where < stop or is_leaf(tree, node):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
+from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, forecast_points
 from mondrian_bo.trees.aggregation_nodes import (
     REAL,
     Aggregation,
@@ -75,6 +76,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
         data (Algorithms 4 to 6).
     record : bool, default=False
         Whether to record forecasts and losses on the way.
+    look_ahead : bool, default=False
+        Whether to keep the forecasts of the points of each call of :meth:`extend`, in `ahead`; for
+        real targets.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         split_pure: bool = True,
         box: FloatArray | None = None,
         record: bool = False,
+        look_ahead: bool = False,
     ) -> None:
         super().__init__(
             n_trees,
@@ -105,10 +110,12 @@ class AggregatedForest(GrowingForest[Aggregation]):
         self._by_class = n_classes != REAL and not split_pure
         self.box = np.empty((0, n_dimensions)) if box is None else box
         self.records = record
+        self.looks_ahead = look_ahead
         self._progress = Progress(
             next_point=np.zeros(n_trees, dtype=np.int64),
             best=np.empty((n_trees, 0)),
             trace=np.empty((n_trees, 0, 2)),
+            ahead=np.empty((n_trees, 0, N_FORECASTS + 1)),
         )
 
     @property
@@ -120,6 +127,15 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def trace(self) -> FloatArray:
         """What was recorded of each point so far, shape (T, n, 2)."""
         return self._progress.trace[:, : self.n_points if self.records else 0]
+
+    @property
+    def ahead(self) -> FloatArray:
+        """Forecasts of the points of the last call of :meth:`extend`, before they were learnt.
+
+        Shape (T, m, 5), see :mod:`mondrian_bo.trees.aggregation_ahead`. The first point of all has
+        none: its row is NaN.
+        """
+        return self._progress.ahead
 
     @property
     def settings(self) -> AggregationSettings:
@@ -156,7 +172,10 @@ class AggregatedForest(GrowingForest[Aggregation]):
         if end - start <= _FEW_POINTS:
             n_jobs = 1
         self._make_room_for_all_nodes(end)
-        one_by_one = self.records or end - start < _FEW * start
+        one_by_one = self.records or self.looks_ahead or end - start < _FEW * start
+        if self.looks_ahead:
+            ahead = np.full((self.n_trees, end - start, N_FORECASTS + 1), np.nan)
+            self._progress = self._progress._replace(ahead=ahead)
         if starts is None:
             changes = np.flatnonzero(np.any(rates[1:] != rates[:-1], axis=1)) + 1
             starts = [0, *changes.tolist()]
@@ -164,7 +183,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         ends = [*(start + new for new in starts[1:]), end]
         first = start
         for last, row in zip(ends, rates, strict=True):
-            self._grow(first, Growth(row, self.box, last, one_by_one), n_jobs)
+            self._grow(first, Growth(row, self.box, last, one_by_one, start), n_jobs)
             first = last
         self.n_points = end
         if not one_by_one:
@@ -233,6 +252,13 @@ class AggregatedForest(GrowingForest[Aggregation]):
         """Return mean and variance of every tree's prediction of real targets, both (T, m)."""
         moments = self._predict(points, rates, rule, REAL, APART, n_jobs)
         return moments[:, :, 0], moments[:, :, 1]
+
+    def forecasts(self, points: AnyArray, rates: FloatArray, n_jobs: int | None = 1) -> FloatArray:
+        """Return the four forecasts of real targets of every tree and a variance, (T, m, 5).
+
+        See :mod:`mondrian_bo.trees.aggregation_ahead`.
+        """
+        return self._on_parts(_forecast_points, points, (rates, self.step), n_jobs)
 
     def predict_proba(
         self,
@@ -313,12 +339,22 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ) -> FloatArray:
         """Return the results of the trees; where they are pooled, one result on an axis of 1."""
         query = Query(rates, rule, kind, pooling, self.step, self.dirichlet)
+        return self._on_parts(_predict_points, points, (query,), n_jobs)
+
+    def _on_parts(
+        self,
+        function: Callable[..., FloatArray],
+        points: AnyArray,
+        settings: tuple[object, ...],
+        n_jobs: int | None,
+    ) -> FloatArray:
+        """Return the results of a function of the forest and of points, on their axis 1."""
         # Workers share out the points and not the trees, so that sums are always in one order.
         parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
         results = run_parallel(
-            _predict_points,
+            function,
             [
-                (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), query)
+                (self._arrays, self._node_stats, np.ascontiguousarray(points[:, part]), *settings)
                 for part in parts
             ],
         )
@@ -395,4 +431,13 @@ def _predict_points(forest: Tree, stats: Aggregation, points: AnyArray, query: Q
     n_results = len(forest.counters) if query.pooling == APART else 1
     result = np.empty((n_results, points.shape[1], n_columns))
     predict_aggregation(forest, stats, points, query, result, _NO_COMPONENTS)
+    return result
+
+
+def _forecast_points(
+    forest: Tree, stats: Aggregation, points: AnyArray, rates: FloatArray, step: float
+) -> FloatArray:
+    """Forecast at some of the points: one worker's part of `AggregatedForest.forecasts`."""
+    result = np.empty((len(forest.counters), points.shape[1], N_FORECASTS + 1))
+    forecast_points(forest, stats, points, rates, step, result)
     return result

@@ -18,10 +18,13 @@ from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
+from mondrian_bo.surrogates.amf.stacking import Stacking
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
+from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import BEST, FORECAST
+from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
 
@@ -51,6 +54,12 @@ exactly would make it infinite."""
 _RENUMBERED_FROM = 512
 """Number of points from which on nodes are numbered anew whenever it is a power of two: smaller
 trees fit into the processor's cache in any order."""
+
+_STACKED_PORTION = 4096
+"""Number of points whose forecasts are kept at a time for stacking: 1.6 MB with ten trees."""
+
+_NO_RATES = np.empty(0)
+"""Stands for split rates where points follow the existing splits only."""
 
 
 class AggregationModel(ScaledForestModel):
@@ -86,6 +95,10 @@ class AggregationModel(ScaledForestModel):
         Whether to record forecasts and losses on the way.
     online_to_batch : bool, default=False
         Whether to predict with the forest as it was at a random time (Lemma 2).
+    stacking : bool, default=False
+        Whether to predict real targets with the linear combination of four forecasts that had the
+        least error so far (:mod:`mondrian_bo.surrogates.amf.stacking`). It needs aggregation, and
+        has no `online_to_batch` and no :meth:`set_targets`.
     """
 
     forest: AggregatedForest
@@ -107,6 +120,7 @@ class AggregationModel(ScaledForestModel):
         feature_relevance: bool = False,
         record: bool = False,
         online_to_batch: bool = False,
+        stacking: bool = False,
     ) -> None:
         tree_seed, time_seed = seed.spawn(2)
         self.forest = AggregatedForest(
@@ -119,6 +133,7 @@ class AggregationModel(ScaledForestModel):
             split_pure=split_pure,
             box=np.stack(bounds) if unrestricted and bounds is not None else None,
             record=record,
+            look_ahead=stacking,
         )
         super().__init__(n_dimensions, bounds, feature_weights)
         self._rule = AGGREGATED if use_aggregation else AT_LEAF
@@ -129,6 +144,7 @@ class AggregationModel(ScaledForestModel):
         self._half_range = 0.0
         self._times = np.random.default_rng(time_seed) if online_to_batch else None
         self._past: AggregatedForest | None = None
+        self.stacking = Stacking(N_FORECASTS) if stacking else None
 
     @property
     def predictor(self) -> AggregatedForest:
@@ -166,6 +182,9 @@ class AggregationModel(ScaledForestModel):
             weights = None if importance is None else importance[start:end]
             starts, rates = self.scales.follow_changes(part)
             self.forest.extend(part, new, rates, weights, n_jobs, starts)
+            if self.stacking is not None:
+                forecasts, variances = _pooled(self.forest.ahead)
+                self.stacking.learn(forecasts, variances, new, weights)
             if self._record:
                 self._follow_targets(new)
             n_points = self.n_points
@@ -174,6 +193,8 @@ class AggregationModel(ScaledForestModel):
 
     def set_targets(self, targets: FloatArray) -> None:
         """Replace all real targets, O(T n log n); the trees do not depend on them."""
+        if self.stacking is not None:
+            raise ValueError("targets of a stacked forest cannot be replaced")
         self._lowest, self._highest = math.inf, -math.inf
         self._half_range = 0.0
         self._follow_targets(targets)
@@ -192,7 +213,17 @@ class AggregationModel(ScaledForestModel):
         if self.predictor.n_points == 0:
             shape = (self.forest.n_trees, points.shape[1])
             return np.zeros(shape), np.full(shape, self._prior_variance)
-        means, variances = self.predictor.predict(points, self._outer_rates(), self._rule, n_jobs)
+        if self.stacking is None:
+            rates = self._outer_rates()
+            means, variances = self.predictor.predict(points, rates, self._rule, n_jobs)
+        else:
+            ahead = self.forest.forecasts(points, self._outer_rates(), n_jobs)
+            means, variances = ahead[:, :, 0], ahead[:, :, VARIANCE]
+            forecasts, _ = _pooled(ahead)
+            # The trees' means keep their distances, and get the stacked prediction as their mean.
+            stacked = self.stacking.combine(forecasts)
+            means = stacked + math.sqrt(self.stacking.scale) * (means - forecasts[:, 0])
+            variances = self.stacking.scale * variances
         if self.predictor.n_points == 1:
             variances.fill(self._prior_variance)
         return means, variances
@@ -202,7 +233,10 @@ class AggregationModel(ScaledForestModel):
         forest = self.predictor
         if forest.n_points == 0:
             return csr_matrix((points.shape[1], self.n_points))
-        found = forest.weights(points, self._outer_rates(), self._rule, tolerance)
+        if self.stacking is None:
+            found = forest.weights(points, self._outer_rates(), self._rule, tolerance)
+        else:
+            found = self._stacked_weights(points, self.stacking, tolerance)
         # A forest of the past knows the first samples only.
         parts = found.data, found.indices, found.indptr
         return csr_matrix(parts, shape=(points.shape[1], self.n_points))
@@ -216,6 +250,15 @@ class AggregationModel(ScaledForestModel):
             std = np.maximum(np.sqrt(variances[0]), smallest)
             return GaussianMixture(rows, np.ones(len(rows)), means[0], std)
         parts = self.predictor.components(points, self._outer_rates(), self._rule)
+        if self.stacking is not None:
+            ahead = self.forest.forecasts(points, self._outer_rates())
+            forecasts, _ = _pooled(ahead)
+            row = parts[:, 0].astype(np.int64)
+            centre = forecasts[row, 0]
+            parts[:, 2] = self.stacking.combine(forecasts)[row] + math.sqrt(self.stacking.scale) * (
+                parts[:, 2] - centre
+            )
+            parts[:, 3] *= self.stacking.scale
         if self.predictor.n_points == 1:
             parts[:, 3] = self._prior_variance
         return GaussianMixture(
@@ -277,6 +320,31 @@ class AggregationModel(ScaledForestModel):
             own = -importance * np.log(trace[:, :, FORECAST])
         return own, trace[:, :, BEST]
 
+    def _stacked_weights(
+        self, points: NDArray[np.float32], stacking: Stacking, tolerance: float
+    ) -> csr_matrix:
+        """Return the weights of the targets in the stacked predictions, shape (m, n)."""
+        outer = self._outer_rates()
+        kinds = [
+            (outer, AGGREGATED),
+            (_NO_RATES, AGGREGATED),
+            (outer, AT_LEAF),
+            (_NO_RATES, AT_LEAF),
+        ]
+        b = stacking.coefficients
+        importance = self.forest.importance
+        everywhere = importance if len(importance) > 0 else np.ones(self.n_points)
+        mean = (1.0 - b.sum()) * everywhere / everywhere.sum()
+
+        def rows_of(start: int, end: int) -> FloatArray:
+            part = np.ascontiguousarray(points[:, start:end])
+            rows = np.tile(mean, (end - start, 1))
+            for factor, (rates, rule) in zip(b, kinds, strict=True):
+                rows += factor * self.forest.weights(part, rates, rule, 0.0).toarray()
+            return rows
+
+        return sparse_rows(rows_of, points.shape[1], self.n_points, tolerance)
+
     @property
     def _prior_variance(self) -> float:
         """Predictive variance of a forest that has learnt less than two samples."""
@@ -309,6 +377,8 @@ class AggregationModel(ScaledForestModel):
             ends |= {index + 1 for index, _ in self._growth_of_range(targets)}
         if snapshot is not None:
             ends.add(snapshot)
+        if self.stacking is not None:
+            ends |= set(range(_STACKED_PORTION, n_new, _STACKED_PORTION))
         inner = sorted(end for end in ends if 0 < end <= n_new)
         return list(zip([0, *inner[:-1]], inner, strict=True))
 
@@ -361,3 +431,11 @@ class AggregationModel(ScaledForestModel):
             _SMALLEST_RELATIVE_LOSS * self._half_range**2 * self.n_points, _SMALLEST_LOSS
         )
         self.forest.set_step(0.5 * self.n_points / max(best, smallest))
+
+
+def _pooled(ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the forest's forecasts, shape (m, 4), and the variance of its mixture, shape (m,)."""
+    # Trees are added one by one, so that results do not depend on the number of points.
+    mean = np.add.accumulate(ahead, axis=0)[-1] / len(ahead)
+    square = np.add.accumulate(np.square(ahead[:, :, 0] - mean[:, 0]), axis=0)[-1] / len(ahead)
+    return mean[:, :VARIANCE], mean[:, VARIANCE] + square

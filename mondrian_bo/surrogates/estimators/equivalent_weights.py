@@ -44,7 +44,7 @@ class EquivalentWeightsMixin:
         O(n) for a row and tree, O(n d^2) with linear leaves: far samples count little, but few
         count nothing. In AMF and in a Mondrian forest with constant leaves weights are not
         negative. With linear leaves and with Gaussian processes they may be, and rows may add up to
-        more than 1.
+        more than 1. With ``stacking=True`` they may be negative, too.
         """
         if not tolerance >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance}")

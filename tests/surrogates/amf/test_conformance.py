@@ -118,7 +118,7 @@ def test_clone_of_all_options():
         "n_jobs": 1,
     }
     for kind, own in (
-        (AMFRegressor, {"step": "adaptive"}),
+        (AMFRegressor, {"step": "adaptive", "stacking": False}),
         (
             AMFClassifier,
             {"step": 0.5, "split_pure": True, "dirichlet": 0.5, "pooling": "arithmetic"},
