@@ -45,8 +45,8 @@ class AMFRegressor(
     stacking : bool, default=False
         Whether the forest predicts with a linear combination of four forecasts, that with the least
         squared error so far: all prunings or leaves alone, each with and without splitting off
-        points outside of the data. It needs aggregation and no `online_to_batch`. It is more
-        accurate on every stream of ``docs/amf.md``, and a batch takes longer to learn.
+        points outside of the data. It needs aggregation and no `online_to_batch`. A batch
+        takes longer to learn; ``docs/amf.md`` has the errors.
     bounds : array-like of shape (n_features, 2) or None, default=None
         A box that holds all data: trees are then unrestricted Mondrian partitions of it (Algorithms
         1 to 3), for which the regret bounds are proved. None restricts partitions to the data seen
