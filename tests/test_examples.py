@@ -1,14 +1,12 @@
-"""The code of the README and the examples run, each in a process and a folder of its own."""
+"""The code of the README and the examples run, each in a folder of its own."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from example_runs import EXAMPLES, run_code, run_example
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -29,57 +27,44 @@ BLOCKS = [
 ]
 
 
-def _run(*command: str, cwd: Path) -> str:
-    """Output of a Python process of its own, in a folder of its own."""
-    env = os.environ | {"MPLBACKEND": "Agg"}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=cwd, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_pages_have_code() -> None:
     assert len(BLOCKS) >= 5
 
 
 @pytest.mark.parametrize("code", BLOCKS, ids=range(len(BLOCKS)))
 def test_code_of_pages_runs(code: str, tmp_path: Path) -> None:
-    _run("-c", code, cwd=tmp_path)
+    run_code(code, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["amf_learning_rates", "amf_smoothing", "feature_relevance"])
 def test_tables_are_printed(name: str, tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / f"{name}.py")
-    printed = _run(script, "--samples", "60", "--seeds", "1", cwd=tmp_path)
+    printed = run_example(f"{name}.py", "--samples", "60", "--seeds", "1", cwd=tmp_path)
     header, *rows = printed.splitlines()
     assert header and len(rows) >= 8
     assert all("± 0.000" in row for row in rows)
 
 
 def test_uncertainty_is_drawn(tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / "uncertainty.py")
-    printed = _run(script, "--quick", cwd=tmp_path)
+    printed = run_example("uncertainty.py", "--quick", cwd=tmp_path)
     assert printed.count("std inside") == 5
     # Without --output, pictures go to a folder of their own and not into the documentation.
     assert (tmp_path / "examples-output" / "uncertainty.png").stat().st_size > 3000
 
 
 def test_acquisition_is_drawn(tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / "acquisition.py")
-    printed = _run(script, "--quick", "--trials", "11", "13", cwd=tmp_path)
+    printed = run_example("acquisition.py", "--quick", "--trials", "11", "13", cwd=tmp_path)
     assert re.findall(r"^(\d+) trials: best", printed, flags=re.MULTILINE) == ["11", "13"]
     assert (tmp_path / "examples-output" / "acquisition.png").stat().st_size > 3000
 
 
 def test_studies_with_several_outcomes_are_drawn(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "several_outcomes.py"), "--quick", cwd=tmp_path)
+    printed = run_example("several_outcomes.py", "--quick", cwd=tmp_path)
     assert printed.count("MondrianSampler") == 3
     assert (tmp_path / "examples-output" / "several_outcomes.png").stat().st_size > 3000
 
 
 def test_learning_curves_are_predicted(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "learning_curves.py"), "--quick", cwd=tmp_path)
+    printed = run_example("learning_curves.py", "--quick", cwd=tmp_path)
     found = re.findall(r": +(\d+) epochs, +(\d+) of 14 trials pruned, loss (\S+)", printed)
     (n_plain, *_), (n_pruned, n_stopped, _) = found
     assert int(n_pruned) < int(n_plain) == 14 * 6
@@ -87,40 +72,27 @@ def test_learning_curves_are_predicted(tmp_path: Path) -> None:
     assert (tmp_path / "examples-output" / "learning_curves.png").stat().st_size > 3000
 
 
-_HELP = """
-import contextlib, io, runpy, sys
-for script in sys.argv[1:]:
-    sys.argv, sys.path[0] = [script, "--help"], script.rpartition("/")[0]
-    for name in [name for name in sys.modules if name in ("_common", "_figures", "_data")]:
-        del sys.modules[name]  # folders have helpers of the same name
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        runpy.run_path(script, run_name="__main__")
-    assert "usage:" in printed.getvalue(), script
-"""
-
-
 def test_help_writes_nothing(tmp_path: Path) -> None:
     scripts = [
-        script.as_posix()
-        for script in sorted((ROOT / "examples").rglob("[a-z]*.py"))
+        script
+        for script in sorted(EXAMPLES.rglob("[a-z]*.py"))
         if "argument" in script.read_text(encoding="utf-8") and "ax" not in script.stem
     ]
     assert len(scripts) > 20
-    # One process for all: most of the time of a --help goes into imports.
-    _run("-c", _HELP, *scripts, cwd=tmp_path)
+    for script in scripts:
+        assert "usage:" in run_example(script, "--help", cwd=tmp_path), script
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_study_is_read(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "reading.py"), "--quick", cwd=tmp_path)
+    printed = run_example("reading.py", "--quick", cwd=tmp_path)
     assert printed.startswith("15 trials\n")
     assert all(word in printed for word in ("momentum", "luckiest", "believed best"))
     assert (tmp_path / "examples-output" / "reading.png").stat().st_size > 3000
 
 
 def test_earlier_studies_are_compared(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "earlier_studies.py"), "--quick", cwd=tmp_path)
+    printed = run_example("earlier_studies.py", "--quick", cwd=tmp_path)
     header, *rows = printed.splitlines()
     assert header.count("trials") == 3 and len(rows) == 3
     cold, small, _ = ([float(cell) for cell in row[22:].split()] for row in rows)
@@ -128,14 +100,13 @@ def test_earlier_studies_are_compared(tmp_path: Path) -> None:
 
 
 def test_weights_explain_predictions(tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / "explain_prediction.py")
-    printed = _run(script, "--quick", cwd=tmp_path)
+    printed = run_example("explain_prediction.py", "--quick", cwd=tmp_path)
     totals = re.findall(r"predicts (\S+) \(weights give (\S+)\)", printed)
     assert len(totals) == 3 and all(one == other for one, other in totals)
 
 
 def test_conformal_intervals_cover(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "conformal_intervals.py"), "--quick", cwd=tmp_path)
+    printed = run_example("conformal_intervals.py", "--quick", cwd=tmp_path)
     header, *rows = printed.splitlines()
     assert "coverage" in header and len(rows) == 3
     # 100 test samples: four standard errors below 0.9.
@@ -143,40 +114,41 @@ def test_conformal_intervals_cover(tmp_path: Path) -> None:
 
 
 def test_evidence_is_compared(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "evidence.py"), "--quick", cwd=tmp_path)
+    printed = run_example("evidence.py", "--quick", cwd=tmp_path)
     rows = [line for line in printed.splitlines() if line.startswith("|")]
     assert len(rows) == 4 and {row.count("|") for row in rows} == {8}
 
 
 def test_leaf_models_are_compared(tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / "gaussian_process_leaves.py")
     options = ("--quick", "--only", "diabetes", "--most-targets", "30", "--models")
     models = ("GP leaves", "uncorrected", "constant leaves")
-    header, *rows = _run(script, *options, *models, cwd=tmp_path).splitlines()
+    header, *rows = run_example(
+        "gaussian_process_leaves.py", *options, *models, cwd=tmp_path
+    ).splitlines()
     assert "RMSE" in header
     assert len(rows) == len(models)
 
 
 def test_streams_of_river(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "river_track.py"), "--quick", cwd=tmp_path)
+    printed = run_example("river_track.py", "--quick", cwd=tmp_path)
     header, *rows = printed.splitlines()
     assert "mean absolute error" in header
     assert len(rows) >= 5 and all("Friedman" in row for row in rows[-5:])
 
 
 def test_models_are_small(tmp_path: Path) -> None:
-    printed = _run(str(ROOT / "examples" / "constrained_inputs.py"), "--quick", cwd=tmp_path)
+    printed = run_example("constrained_inputs.py", "--quick", cwd=tmp_path)
     sizes = re.match(r"15 trials, of (\d+) to (\d+) numbers", printed)
     assert sizes is not None and int(sizes[1]) < int(sizes[2]) <= 1000
 
 
 def test_demo_runs_and_resumes(tmp_path: Path) -> None:
-    command = (str(ROOT / "examples" / "demo.py"), "--output", "out", "--trials")
-    first = _run(*command, "1", cwd=tmp_path)
+    command = ("demo.py", "--output", "out", "--trials")
+    first = run_example(*command, "1", cwd=tmp_path)
     assert "MondrianSampler, seed 0: 1 trials\n" in first
     assert (tmp_path / "out" / "history.png").stat().st_size > 1000
-    again = _run(*command, "3", cwd=tmp_path)
+    again = run_example(*command, "3", cwd=tmp_path)
     assert "MondrianSampler, seed 0: 2 trials after 1\n" in again
-    done = _run(*command, "3", cwd=tmp_path)
+    done = run_example(*command, "3", cwd=tmp_path)
     assert "MondrianSampler, seed 0: 3 trials already" in done
     assert "each run of 3 trials" in done

@@ -111,7 +111,8 @@ def main():
         found = " | ".join(f"{exponent:.2f}" for exponent in exponents)
         say(f"| {d} | {beta:g} | {rate:.2f} | {found} | {shares.min():.2f} to {shares.max():.2f} |")
     axes[0].set_ylabel("squared error")
-    axes[0].legend(fontsize=8)
+    names = axes[0].get_legend_handles_labels()
+    figure.legend(*names, loc="outside right center", fontsize=8)
     save(figure, options.output)
 
 

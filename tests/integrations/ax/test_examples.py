@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from example_runs import run_example
 
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
@@ -16,28 +13,14 @@ from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
 from mondrian_bo.benchmarks.harness.runner import Run, execute
 from mondrian_bo.benchmarks.problems import get_problem
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-
-
-def _run(name, *arguments, cwd):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(EXAMPLES / name), *arguments],
-        cwd=cwd,
-        env=os.environ | {"MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
 
 def test_both_frameworks_ask_for_the_same_trials(tmp_path):
-    printed = _run("ax_and_optuna.py", cwd=tmp_path)
+    printed = run_example("ax_and_optuna.py", cwd=tmp_path)
     assert "the same trials: 20 of 20" in printed
 
 
 def test_tuning_example(tmp_path):
-    printed = _run("ax_tuning.py", "--trials", "12", "--output", "out", cwd=tmp_path)
+    printed = run_example("ax_tuning.py", "--trials", "12", "--output", "out", cwd=tmp_path)
     assert "best, trial" in printed
     pages = list((tmp_path / "out").glob("*.html"))
     assert len(pages) >= 4

@@ -1,12 +1,10 @@
 """The forest with Gaussian processes in its leaves as a regressor."""
 
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from example_runs import run_example
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
@@ -366,12 +364,10 @@ def test_predictions_are_those_of_a_good_regressor():
     assert densities["diabetes"] > -1.2 and densities["friedman"] > -0.6
 
 
-def test_the_example_runs():
-    script = Path(__file__).parents[3] / "examples" / "gaussian_process_leaves.py"
-    command = [sys.executable, script, "--quick", "--only", "diabetes"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    models = [" ".join(line.split()[2:-4]) for line in done.stdout.splitlines()[1:]]
+def test_the_example_runs(tmp_path):
+    options = ("--quick", "--only", "diabetes")
+    printed = run_example("gaussian_process_leaves.py", *options, cwd=tmp_path)
+    models = [" ".join(line.split()[2:-4]) for line in printed.splitlines()[1:]]
     assert models == [
         "GP leaves, m=40",
         "uncorrected, m=40",

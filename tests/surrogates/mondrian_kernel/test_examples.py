@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from example_runs import EXAMPLES, run_example
 
-ROOT = Path(__file__).parent.parent.parent.parent
 FIGURES = sorted(
     script
     for folder in ("mondrian_kernel", "mondrian_grid")
-    for script in (ROOT / "examples" / folder).glob("fig*.py")
+    for script in (EXAMPLES / folder).glob("fig*.py")
 )
-ANIMATION = ROOT / "examples" / "mondrian_kernel" / "animation.py"
+ANIMATION = EXAMPLES / "mondrian_kernel" / "animation.py"
 
 
 def test_figures_are_there() -> None:
@@ -24,14 +21,7 @@ def test_figures_are_there() -> None:
 
 @pytest.mark.parametrize("script", [*FIGURES, ANIMATION], ids=lambda script: script.stem)
 def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(script), "--quick", "--output", "pictures/figure.png"],
-        cwd=tmp_path,
-        env=os.environ | {"MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    run_example(script, "--quick", "--output", "pictures/figure.png", cwd=tmp_path)
     picture = (tmp_path / "pictures" / "figure.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 3000
@@ -39,8 +29,8 @@ def test_figure_is_drawn(script: Path, tmp_path: Path) -> None:
 
 def test_pictures_of_the_documentation_are_there_and_small() -> None:
     for script in FIGURES:
-        folder = ROOT / "docs" / "images" / script.parent.name
+        folder = EXAMPLES.parent / "docs" / "images" / script.parent.name
         assert 3000 < (folder / f"{script.stem}.png").stat().st_size < 150_000
-    animation = ROOT / "docs" / "images" / "mondrian_kernel" / "animation.png"
+    animation = EXAMPLES.parent / "docs" / "images" / "mondrian_kernel" / "animation.png"
     assert b"acTL" in animation.read_bytes()[:100]  # the chunk of animated PNG
     assert animation.stat().st_size < 1_000_000
