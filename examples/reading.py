@@ -1,8 +1,8 @@
-"""A noisy study, stopped by its model, and what the model has learnt.
+"""A noisy study: when to stop, importance of parameters, and the trial to recommend.
 
-The objective is the validation error of a network as a function of its training, imitated by a
-formula with noise. The program prints the trials until the stop, the importance of parameters, and
-both candidates for the best trial: the luckiest, and the one that the model believes best.
+The objective imitates the validation error of a network by a formula with noise. The program prints
+the number of trials until `MondrianTerminator` stops the study, the importance of parameters, and
+two candidates for the best trial: that of the best value, and that of the best prediction.
 
     python examples/reading.py
     python examples/reading.py --output docs/images/reading.png
@@ -59,8 +59,8 @@ def main() -> None:
     evaluator = MondrianImportanceEvaluator(interactions=True)
     for name, share in evaluator.evaluate(study).items():
         print(f"{name:<10} {share:.2f}")
-    for label, trial in (("luckiest", study.best_trial), ("believed best", robust_best(study))):
-        print(f"{label:<14} value {trial.value:.3f}, without noise {error(trial.params):.3f}")
+    for label, trial in (("best value", study.best_trial), ("best prediction", robust_best(study))):
+        print(f"{label:<15} value {trial.value:.3f}, without noise {error(trial.params):.3f}")
     draw(study, options.output)
 
 

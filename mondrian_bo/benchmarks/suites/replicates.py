@@ -1,10 +1,10 @@
 """Replicates: whether trials that repeat good points pay on noisy problems.
 
 ``mondrian-bo bench run --suite replicates --seeds 10 --out DIR`` compares the default search, which
-never repeats a point, with two policies that spend some of the trials "again here": every fifth
-trial from the 40th on at the point that the model believes best, or the last fifth of the trials at
-the five points that it believes best. The score is the noise-free regret of the point that the
-model believes best at the end.
+never repeats a point, with two policies that repeat points: every fifth trial from the 40th on is
+at the point with the best predicted mean, or the last fifth of the trials is at the five points
+with the best predicted means. The score is the noise-free regret of the point with the best
+predicted mean at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _N_BEST = 5
 
 
 def regret(name: str, seed: int, policy: str, n_trials: int | None = None) -> float:
-    """Return the noise-free regret of the point believed best after a search with a policy."""
+    """Return the noise-free regret of the best prediction after a search with a policy."""
     problem = get_problem(name)
     assert problem.optimum is not None
     function, budget = problem.instance(seed), problem.budget if n_trials is None else n_trials
@@ -42,10 +42,10 @@ def regret(name: str, seed: int, policy: str, n_trials: int | None = None) -> fl
     for number in range(budget):
         params = None
         if policy == "every fifth" and number >= _FIRST and number % 5 == 4:
-            params = _believed(optimizer, told)[0][0]
+            params = _by_prediction(optimizer, told)[0][0]
         elif policy == "last fifth" and number >= 0.8 * budget:
             best: list[dict[str, Any]] = []
-            for one, _ in _believed(optimizer, told):
+            for one, _ in _by_prediction(optimizer, told):
                 if one not in best:
                     best.append(one)
             params = best[number % min(_N_BEST, len(best))]
@@ -54,10 +54,10 @@ def regret(name: str, seed: int, policy: str, n_trials: int | None = None) -> fl
         value = function(params)
         optimizer.tell(params, problem.observe(value, seed, number))
         told.append((params, value))
-    return _believed(optimizer, told)[0][1] - problem.optimum
+    return _by_prediction(optimizer, told)[0][1] - problem.optimum
 
 
-def _believed(
+def _by_prediction(
     optimizer: MondrianOptimizer, told: list[tuple[dict[str, Any], float]]
 ) -> list[tuple[dict[str, Any], float]]:
     """Return points and their noise-free values, the one with the best predicted mean first."""

@@ -1,4 +1,4 @@
-"""The trial to recommend after a noisy study: the luckiest, or the one the model believes best.
+"""The trial to recommend after a noisy study: that of the best value, or of the best prediction.
 
 ``mondrian-bo bench run --suite robust --seeds 20 --jobs 2 --out DIR`` runs samplers on the noisy
 problems of the default suite and compares ``study.best_trial`` with
@@ -39,7 +39,7 @@ def problems() -> list[str]:
 
 
 def regrets(name: str, sampler: str, seed: int, n_trials: int | None) -> tuple[float, float]:
-    """Return the noise-free regrets of the luckiest trial and of the one believed best."""
+    """Return the noise-free regrets of the trials with the best value and the best prediction."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     problem = get_problem(name)
     function = problem.instance(seed)
@@ -50,8 +50,8 @@ def regrets(name: str, sampler: str, seed: int, n_trials: int | None) -> tuple[f
 
     study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
     study.optimize(objective, n_trials=problem.budget if n_trials is None else n_trials)
-    lucky, robust = study.best_trial, robust_best(study)
-    return function(lucky.params) - problem.optimum, function(robust.params) - problem.optimum
+    observed, robust = study.best_trial, robust_best(study)
+    return function(observed.params) - problem.optimum, function(robust.params) - problem.optimum
 
 
 def run(arguments: Namespace) -> None:
@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> None:
     from joblib import Parallel, delayed
 
     arguments.out.mkdir(parents=True, exist_ok=True)
-    header = ["problem", "sampler", "luckiest", "believed best", "better, worse", "p"]
+    header = ["problem", "sampler", "best value", "best prediction", "better, worse", "p"]
     rows = []
     pairs = [(name, sampler) for name in problems() for sampler in SAMPLERS]
     for name, sampler in tqdm(pairs, desc="robust"):
@@ -80,11 +80,11 @@ def run(arguments: Namespace) -> None:
 
 def cells(runs: np.ndarray) -> list[str]:
     """Return the cells of a row from regrets of shape (seeds, 2)."""
-    lucky, robust = runs.T
-    better, worse = int((robust < lucky).sum()), int((robust > lucky).sum())
+    observed, robust = runs.T
+    better, worse = int((robust < observed).sum()), int((robust > observed).sum())
     p = 1.0
     if better + worse:
-        p = float(wilcoxon(lucky, robust, alternative="greater", zero_method="zsplit").pvalue)
+        p = float(wilcoxon(observed, robust, alternative="greater", zero_method="zsplit").pvalue)
     star = "*" if p < _SIGNIFICANT else ""
-    sizes = [f"{one.mean():.3g} ± {one.std():.2g}" for one in (lucky, robust)]
+    sizes = [f"{one.mean():.3g} ± {one.std():.2g}" for one in (observed, robust)]
     return [*sizes, f"{better}, {worse}", f"{p:.1g}{star}"]

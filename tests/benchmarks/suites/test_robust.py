@@ -13,8 +13,8 @@ from mondrian_bo.benchmarks.suites import robust
 
 def test_cells() -> None:
     runs = np.array([[2.0, 1.0]] * 8 + [[1.0, 1.0], [1.0, 2.0]])
-    lucky, believed, counts, p = robust.cells(runs)
-    assert lucky.startswith("1.8 ±") and believed.startswith("1.1 ±")
+    observed, predicted, counts, p = robust.cells(runs)
+    assert observed.startswith("1.8 ±") and predicted.startswith("1.1 ±")
     assert counts == "8, 1"
     assert p.endswith("*")
     assert robust.cells(np.ones((5, 2)))[3] == "1"
