@@ -13,6 +13,18 @@ class Interrupted(BaseException):
     """What the tests raise, as Ctrl-C does with KeyboardInterrupt."""
 
 
+_CHAINED = (RuntimeError, SystemError)
+"""Errors with which an interrupted call may end: a wait for an event of a thread, and a call of
+Python from compiled code."""
+
+
+def _raise_interrupted(error):
+    """Raise `Interrupted` if it is what the error comes from, and the error otherwise."""
+    if not isinstance(error.__cause__ or error.__context__, Interrupted):
+        raise error
+    raise Interrupted from error
+
+
 def is_compiling():
     """Tell whether this thread has a lock of numba or LLVM.
 
@@ -56,11 +68,8 @@ def interrupt_at(n_event, function):
     sys.setprofile(count)
     try:
         return function()
-    except RuntimeError as error:
-        # Interrupted at the wrong moment, a wait for an event of a thread ends in another error.
-        if not isinstance(error.__context__, Interrupted):
-            raise
-        raise Interrupted from error
+    except _CHAINED as error:
+        _raise_interrupted(error)
     finally:
         sys.setprofile(None)
 
@@ -80,11 +89,8 @@ def interrupt_after(seconds, function):
         result = function()
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         return result
-    except SystemError as error:
-        # Where numba calls Python, it chains an exception with an error of its own.
-        if not isinstance(error.__cause__, Interrupted):
-            raise
-        raise Interrupted from error
+    except _CHAINED as error:
+        _raise_interrupted(error)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, former)
