@@ -1,11 +1,12 @@
 """A search on Branin's function: trials, the model's mean and deviation, and the acquisition.
 
-The objective is log(1 + Branin), to be minimised. The rows are after 13 and after 25 trials. The
-last column has the logarithm of the expected improvement, and the next suggestion (star). The
-search computes the score in its own transformed units of the objective, so its maximum may lie a
-little elsewhere.
+The objective is log(1 + Branin), to be minimised. One row of panels is after 13 trials, the other
+after 25. The last column has the logarithm of the expected improvement, and the next suggestion
+(star). The search computes the score for transformed values of the objective, so the maximum of the
+panel may be a little apart from the suggestion.
 
-Prints the best value, and the distance from the suggestion to the nearest minimum, for each row.
+The example prints, for each row, the best value and the distance from the suggestion to the nearest
+minimum.
 """
 
 from __future__ import annotations

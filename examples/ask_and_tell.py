@@ -1,6 +1,7 @@
 """MondrianOptimizer without a framework: a conditional space, batches, saving and loading.
 
-Tunes a kernel ridge regression on scikit-learn's diabetes data: the kernel and its parameters.
+The example tunes the kernel of a kernel ridge regression, and its parameters, on scikit-learn's
+diabetes data.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One problem through Optuna and through Ax: the optimizer suggests the same trials.
 
-Needs Ax: pip install -c constraints.txt '.[ax]'.
+The example needs Ax: pip install -c constraints.txt '.[ax]'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ax with Mondrian forests: tune a model under a constraint, predict, save, resume and plot.
 
-Maximises the accuracy of extremely randomised trees on scikit-learn's breast cancer data, with at
-most 150 leaves in all. Needs Ax: pip install -c constraints.txt '.[ax]'.
+The example maximises the accuracy of extremely randomised trees on scikit-learn's breast cancer
+data, with at most 150 leaves in all. It needs Ax: pip install -c constraints.txt '.[ax]'.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Conformal prediction intervals from the weights of training samples, and their coverage.
 
-Split conformal prediction: a forest learns one half, and the residuals of the other half say how
-wide an interval must be. Locally, residuals are divided by the weighted deviation of the training
-targets from the prediction, ``s(x)^2 = sum_i w_i(x) (y_i - m(x))^2``. Coverage is guaranteed on
-average over samples, whatever the model, but not for each part of the inputs. The noise of the data
-differs by a factor of nine between their two halves.
+Split conformal prediction: a forest learns one half of the samples, and the residuals of the other
+half determine the width of the intervals. In "conformal, by weights", residuals are divided by the
+weighted deviation of the training targets from the prediction,
+``s(x)^2 = sum_i w_i(x) (y_i - m(x))^2``. Coverage is guaranteed on average over samples, for any
+model, but not for each part of the inputs. The noise is 0.1 in one half of the inputs ("quiet") and
+0.9 in the other ("noisy").
 """
 
 from __future__ import annotations

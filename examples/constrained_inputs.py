@@ -2,9 +2,9 @@
 
     python examples/constrained_inputs.py [--quick]
 
-Tunes trees or a neural network on scikit-learn's diabetes data. A model may have 1000 numbers at
-most: leaves of trees, or weights of the network. The size follows from the parameters, so
-`MondrianSampler(is_valid=...)` never proposes a model that is too large.
+The example tunes trees or a neural network on scikit-learn's diabetes data. A model may have at
+most 1000 numbers: leaves of the trees, or weights of the network. The parameters determine the
+size, so `MondrianSampler(is_valid=...)` never proposes a model that is too large.
 """
 
 from __future__ import annotations

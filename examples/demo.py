@@ -5,8 +5,8 @@ epochs, over eight hyper-parameters. Two of them are conditional: ``momentum`` n
 width of the second layer needs two layers. Both samplers run the same number of trials, with five
 seeds each.
 
-Trials are kept in an SQLite file. When the script runs again, it resumes each study, or reports at
-once if all trials are done. ``--fresh`` starts over.
+An SQLite file holds the trials. A second run of the script resumes each study, or reports at once
+if all trials are done. ``--fresh`` deletes the trials of earlier runs.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=60, help="per run (default: 60)")
     parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder")
-    parser.add_argument("--fresh", action="store_true", help="forget the trials of earlier runs")
+    parser.add_argument("--fresh", action="store_true", help="delete the trials of earlier runs")
     options = parser.parse_args()
     if options.trials < 1:
         parser.error("--trials must be at least 1")

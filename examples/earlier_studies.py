@@ -1,8 +1,8 @@
 """A study of a small sample starts the study of the whole data.
 
-A support vector machine for the digits is tuned on 300 samples, and then on all of them: without
-the earlier study, with it, and with a misleading one, whose values have the other sign. The program
-prints the error of the best trial so far.
+A support vector machine for the digits is tuned on 300 samples, and then on all samples: without an
+earlier study, with the study of 300 samples, and with a misleading study, whose values have the
+other sign. The example prints the error of the best trial so far.
 
     python examples/earlier_studies.py
 """

@@ -1,4 +1,4 @@
-"""Hyper-parameters by leave-one-out density or by evidence; trees weighed by their evidence.
+"""Hyper-parameters by leave-one-out density or by evidence, and trees weighed by their evidence.
 
 Columns are RMSE / negative log predictive density on held-out samples, as in
 gaussian_process_leaves.py. "Own" fits hyper-parameters for each tree, as ten forests of one tree;

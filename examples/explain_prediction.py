@@ -1,6 +1,6 @@
-"""Which training samples make a prediction: their weights, their targets, the prior's share.
+"""Which training samples make a prediction: their weights, their targets, the prior's weight.
 
-Diabetes data; a Mondrian forest, AMF and the Mondrian kernel predict one patient.
+A Mondrian forest, AMF and the Mondrian kernel predict one patient of the diabetes data.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main():
         effective = np.abs(row).sum() ** 2 / (row**2).sum()
         print(
             f"the prior mean {y_train.mean():.0f} has weight {rest:.3f}; "
-            f"{effective:.0f} samples count, effectively"
+            f"the effective number of samples is {effective:.0f}"
         )
 
 

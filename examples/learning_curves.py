@@ -1,7 +1,8 @@
 """A perceptron is tuned with and without pruning, and a learning curve is predicted.
 
-Left: the validation loss after each epoch, of complete and of pruned trials. Right: what the model
-of learning curves says after each epoch about the last loss of one trial, which it has not seen.
+Left panel: the validation loss after each epoch, of complete and of pruned trials. Right panel: the
+predicted last loss of one trial after each of its epochs. The model of learning curves has not
+learnt this trial.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Online regression: predict each block of samples, then learn it.
 
-The target jumps along one input, and its noise grows along another. Prints, for each block, the
-root mean squared error, the negative log predictive density and the coverage of 90 % intervals.
+The target jumps along one input, and the noise grows along another. The example prints, for each
+block, the root mean squared error, the negative log predictive density and the coverage of 90 %
+intervals.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""River's own streams of real targets: prequential errors of AMF, here and in river.
+"""Streams of real targets from river: prequential errors of this library's AMF and of river's AMF.
 
-Every sample is predicted and then learnt, as river feeds it: features as they are, dates as days.
-The error is the mean absolute error. river must be installed in the same environment
-(``pip install river``); without it, Friedman's stream alone is used, with river's forest left out.
+Every sample is predicted and then learnt. Features are unscaled, and dates are days. The error is
+the mean absolute error. The example needs river in the same environment (``pip install river``).
+Without river, it uses Friedman's stream only, and leaves river's forest out.
 """
 
 from __future__ import annotations

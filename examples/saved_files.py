@@ -1,4 +1,4 @@
-"""What saving and loading an optimizer costs: the table of docs/saved-files.md.
+"""The cost of saving and loading an optimizer: the table of docs/saved-files.md.
 
 python examples/saved_files.py [--trials 200 1000 3000]
 """

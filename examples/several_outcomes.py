@@ -1,4 +1,4 @@
-"""A constrained study, one with two objectives, and one with both, beside TPE."""
+"""A study with constraints, one with two objectives, and one with both, compared with TPE."""
 
 from __future__ import annotations
 

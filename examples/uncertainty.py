@@ -1,16 +1,16 @@
 """Predictive standard deviations of forests away from the data: Lakshminarayanan2016, Figure 2.
 
 Training inputs lie in two clouds in the plane. Test inputs lie on a line through both clouds and
-far beyond. All models predict the total standard deviation of a new target, noise included. A
-Mondrian forest becomes less certain smoothly as it leaves the data, up to its prior: with the
-paper's hyper-parameters and its rule for points that branch off, and with the library's defaults.
-The total standard deviations of a random forest and of extremely randomised trees (variance between
-trees plus variance within leaves) stay constant outside the data. So do the quantiles of a quantile
-regression forest (Meinshausen, 2006).
+far beyond. All models predict the total standard deviation of a new target, noise included. The
+standard deviation of a Mondrian forest grows smoothly with the distance from the data, up to that
+of the prior. The figure shows the paper's hyper-parameters and rule for points that branch off, and
+the library's defaults. The total standard deviations of a random forest and of extremely randomised
+trees (variance between trees plus variance within leaves) are constant outside the data. So are the
+quantiles of a quantile regression forest (Meinshausen, 2006).
 
-Prints the mean standard deviations inside and outside the range of the data. For the quantile
-forest it prints a quarter of the width of the interval that a normal distribution has at two
-standard deviations.
+The example prints the mean standard deviations inside and outside the range of the data. For the
+quantile forest it prints a quarter of the distance between the quantiles that are two standard
+deviations from the mean in a normal distribution.
 """
 
 from __future__ import annotations

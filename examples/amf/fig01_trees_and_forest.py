@@ -1,4 +1,4 @@
-"""Figure 1 of Mourtada2021: decision functions of 10 trees and of the forest that they are."""
+"""Figure 1 of Mourtada2021: decision functions of 10 trees and of their forest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An animated PNG of the Mondrian process: it evolves, it is extended, it is restricted.
+"""An animated PNG of a Mondrian process that evolves, is extended, and is restricted.
 
 The last part is Figure 2 of Balog2016: the cuts of a smaller box are those that cross it.
 """

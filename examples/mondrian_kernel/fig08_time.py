@@ -18,7 +18,7 @@ EPOCHS = 20
 """Passes of stochastic gradient descent over the data, for one lifetime."""
 
 RATE = 0.2
-"""Constant learning rate of stochastic gradient descent, the same for all."""
+"""Constant learning rate of stochastic gradient descent, the same for all feature maps."""
 
 LEVELS = (8, 7, 6)
 """Validation errors, in per cent, of which the first time is printed."""

@@ -104,7 +104,7 @@ def decompose(
         All parts of the variance, in squared units of the targets.
     """
     n_trees = _TREES[surrogate] if n_estimators is None else n_estimators
-    new_model = ForestModel if surrogate == "forest" else ProcessModel
+    new_model = MondrianForestAnova if surrogate == "forest" else GaussianProcessAnova
     model: _Model = new_model(space, rows, targets, n_trees, seed)
     parents = {p.condition.parent for p in space.parameters if p.condition is not None}
     axes = []
@@ -123,8 +123,8 @@ def _quasi_random_rows(space: SearchSpace, axes: list[Axis]) -> FloatArray:
     return np.where(left_out, np.nan, rows)
 
 
-class ProcessModel:
-    """The Gaussian process of the optimizer, beyond 200 rows with processes in leaves of trees."""
+class GaussianProcessAnova:
+    """Functional ANOVA of the optimizer's Gaussian process; beyond 200 rows, of many in leaves."""
 
     def __init__(
         self, space: SearchSpace, rows: FloatArray, targets: FloatArray, n_trees: int, seed: int
@@ -191,11 +191,12 @@ class ProcessModel:
         return np.ascontiguousarray(np.where(np.isnan(rows), fill, rows))
 
 
-class ForestModel:
-    """The Mondrian forest with constant leaves: the posterior mean of a leaf holds in its cell.
+class MondrianForestAnova:
+    """Functional ANOVA of the Mondrian forest with constant leaves.
 
-    The forest's own prediction outside of the boxes of the data is a mixture of the means along the
-    path (Lakshminarayanan2016, Algorithm 5), which is not constant in cells.
+    The posterior mean of a leaf holds in the leaf's cell. The forest's own prediction outside of
+    the boxes of the data is a mixture of the means along the path (Lakshminarayanan2016,
+    Algorithm 5), which is not constant in cells.
     """
 
     def __init__(

@@ -11,9 +11,16 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 State = TypeVar("State")
+"""What an object returns to after an interruption."""
+
 Owner = TypeVar("Owner", bound="Transactional[Any]")
+"""The class of a decorated method."""
+
 Result = TypeVar("Result")
+"""What a decorated method returns."""
+
 Arguments = ParamSpec("Arguments")
+"""The parameters of a decorated method."""
 
 _alive: weakref.WeakSet[HasLock] = weakref.WeakSet()
 """All objects with a lock. A forked process makes new locks for them."""

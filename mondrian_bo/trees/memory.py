@@ -15,6 +15,7 @@ _LARGE = 1 << 20
 """Smallest size in bytes of arrays whose spare capacity is mapped: half of a huge page of Linux."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+"""Type of the entries of an array."""
 
 
 def mapped_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:

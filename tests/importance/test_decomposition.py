@@ -12,7 +12,7 @@ from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance import Decomposition, decompose
 from mondrian_bo.importance.axes import activity_patterns, new_axis
-from mondrian_bo.importance.models import ForestModel, ProcessModel, scale_mixture
+from mondrian_bo.importance.models import GaussianProcessAnova, MondrianForestAnova, scale_mixture
 
 MIXED = SearchSpace(
     {
@@ -33,7 +33,7 @@ def _data(space: SearchSpace, n: int, seed: int = 0) -> tuple[FloatArray, FloatA
 
 
 def _brute_force(
-    model: ProcessModel | ForestModel,
+    model: GaussianProcessAnova | MondrianForestAnova,
     space: SearchSpace,
     columns: list[FloatArray],
     weights: list[FloatArray],
@@ -69,7 +69,7 @@ def test_forest_equals_brute_force(missing: bool) -> None:
     rows, targets = _data(MIXED, 12)
     if missing:
         rows[::3, 0] = np.nan
-    model = ForestModel(MIXED, rows, targets, 2, seed=1)
+    model = MondrianForestAnova(MIXED, rows, targets, 2, seed=1)
     absent = 4 / 12 if missing else 0.0
     columns, weights = [], []
     for j, parameter in enumerate(MIXED.parameters):
@@ -108,7 +108,9 @@ def test_process_equals_brute_force() -> None:
             axis = new_axis(parameter, np.empty(0), 1, False, 0.0)
             columns.append(axis.values[:-1])
             weights.append(axis.weights[:-1])
-    expected = _brute_force(ProcessModel(MIXED, rows, targets, 2, 0), MIXED, columns, weights)
+    expected = _brute_force(
+        GaussianProcessAnova(MIXED, rows, targets, 2, 0), MIXED, columns, weights
+    )
     found = decompose(MIXED, rows, targets)
     # Nodes of the quadratures differ, and the total variance is a sample's.
     np.testing.assert_allclose(found.mean, expected.mean, atol=1e-4)
@@ -121,7 +123,7 @@ def test_process_with_leaves() -> None:
     """Beyond 200 rows there are leaves: curves are averages of predictions."""
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     rows, targets = _data(space, 230)
-    model = ProcessModel(space, rows, targets, 2, 0)
+    model = GaussianProcessAnova(space, rows, targets, 2, 0)
     found = decompose(space, rows, targets)
     fine = (np.arange(2000) + 0.5) / 2000
     for k in (0, 17, 40):

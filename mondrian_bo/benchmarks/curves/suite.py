@@ -46,6 +46,7 @@ class Key(NamedTuple):
 
 
 Runs: TypeAlias = dict[Key, Replay]
+"""Replayed runs by task, method and seed."""
 
 
 def run(arguments: Namespace) -> None:

@@ -23,7 +23,10 @@ from mondrian_bo.array_types import FloatArray
 __all__ = ["TASKS", "Levels", "Outcome", "Task"]
 
 Levels: TypeAlias = Mapping[str, tuple[float, ...]]
+"""The recorded values of each parameter, by name."""
+
 Outcome: TypeAlias = Literal["last", "best", "mean"]
+"""Which summary of a curve is the value of its trial."""
 
 _TRAIN_SHARE = 2.0 / 3.0
 """Share of the samples that train; the others validate. Our choice."""

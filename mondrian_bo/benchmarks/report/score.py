@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 Outcome: TypeAlias = Literal["win", "tie", "loss"]
+"""Result of a test against the reference on one problem."""
 
 POINTS = (24, 49, 99)
 """Percentages of the budget that tables show, as indices into the percentages 1, ..., 100."""

@@ -20,6 +20,7 @@ from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 __all__ = ["PYTHON_VARIABLE", "Estimator", "OnelearnProcess"]
 
 Estimator = Literal["regressor", "classifier"]
+"""Which of onelearn's forests a task uses."""
 
 PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
 """Environment variable that names onelearn's interpreter if no option does."""

@@ -37,7 +37,7 @@ from mondrian_bo.benchmarks.speed.clock import timed
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 
 TRIALS = (50, 200)
-"""Numbers of trials of a study."""
+"""Numbers of trials of a study, our choice: a short one, and the budget of the default suite."""
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),

@@ -26,7 +26,7 @@ from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 TOLERANCES = (0.01, 0.05)
-"""Tolerances as shares of a problem's scale."""
+"""Tolerances as shares of a problem's scale, our choice: a strict one and a loose one."""
 
 PROBABILITY = 0.05
 """Promised probability of a larger regret, the terminator's default."""
@@ -41,7 +41,7 @@ _N_DRAWS = 512
 """Draws of an estimate, as the terminator has."""
 
 _N_SCALE = 500
-"""Random points that determine a problem's scale."""
+"""Number of random points that determine a problem's scale, our choice."""
 
 ARCHIVE = "stopping.jsonl.gz"
 """Name of the file of records."""

@@ -46,6 +46,7 @@ from mondrian_bo.optimizer.warm_search import WarmSearch
 from mondrian_bo.search_space import Float, SearchSpace
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
+"""A function of the parameters by name."""
 
 PROBLEMS = (
     *("shifted_branin", "shifted_hartmann6", "shifted_ackley5", "shifted_levy10"),
@@ -88,19 +89,19 @@ _SHIFT = 0.1
 """Largest shift of a number, as a share of its range, as on the default suite."""
 
 _NARROWED = 0.2
-"""Share of a range that a similar study lacks."""
+"""Share of a range that a similar study lacks, our choice."""
 
 _SHORT = 0.2
-"""Share of the steps of short trainings."""
+"""Share of the steps that short trainings have, our choice."""
 
 _TOLERANCE = 0.01
 """Tolerance of the quality to be reached, as a share of a problem's scale."""
 
 _N_SCALE = 500
-"""Random points that determine a problem's scale."""
+"""Number of random points that determine a problem's scale, our choice."""
 
 _JUDGED_AT = 20
-"""Trial by which unhelpful studies shall be forgotten."""
+"""Trial by which the search should have stopped to use unhelpful studies, our choice."""
 
 ARCHIVE = "warm_starts.jsonl.gz"
 """Name of the file of runs."""

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from mondrian_bo.optimizer.transactions import renew_at_fork
 
 Memory = TypeVar("Memory")
+"""What is remembered of a study."""
 
 
 class RemembersStudies(Generic[Memory]):

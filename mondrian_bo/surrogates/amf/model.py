@@ -32,7 +32,7 @@ Step = float | Literal["corollary", "adaptive"]
 """Learning rate: a number, or the rule that sets it."""
 
 _SLACK = 1.1
-"""Factor by which B grows at least: each change of it costs O(T n)."""
+"""Smallest factor by which the bound B of targets grows, our choice: each change costs O(T n)."""
 
 _SMALLEST_RELATIVE_STD = 1e-9
 """Least standard deviation of a component, in units of B: densities stay finite."""
@@ -42,7 +42,7 @@ _UNKNOWN_VARIANCE = 1.0
 It is in the squared unit of the targets, as the prior variance of a Gaussian process by default."""
 
 _FIRST_MILESTONE = 4
-"""Number of points from which on the learning rate may adapt, whenever it is a power of two."""
+"""Number of points from which on the learning rate may adapt, at powers of two; our choice."""
 
 _SMALLEST_LOSS = 1e-300
 """Least loss that a learning rate is inversely proportional to: the rate stays finite."""

@@ -11,6 +11,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime, check_criterion
 
 Criterion = Literal["validation", "leave_one_out"]
+"""Which log-likelihood chooses the lifetime: of validation data, or leave-one-out."""
 
 
 @dataclass(frozen=True)

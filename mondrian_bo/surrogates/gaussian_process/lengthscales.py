@@ -19,10 +19,10 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
 from mondrian_bo.surrogates.shared.scales import scaled
 
 _MOST_POINTS = 300
-"""Points to which the process is fitted: enough for lengthscales, within a second."""
+"""Largest number of points in the fit, our choice: enough for lengthscales, within a second."""
 
 _ITERATIONS = 50
-"""Iterations of the fit: rates need no precise maximum."""
+"""Largest number of iterations of the fit, our choice: rates need no precise maximum."""
 
 
 def inverse_lengthscales(

@@ -26,13 +26,19 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import DrawnFunction
 
 _ITERATIONS_BEFORE_TREES = 50
-"""Iterations of the fit that only determines split rates, which need no precise maximum."""
+"""Largest number of iterations of the fit that only determines split rates; our choice.
+
+Split rates need no precise maximum.
+"""
 
 _ITERATIONS = 8
-"""Iterations of later fits, which start at the former maximum."""
+"""Largest number of iterations of a later fit: our choice, not measured.
+
+A later fit starts at the maximum of the fit before.
+"""
 
 _NEVER = 2**62
-"""A number of points that is never reached."""
+"""A number of points that is never reached: no fit takes place while points are imputed."""
 
 _ONLY_LEAF = 0
 """Node of the only leaf of each tree, which is its root."""

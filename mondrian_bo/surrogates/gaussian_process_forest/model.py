@@ -29,13 +29,13 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
 
 _FIT_GROWTH = 1.25
-"""Growth of the number of points between refreshes: they take amortised O(n) of them."""
+"""Factor of the number of points between two fits, our choice: their sizes add up to O(n)."""
 
 _FIT_POINTS = 1200
-"""Most points for a fit of the hyper-parameters: beyond, fits take longer and change little."""
+"""Largest number of points in a fit of the hyper-parameters, our choice: it bounds the time."""
 
 _CORRECTION_TREES = 50
-"""Trees of the variance correction: squared residuals are noisy, and its trees are cheap."""
+"""Trees of the variance correction, our choice: squared residuals are noisy, and trees cheap."""
 
 
 class GaussianProcessForestModel:

@@ -20,7 +20,7 @@ _INACTIVE_NUMBER = 0.5
 """Value of inactive numeric parameters for the processes: the middle of the unit range."""
 
 _FIRST_ITERATIONS = 100
-"""Iterations of the first fit, which starts far from the maximum."""
+"""Largest number of iterations of the first fit, our choice: it starts far from the maximum."""
 
 _FIRST_WORK = 6400
 """Iterations of the first fit times dimensions, our choice: with more than 64 dimensions there are

@@ -27,10 +27,10 @@ from mondrian_bo.trees.tree import (
 )
 
 _LEAST_NODES = 8
-"""Smallest capacity of a tree, in nodes: the first points do not enlarge the arrays one by one."""
+"""Smallest capacity of a tree, in nodes, our choice: the first points enlarge no arrays."""
 
 _FEW_POINTS = 256
-"""Number of points up to which one worker learns or predicts: starting workers takes longer."""
+"""Number of points up to which one worker is faster than starting several; our choice."""
 
 
 class ClassForest(GrowingForest[KneserNey]):

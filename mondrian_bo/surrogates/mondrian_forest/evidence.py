@@ -27,10 +27,10 @@ from mondrian_bo.trees.hierarchical_gaussian import (
 from mondrian_bo.trees.layout import N_NODES
 
 _NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
-"""Bounds of the noise variance in units of gamma_1; Appendix B gives 1/2000 to 1/2."""
+"""Bounds of the noise variance in units of gamma_1, those of the leave-one-out density."""
 
 _EVALUATIONS = 40
-"""Largest number of evaluations of each search over gamma_2 and the noise; bounds the cost."""
+"""Largest number of evaluations of a search over gamma_2 and noise: our choice, bounds the cost."""
 
 _LEVELS = tuple(0.5**k for k in range(8))
 """Shares of the nodes that have split by the lifetimes that are compared; our choice."""

@@ -16,22 +16,38 @@ from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
 _FACTOR = 100.0
-"""Largest ratio of gamma_2 to the heuristic, and of the heuristic to gamma_2."""
+"""Largest ratio of gamma_2 to the heuristic of Appendix B, and of the heuristic to gamma_2.
+
+Without unit; our choice, not measured: the search starts at the heuristic and is local.
+"""
 
 _NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
-"""Bounds of the noise variance in units of gamma_1; Appendix B gives 1/2000 to 1/2."""
+"""Bounds of the noise variance in units of gamma_1.
+
+The heuristic of Lakshminarayanan2016, Appendix B, is between 1/2000 and 1/2. The upper bound is our
+choice, not measured: for targets that are mostly noise.
+"""
 
 _LARGEST_AMPLITUDE = 500.0
-"""Largest ratio of a target's prior variance to the variance of the targets."""
+"""Largest ratio of a target's prior variance to the smallest one that the search allows.
+
+Without unit; our choice, not measured: the search needs an upper end of its bracket.
+"""
 
 _EVALUATIONS = 40
-"""Largest number of evaluations of the density, which bounds the cost."""
+"""Largest number of evaluations of the density: our choice, not measured; it bounds the cost."""
 
 MOST_TARGETS = 5000
-"""Number of targets used; three parameters need no more, see docs/regression.md."""
+"""Largest number of targets used, our choice.
+
+It bounds the cost: with 20,000 targets RMSE and NLPD change little (docs/appendix/regression.md).
+"""
 
 _FEWEST_TREES = 25
-"""Number of trees used with that many targets, and more in proportion with fewer targets."""
+"""Largest number of trees used with `MOST_TARGETS` targets, our choice, not measured.
+
+With fewer targets there are more trees in proportion, so an evaluation costs the same.
+"""
 
 
 class Learnt(NamedTuple):
@@ -100,9 +116,9 @@ def learn_hyperparameters(
     def evaluate(logs: FloatArray) -> Learnt:
         hyperparameters = Hyperparameters(math.exp(logs[0]), math.exp(logs[1]))
         leave_one_out(trees, targets, hyperparameters, state, moments)
-        mean, share, spread = moments
+        mean, within, between = moments
         least = 1.0 / forest.prior_variance(hyperparameters)
-        ratio, log_density = best_amplitude(targets - mean, share, spread, least)
+        ratio, log_density = best_amplitude(targets - mean, within, between, least)
         return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
 
     bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS])
@@ -165,12 +181,31 @@ def some_of(n_points: int, most: int) -> IntArray:
 
 
 def best_amplitude(
-    errors: FloatArray, shares: FloatArray, spread: FloatArray, least: float
+    errors: FloatArray, within: FloatArray, between: FloatArray, least: float
 ) -> tuple[float, float]:
-    """Return the factor of the variances ``factor shares + spread`` with the largest density."""
+    """Return the factor gamma_1 of the predictive variances that has the largest density.
+
+    Parameters
+    ----------
+    errors : float64 array of shape (k,)
+        Targets minus their leave-one-out means.
+    within : float64 array of shape (k,)
+        Variances within trees, averaged over trees, in units of gamma_1.
+    between : float64 array of shape (k,)
+        Variances of the trees' means around their average, in the unit of ``errors**2``. They do
+        not depend on gamma_1.
+    least : float
+        Lower bound of the factor.
+
+    Returns
+    -------
+    float, float
+        The factor, and the sum of the log densities of normal variables with the variances
+        ``factor * within + between``.
+    """
 
     def loss(log_factor: float) -> float:
-        total = math.exp(log_factor) * shares + spread
+        total = math.exp(log_factor) * within + between
         terms = np.log(2.0 * math.pi * total) + errors**2 / total
         return 0.5 * float(terms.sum())
 

@@ -29,26 +29,42 @@ from mondrian_bo.trees.leave_one_out import restrict_forest
 _NOISE_BOUNDS = (1.0 / 50.0, 2.0)
 """Bounds of the noise variance in units of gamma_1.
 
-A single point's increment is like noise, so that only repeated inputs could tell of less.
+The increment of a leaf of one point acts like noise, so only repeated inputs could show less noise
+than the lower bound. Both are our choice, on the sets of docs/appendix/regression.md.
 """
 
 _SLOPE_BOUNDS = (0.03, 1000.0)
-"""Bounds of the deviation of slopes, in units of the value's and of the inverse range."""
+"""Bounds of the deviation of slopes over the range of a feature, in deviations of the value.
+
+Our choice, on the sets of docs/appendix/regression.md: from nearly constant to steep functions.
+"""
 
 _BUDGET = 40_000
-"""Time of a sweep, in leaves of constant functions; affine ones in d dimensions are fewer."""
+"""Largest cost of a sweep, in leaves with constants; our choice, not measured.
+
+An affine leaf costs more (see :func:`learn_linear`), so there are fewer of them.
+"""
 
 _FEWEST_TREES = 8
-"""Number of trees used with as many targets as the budget allows."""
+"""Smallest number of trees by which the budget is divided; our choice, not measured."""
 
 _FEWEST_TARGETS = 300
-"""Number of targets used, where there are as many, whatever the budget."""
+"""Number of targets used beyond the budget, if there are as many; our choice, not measured.
+
+Leave-one-out densities of fewer targets vary too much between samples.
+"""
 
 _EVALUATIONS = 50
-"""Largest number of evaluations of the density, which bounds the cost."""
+"""Largest number of evaluations of the density: our choice, not measured; it bounds the cost.
+
+There are ten more than for constant leaves, as the slope is one more parameter.
+"""
 
 _SMALLEST_SHARE = 1e-3
-"""Smallest ratio of a target's prior variance without the trend to the variance of the targets."""
+"""Smallest ratio of a target's prior variance without the trend to the variance of the targets.
+
+Our choice, not measured. The trend may explain nearly all of the variance.
+"""
 
 
 class LinearLeafModel(HierarchicalGaussianModel):
@@ -90,8 +106,8 @@ def learn_linear(
     """Maximise the leave-one-out log density of the targets and set the forest's hyper-parameters.
 
     As :func:`mondrian_bo.surrogates.mondrian_forest.hyperparameters.learn_hyperparameters`, with
-    the deviation of slopes as a further parameter. The prior variance of a target has no larger
-    bound than 1/1000 of the variance of the targets, since the trend explains a part of it.
+    the standard deviation of slopes as a further parameter. The lower bound of a target's prior
+    variance is 1/1000 of the variance of the targets, since the trend explains a part of it.
 
     Notes
     -----
@@ -121,9 +137,9 @@ def learn_linear(
         hyperparameters = LinearHyperparameters(gamma_2, noise, slope)
         settings = forest.message_settings(hyperparameters)
         affine_leave_one_out(trees, data, settings, state, moments)
-        mean, share, spread = moments
+        mean, within, between = moments
         least = _SMALLEST_SHARE / forest.prior_variance(hyperparameters)
-        ratio, log_density = best_amplitude(targets - mean, share, spread, least)
+        ratio, log_density = best_amplitude(targets - mean, within, between, least)
         return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
 
     bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS, _SLOPE_BOUNDS])

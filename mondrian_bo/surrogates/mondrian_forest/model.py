@@ -36,15 +36,22 @@ from mondrian_bo.trees.hierarchical_gaussian import (
 from mondrian_bo.trees.predict import BRIDGE, EMPIRICAL, PAPER, REMAINING
 
 Posterior = Literal["exact", "empirical"]
+"""Exact posterior of the leaf means, or empirical moments (Lakshminarayanan2016, section 5.3)."""
+
 BranchOff = Literal["remaining", "bridge", "paper"]
+"""Prediction of a point that branches off before a node (docs/regression.md)."""
+
 Learning = Literal["paper", "leave_one_out", "marginal_likelihood"]
+"""Source of the hyper-parameters; "paper" is Lakshminarayanan2016, Appendix B."""
+
 Relevance = bool | Literal["lengthscales"]
+"""Split rates: the paper's, by the loss that splits reduced, or by learnt lengthscales."""
 
 _LEARNING_START = 8
-"""Smallest number of targets from which hyper-parameters are learnt."""
+"""Smallest number of targets from which three hyper-parameters are learnt: our choice."""
 
 SMALLEST_RELATIVE_STD = 1e-9
-"""Smallest standard deviation of a mixture component, in units of the targets' scale."""
+"""Smallest standard deviation of a component, in units of the targets' scale, for densities."""
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:

@@ -17,12 +17,14 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
 )
 
 _BACK = 0.8
-"""Number of cells per point below which the dual form changes back to the primal one. It is less
-than 1, so that a search near 1 does not switch at every step."""
+"""Number of cells per point below which the dual form changes back to the primal one; our choice.
+
+It is less than 1, so that a search near 1 does not change the form at every step.
+"""
 
 _MANY, _SHARE = 5, 0.1
-"""Number of cuts, and further cuts per equation, beyond which solving anew is faster than
-updating."""
+"""Number of cuts, and further cuts per equation, beyond which solving anew is taken for faster than
+updating; our choice, not measured."""
 
 
 class GridModel:

@@ -17,7 +17,7 @@ _SMALLEST_VARIANCE = 1e-8
 """Least prior variance, for constant targets. The optimizer's targets have variances of about 1."""
 
 _MOST_POINTS = 500
-"""Largest number of points that the choice uses: it bounds the O(n^3) cost of an evidence."""
+"""Largest number of points that the choice uses, ours: it bounds the O(n^3) cost of an evidence."""
 
 
 class Hyperparameters(NamedTuple):

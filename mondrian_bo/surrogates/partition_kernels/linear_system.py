@@ -16,8 +16,10 @@ from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
 
 _LEAST_SHIFT = 0.1
-"""Least shift of the preconditioner, in units of the kernel's diagonal: with smaller ones conjugate
-gradients took more iterations (docs/partition-kernels.md)."""
+"""Least shift of the preconditioner, in units of the kernel's diagonal, our choice.
+
+Conjugate gradients take more iterations with smaller shifts; no command prints this comparison.
+"""
 
 
 class ShiftedSystem:
@@ -33,7 +35,7 @@ class ShiftedSystem:
         Whether to factorise the dense matrix, O(m N^2 + N^3), instead of O(m N) an iteration.
     preconditioned : bool, default=True
         Whether conjugate gradients use :class:`PartitionPreconditioner`. Its shift is that of the
-        system, and 0.1 at least: smaller ones take more iterations (docs/partition-kernels.md).
+        system, and 0.1 at least: smaller shifts take more iterations.
     tol : float, default=1e-10
         Residual, relative to the right-hand side, at which conjugate gradients stop.
     max_iter : int, default=1000

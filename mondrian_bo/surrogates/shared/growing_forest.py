@@ -32,6 +32,7 @@ from mondrian_bo.trees.tree import (
 from mondrian_bo.trees.undo import most_new_nodes, record, restore
 
 NodeStats = TypeVar("NodeStats", bound=tuple[AnyArray, ...])
+"""The NamedTuple of what nodes carry: messages, counts or losses."""
 
 
 class GrowingForest(ABC, Generic[NodeStats]):

@@ -15,7 +15,10 @@ from mondrian_bo.trees.predict import PredictionSettings, predict_forest
 from mondrian_bo.trees.tree import Tree
 
 Result = TypeVar("Result")
+"""What a task returns."""
+
 Arrays = TypeVar("Arrays", bound=tuple[AnyArray, ...])
+"""A NamedTuple of arrays."""
 
 
 def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:

@@ -22,10 +22,10 @@ from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT
 from mondrian_bo.trees.tree import Tree, preorder, view_of
 
 RELEVANCE_START = 64
-"""Number of points at the first estimate of the relevance; later ones are at its doublings."""
+"""Number of points at the first estimate of the relevance, our choice; later ones at doublings."""
 
 _FLOOR = 0.02
-"""Smallest rate relative to the largest: an irrelevant feature gets about one split in fifty."""
+"""Smallest rate relative to the largest, our choice: an irrelevant feature has some splits."""
 
 
 def gains_of_splits(

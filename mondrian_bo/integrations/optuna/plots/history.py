@@ -21,10 +21,10 @@ from mondrian_bo.integrations.optuna.plots.lines import (
 from mondrian_bo.integrations.optuna.trial_rows import trial_rows
 
 _MOST_PREDICTED = 200
-"""Number of latest trials whose predictions are made again."""
+"""Number of latest trials whose predictions are made again, our choice: it bounds the time."""
 
 _FIRST_PREDICTED = 10
-"""Number of trials before the first prediction."""
+"""Number of trials before the first prediction: the sampler's default number of startup trials."""
 
 
 def plot_history(study: optuna.Study, *, objective: int = 0, axes: Any = None) -> Any:

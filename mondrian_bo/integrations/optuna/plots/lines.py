@@ -22,13 +22,13 @@ BLUE, ORANGE, GREY = "#1f77b4", "#d95f02", "#888888"
 """Colours of predictions, of what is best, and of trials."""
 
 _MOST_VALUES = 60
-"""Largest grid whose values are all shown."""
+"""Largest grid whose values are all shown, our choice: more points touch each other."""
 
 _MOST_TICKS = 10
-"""Largest grid of numbers that all get a tick."""
+"""Largest grid of numbers that all get a tick, our choice: more labels overlap."""
 
 _LONGEST_LABEL = 16
-"""Characters of a choice's label."""
+"""Largest number of characters of a choice's label, our choice: longer labels overlap."""
 
 
 @dataclass(frozen=True)
