@@ -110,8 +110,8 @@ def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[
     ]
 
 
-def write_tables(rows: Sequence[Row], directory: Path) -> None:
-    """Write ``speed.json``, ``speed.md`` and ``speed.txt``.
+def write_tables(rows: Sequence[Row], directory: Path, stem: str = "speed") -> None:
+    """Write the table as JSON, Markdown and text.
 
     Parameters
     ----------
@@ -119,12 +119,14 @@ def write_tables(rows: Sequence[Row], directory: Path) -> None:
         The measured rows.
     directory : Path
         Where to write.
+    stem : str, default="speed"
+        Name of the three files, without ending.
     """
     machine = describe_machine(_PACKAGES)
     body = [cells(row) for row in rows]
-    (directory / "speed.json").write_text(
+    (directory / f"{stem}.json").write_text(
         json.dumps({**machine, "rows": record(rows)}, indent=1) + "\n", encoding="utf-8"
     )
     for suffix, table in (("md", to_markdown(HEADER, body)), ("txt", to_text(HEADER, body))):
         text = f"{LEGEND}\n\n{table}\n\n{machine_line(machine)}\n"
-        (directory / f"speed.{suffix}").write_text(text, encoding="utf-8")
+        (directory / f"{stem}.{suffix}").write_text(text, encoding="utf-8")

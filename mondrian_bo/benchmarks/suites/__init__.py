@@ -19,6 +19,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "robust": "mondrian_bo.benchmarks.suites.robust:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
+    "suggestions": "mondrian_bo.benchmarks.speed.studies:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",
     "warm_starts": "mondrian_bo.benchmarks.suites.warm_starts:run",

@@ -1,0 +1,304 @@
+"""The suite ``suggestions``: what a user waits for, by space, number of trials and storage."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from unittest import mock
+
+import optuna
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from tqdm import tqdm
+
+from mondrian_bo.benchmarks.report.text_table import publish
+from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed
+from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
+from mondrian_bo.benchmarks.speed.suite import write_tables
+from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.optimizer import search
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+__all__ = ["SPACES", "URL_VARIABLE", "beside_running", "grow", "run"]
+
+URL_VARIABLE = "MONDRIAN_BO_POSTGRESQL_URL"
+"""Environment variable with the URL of an empty PostgreSQL database; without it, PostgreSQL is not
+measured."""
+
+_IN_MEMORY = (100, 200, 1_000, 10_000, 100_000)
+"""Numbers of trials in memory."""
+
+_IN_DATABASES = (100, 200, 1_000, 10_000)
+"""Numbers of trials in databases, which take minutes to store 100,000."""
+
+_TIMED = 30
+"""Measured trials of each sampler: a mean that is known to some 5 %."""
+
+_FEWER = 10
+"""Measured trials of each sampler from 100,000 trials on, where TPE takes 1 s or so for each."""
+
+_FASTER_AT = 10_000
+"""Number of trials from which on the target is a tenth of TPE's cost. Below it is TPE's cost."""
+
+_GROWTH = 1.5
+"""Largest ratio of the cost at 100,000 trials to that at 10,000: our target."""
+
+Objective = Callable[[optuna.Trial], float]
+"""An objective of no cost."""
+
+
+def _floats(trial: optuna.Trial, n_parameters: int) -> float:
+    values = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(n_parameters)]
+    return sum((i + 1) * (x - 0.3) ** 2 for i, x in enumerate(values))
+
+
+def _mixed(trial: optuna.Trial) -> float:
+    values = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4)]
+    rates = [trial.suggest_float(f"rate{i}", 1e-5, 1.0, log=True) for i in range(2)]
+    sizes = [trial.suggest_int(f"size{i}", 1, 64, log=True) for i in range(2)]
+    kinds = [trial.suggest_categorical(f"kind{i}", ["a", "b", "c"]) for i in range(2)]
+    smooth = sum((x - 0.3) ** 2 for x in values) + sum((rate - 0.01) ** 2 for rate in rates)
+    return smooth + sum(abs(size - 9) / 64 for size in sizes) + 0.2 * kinds.count("a")
+
+
+def _conditional(trial: optuna.Trial) -> float:
+    model = trial.suggest_categorical("model", ["forest", "boosting", "network"])
+    own = [trial.suggest_float(f"{model}{i}", 0.0, 1.0) for i in range(3)]
+    common = trial.suggest_float("share", 0.0, 1.0)
+    return len(model) / 10 + sum((x - 0.3) ** 2 for x in own) + (common - 0.5) ** 2
+
+
+SPACES: dict[str, Objective] = {
+    **{f"{n} floats": partial(_floats, n_parameters=n) for n in (5, 10, 20)},
+    "10 mixed parameters": _mixed,
+    "3 branches of 3 floats": _conditional,
+}
+"""Objectives by name of their search space."""
+
+
+class Parts(NamedTuple):
+    """CPU times of the parts of a trial, in milliseconds; they add up to the trial's.
+
+    Attributes
+    ----------
+    optuna : float
+        Optuna's own work in ``ask``, ``suggest`` and ``tell``.
+    reading : float
+        The sampler's reading of the study and of the search space.
+    model : float
+        Learning of the latest trials, fits of hyper-parameters included.
+    candidates : float
+        Candidates and their acquisition.
+    ascent : float
+        Ascent of the acquisition from the best candidates.
+    """
+
+    optuna: float
+    reading: float
+    model: float
+    candidates: float
+    ascent: float
+
+
+def grow(
+    space: str, storage: str | optuna.storages.BaseStorage | None, sizes: Sequence[int]
+) -> Iterator[tuple[int, list[Cost], list[Cost], Parts]]:
+    """Measure trials of one growing study, ours and TPE's in turns.
+
+    The trials between the measured ones are random.
+
+    Parameters
+    ----------
+    space : str
+        A key of `SPACES`.
+    storage : str, storage or None
+        Where the study is stored; None is in memory.
+    sizes : sequence of int
+        Numbers of trials at which to measure, increasing.
+
+    Yields
+    ------
+    n_trials : int
+        One of `sizes`.
+    ours, theirs : list of Cost
+        Costs of single trials in milliseconds.
+    parts : Parts
+        Means over our trials.
+    """
+    objective = SPACES[space]
+    random = _study(None, RandomSampler(seed=0))
+    studies = _pair(storage)
+    n_trials = 0
+    for size in sizes:
+        n_timed = _FEWER if size >= 100_000 else _TIMED
+        n_missing = max(size - n_trials - 2 * n_timed, 0)
+        random.optimize(objective, n_trials=n_missing)
+        drawn = random.get_trials(deepcopy=False)
+        studies[0].add_trials(drawn[len(drawn) - n_missing :])
+        for study in studies:
+            # Samplers read the added trials when they are first asked.
+            _step(study, objective)
+        with _stopwatch() as seconds:
+            programs = [partial(timed, partial(_step, study, objective)) for study in studies]
+            ours, theirs = in_turns(programs, n_timed)
+        n_trials += n_missing + 2 * (n_timed + 1)
+        in_all = sum(cost.cpu for cost in ours)
+        yield (
+            size,
+            [cost.in_milliseconds() for cost in ours],
+            [cost.in_milliseconds() for cost in theirs],
+            _parts(in_all, seconds, n_timed),
+        )
+
+
+def beside_running(n_trials: int, n_running: int, n_parameters: int, below: float) -> Row:
+    """Measure trials that are suggested while others run.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of finished trials, suggested by the sampler itself.
+    n_running : int
+        Number of running trials.
+    n_parameters : int
+        Number of float parameters.
+    below : float
+        Our target in milliseconds.
+
+    Returns
+    -------
+    Row
+        One row, compared with TPE and its constant liar.
+    """
+    objective = partial(_floats, n_parameters=n_parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        liar = TPESampler(seed=0, constant_liar=True)
+    studies = [_study(None, MondrianSampler(seed=0)), _study(None, liar)]
+    for study in studies:
+        for _ in range(n_trials - _TIMED):
+            _step(study, objective)
+        for _ in range(n_running):
+            objective(study.ask())
+    programs = [partial(timed, partial(_step, study, objective)) for study in studies]
+    ours, theirs = ([c.in_milliseconds() for c in one] for one in in_turns(programs, _TIMED))
+    name = f"{n_parameters} floats, in memory, at {n_trials} trials, {n_running} running"
+    limit = Limit("ours", below)
+    return time_row(name, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
+
+
+def run(arguments: Namespace) -> None:
+    """Run the suite: ``mondrian-bo bench run --suite suggestions --out DIR``.
+
+    Writes ``suggestions.json``, ``suggestions.md`` and ``suggestions.txt``, and the parts of our
+    trials in ``parts.md``.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        The parsed arguments, of which ``out`` and ``trials`` count: no study has more than
+        ``trials`` trials.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    rows: list[Row] = []
+    parts: list[list[str]] = []
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))
+        folder = stack.enter_context(TemporaryDirectory())
+        for _ in grow("10 mixed parameters", None, [300]):
+            pass  # compiled code is loaded
+        # The name of a database is part of the row, its address is not.
+        studies: list[tuple[str, str, str | None, tuple[int, ...]]] = [
+            *((space, "in memory", None, _IN_MEMORY) for space in SPACES),
+            ("10 floats", "SQLite", f"sqlite:///{folder}/study.db", _IN_DATABASES),
+        ]
+        if url := os.environ.get(URL_VARIABLE):
+            studies.append(("10 floats", "PostgreSQL", url, _IN_DATABASES))
+        for space, name, storage, sizes in tqdm(studies, desc="suggestions"):
+            kept = [n for n in sizes if arguments.trials is None or n <= arguments.trials]
+            former = None
+            for n_trials, ours, theirs, part in grow(space, storage, kept):
+                what = f"{space}, {name}, at {n_trials:,} trials"
+                limit = Limit("ratio", 10.0 if n_trials >= _FASTER_AT else 1.0)
+                row = time_row(what, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
+                rows.append(row)
+                parts.append([what, *(f"{value:.2f}" for value in part)])
+                if former is not None and n_trials == 10 * _FASTER_AT:
+                    most = Limit("ours", _GROWTH * former)
+                    what = f"{space}, {name}, at {n_trials:,} trials beside {_FASTER_AT:,}"
+                    rows.append(time_row(what, mean(ours), unit="ms", limit=most))
+                former = row.ours
+        rows += [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
+    write_tables(rows, arguments.out, "suggestions")
+    publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
+
+
+_CLOCKED: dict[str, tuple[Any, str]] = {
+    "space": (MondrianSampler, "infer_relative_search_space"),
+    "sample": (MondrianSampler, "sample_relative"),
+    "tell": (RowOptimizer, "tell_rows"),
+    "suggest": (RowOptimizer, "suggest"),
+    "maximize": (search, "maximize"),
+    "improve": (search, "improve"),
+}
+"""Functions whose CPU time is added up: their owner and their name."""
+
+
+@contextmanager
+def _stopwatch() -> Iterator[dict[str, float]]:
+    """Add up the CPU seconds in the functions of `_CLOCKED`."""
+    seconds = dict.fromkeys(_CLOCKED, 0.0)
+
+    def clocked(key: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result: list[Any] = []
+            seconds[key] += timed(lambda: result.append(function(*args, **kwargs))).cpu
+            return result[0]
+
+        return call
+
+    with ExitStack() as stack:
+        for key, (owner, name) in _CLOCKED.items():
+            replaced = clocked(key, getattr(owner, name))
+            stack.enter_context(mock.patch.object(owner, name, replaced))
+        yield seconds
+
+
+def _parts(in_all: float, seconds: dict[str, float], n_trials: int) -> Parts:
+    """Return the means of the parts, from CPU seconds of functions that contain each other."""
+    sampler = seconds["space"] + seconds["sample"]
+    parts = (
+        in_all - sampler,
+        sampler - seconds["tell"] - seconds["suggest"],
+        seconds["tell"] + seconds["suggest"] - seconds["maximize"],
+        seconds["maximize"] - seconds["improve"],
+        seconds["improve"],
+    )
+    return Parts(*(1e3 * part / n_trials for part in parts))
+
+
+def _pair(storage: str | optuna.storages.BaseStorage | None) -> tuple[optuna.Study, optuna.Study]:
+    """Return one study twice, with our sampler and with TPE."""
+    ours = _study(storage, MondrianSampler(seed=0))
+    theirs = optuna.load_study(
+        study_name=ours.study_name, storage=ours._storage, sampler=TPESampler(seed=0)
+    )
+    return ours, theirs
+
+
+def _study(storage: str | optuna.storages.BaseStorage | None, sampler: BaseSampler) -> optuna.Study:
+    return optuna.create_study(storage=storage, sampler=sampler)
+
+
+def _step(study: optuna.Study, objective: Objective) -> None:
+    trial = study.ask()
+    study.tell(trial, objective(trial))

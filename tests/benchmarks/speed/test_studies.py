@@ -1,0 +1,51 @@
+"""The suite of suggestions: studies of all spaces grow, and the parts of a trial add up."""
+
+from argparse import Namespace
+
+import optuna
+import pytest
+
+from mondrian_bo.benchmarks.speed import studies
+from mondrian_bo.benchmarks.speed.clock import mean
+from mondrian_bo.optimizer import search
+
+
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch):
+    monkeypatch.setattr(studies, "_TIMED", 3)
+
+
+@pytest.mark.parametrize("space", studies.SPACES)
+def test_a_study_grows(space):
+    storage = optuna.storages.InMemoryStorage()
+    maximize = search.maximize
+    measured = list(studies.grow(space, storage, [20, 30]))
+    assert [n_trials for n_trials, *_ in measured] == [20, 30]
+    for _, ours, theirs, parts in measured:
+        assert len(ours) == len(theirs) == 3
+        assert sum(parts) == pytest.approx(mean(ours).cpu)
+        assert min(parts) > 0.0
+    (study_id,) = (study._study_id for study in storage.get_all_studies())
+    assert storage.get_n_trials(study_id) == 32
+    assert search.maximize is maximize
+
+
+def test_running_trials_are_counted():
+    row = studies.beside_running(20, 4, 3, 10.0)
+    assert row.name == "3 floats, in memory, at 20 trials, 4 running"
+    assert row.baseline is not None and row.ours > 0.0
+
+
+def test_tables_are_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(studies, "_IN_MEMORY", (10, 100_000))
+    monkeypatch.setattr(studies, "_IN_DATABASES", (10,))
+    monkeypatch.setattr(
+        studies, "beside_running", lambda *_: studies.time_row("row", studies.Cost(1, 1))
+    )
+    studies.run(Namespace(out=tmp_path, trials=10))
+    table = (tmp_path / "suggestions.md").read_text()
+    assert "| 20 floats, in memory, at 10 trials |" in table
+    assert "| 10 floats, SQLite, at 10 trials |" in table
+    assert "100,000" not in table
+    assert (tmp_path / "parts.md").read_text().count("at 10 trials") == len(studies.SPACES) + 1
+    assert (tmp_path / "suggestions.json").exists() and "ascent" in capsys.readouterr().out
