@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
+from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
@@ -32,12 +33,18 @@ __all__ = [
 
 _DECLARED = {
     problem.name: problem
-    for problem in (*SYNTHETIC_PROBLEMS, *NUMERIC_PROBLEMS, *MIXED_PROBLEMS, *LEARNING_PROBLEMS)
+    for problem in (
+        *SYNTHETIC_PROBLEMS,
+        *NUMERIC_PROBLEMS,
+        *MIXED_PROBLEMS,
+        *LEARNING_PROBLEMS,
+        *BBOB_FUNCTIONS,
+    )
 }
-"""Problems that need no data files, by name."""
+"""Problems with one objective that need no data files, by name."""
 
 _OUTCOME_PROBLEMS = {problem.name: problem for problem in (*OUTCOME_PROBLEMS, *BBOB_PROBLEMS)}
-"""Problems with several outcomes, and those that need a package, by name."""
+"""Problems that may have several outcomes, by name."""
 
 _EXTRAS = {"cocoex": "coco", "moocore": "bench"}
 """Extras of this package that install the modules of problems."""
@@ -144,10 +151,9 @@ def installed_problems(names: Iterable[str], notify: Callable[[str], None]) -> l
     installed, skipped = [], dict[str, list[str]]()
     for name in names:
         problem = any_problem(name)
-        missing = problem.missing if isinstance(problem, OutcomeProblem) else ()
-        for module in missing:
+        for module in problem.missing:
             skipped.setdefault(module, []).append(name)
-        if not missing:
+        if not problem.missing:
             installed.append(name)
     for module, without in skipped.items():
         remedy = f"pip install 'mondrian-bo[{_EXTRAS[module]}]'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,10 +13,15 @@ from optuna.trial import Trial
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
 
-__all__ = ["Half", "Objective", "Problem", "problem", "suggest"]
+__all__ = ["Half", "Objective", "Problem", "missing_modules", "problem", "suggest"]
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 Half: TypeAlias = Literal["development", "held-out"]
+
+
+def missing_modules(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some modules that are not installed."""
+    return tuple(name for name in names if find_spec(name) is None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +57,8 @@ class Problem:
         below the optimum there, and its minimiser must stay in the box.
     description : str
         One line for listings.
+    requires : tuple of str
+        Modules that `function` needs, if they are optional.
     """
 
     name: str
@@ -65,6 +73,12 @@ class Problem:
     noise_freedom: float | None = None
     shift: float = 0.0
     description: str = ""
+    requires: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The required modules that are not installed."""
+        return missing_modules(self.requires)
 
     def offsets(self, seed: int) -> dict[str, float]:
         """Return the shifts of a seed by parameter.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Half
+from mondrian_bo.benchmarks.problems.base import Half, missing_modules
 from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["OutcomeFunction", "OutcomeProblem", "Outcomes", "of_point", "two_objectives"]
@@ -99,7 +98,7 @@ class OutcomeProblem:
     def missing(self) -> tuple[str, ...]:
         """The required modules that are not installed; several objectives require moocore."""
         required = (*self.requires, *(("moocore",) if self.n_objectives > 1 else ()))
-        return tuple(module for module in required if find_spec(module) is None)
+        return missing_modules(required)
 
 
 def of_point(function: Callable[[FloatArray], Outcomes], space: SearchSpace) -> OutcomeFunction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import (
     BBOB_PROBLEMS,
     BIOBJECTIVE_PROBLEMS,
@@ -83,6 +84,7 @@ SUITES: dict[str, Suite] = {
         tuple(problem.name for problem in OUTCOME_PROBLEMS if not problem.n_constraints),
         n_seeds=20,
     ),
+    "bbob": Suite(tuple(problem.name for problem in BBOB_FUNCTIONS), n_seeds=15),
     "parallel": Suite(tuple(problem.name for problem in BBOB_PROBLEMS), n_seeds=16),
 }
 """The suites by name, as the command line lists them."""

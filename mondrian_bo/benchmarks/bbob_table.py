@@ -1,0 +1,160 @@
+"""Regrets on the functions of ``bbob`` after several budgets, beside each baseline.
+
+``python -m mondrian_bo.benchmarks.bbob_table docs/results/bbob.jsonl.gz`` prints the tables of an
+archive, or of a directory that ``mondrian-bo bench run --suite bbob`` wrote to. The unit is a
+function: the mean over instances of the difference of log10 regrets. Wilcoxon's signed-rank test
+over functions tells whether a difference would hold on other functions of this kind. Holm's
+correction counts all rows of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.archive import Results, read_results
+from mondrian_bo.benchmarks.report.text_table import to_markdown
+
+__all__ = ["BUDGETS", "Comparison", "compare", "main"]
+
+BUDGETS = (25, 50, 100, 200)
+"""Numbers of trials after which regrets are compared."""
+
+_PRECISION = 1e-8
+"""Smallest regret that counts, which is COCO's final target."""
+
+_FAR_AHEAD = 0.3
+"""Difference of log10 regrets from which on a function is named: a factor of two."""
+
+
+class Comparison(NamedTuple):
+    """A sampler and a baseline on all functions of one dimension, after one budget.
+
+    Attributes
+    ----------
+    baseline : str
+        The baseline.
+    dimension, budget : int
+        Number of inputs, and of trials.
+    functions : tuple of int
+        COCO's numbers of the functions.
+    differences : float64 array of shape (n_functions,)
+        Log10 regret minus the baseline's, means over instances; negative is better.
+    p_value : float
+        Two-sided, of Wilcoxon's signed-rank test over functions; not corrected.
+    """
+
+    baseline: str
+    dimension: int
+    budget: int
+    functions: tuple[int, ...]
+    differences: FloatArray
+    p_value: float
+
+
+def compare(results: Results, sampler: str, baselines: Sequence[str]) -> list[Comparison]:
+    """Compare a sampler with baselines in every dimension and after every budget.
+
+    Parameters
+    ----------
+    results : Results
+        Runs on the suite ``bbob``.
+    sampler : str
+        The sampler.
+    baselines : sequence of str
+        Other samplers. Runs are paired by function and instance.
+
+    Returns
+    -------
+    list of Comparison
+        By baseline, dimension and budget; budgets that runs do not reach are left out.
+    """
+    dimensions = sorted({_numbers(problem)[1] for problem, _, _ in results.runs})
+    found = []
+    for baseline in baselines:
+        for dimension in dimensions:
+            for budget in BUDGETS:
+                pairs: dict[int, list[float]] = {}
+                for (problem, name, seed), curve in results.runs.items():
+                    other = results.runs.get((problem, baseline, seed))
+                    if name != sampler or other is None or _numbers(problem)[1] != dimension:
+                        continue
+                    if min(len(curve.best), len(other.best)) < budget:
+                        continue
+                    own, theirs = (
+                        np.log10(max(one.best[budget - 1], _PRECISION)) for one in (curve, other)
+                    )
+                    pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
+                if pairs:
+                    functions = tuple(sorted(pairs))
+                    differences = np.array([np.mean(pairs[number]) for number in functions])
+                    p_value = float(wilcoxon(differences).pvalue) if differences.any() else 1.0
+                    found.append(
+                        Comparison(baseline, dimension, budget, functions, differences, p_value)
+                    )
+    return found
+
+
+def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Return a row of cells for each comparison, with Holm's correction over all of them."""
+    order = np.argsort([one.p_value for one in comparisons], kind="stable")
+    corrected, largest = np.empty(len(order)), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(comparisons[i].p_value * (len(order) - rank), 1.0))
+        corrected[i] = largest
+    cells = []
+    for one, p_value in zip(comparisons, corrected, strict=True):
+        behind = [
+            f"f{number} +{difference:.1f}"
+            for difference, number in sorted(
+                zip(one.differences.tolist(), one.functions, strict=True), reverse=True
+            )
+            if difference > _FAR_AHEAD
+        ]
+        cells.append(
+            [
+                one.baseline,
+                str(one.dimension),
+                str(one.budget),
+                f"{(one.differences < 0.0).sum()} of {len(one.functions)}",
+                f"{10.0 ** one.differences.mean():.2g}",
+                f"{p_value:.1g}",
+                ", ".join(behind),
+            ]
+        )
+    return cells
+
+
+HEADER = ["beside", "inputs", "trials", "ahead on", "regret ratio", "p", "behind by > 0.3 decades"]
+"""Names of the columns."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table of a sampler beside baselines."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("source", type=Path, nargs="+", help="archives, or directories of results")
+    parser.add_argument("--sampler", default="mondrian", help="default: %(default)s")
+    parser.add_argument(
+        "--baselines", help="samplers, separated by commas (default: all that have runs)"
+    )
+    parsed = parser.parse_args(arguments)
+    results = read_results(parsed.source)
+    there = sorted({name for _, name, _ in results.runs} - {parsed.sampler})
+    baselines = parsed.baselines.split(",") if parsed.baselines else there
+    print(to_markdown(HEADER, rows(compare(results, parsed.sampler, baselines))))
+
+
+def _numbers(problem: str) -> tuple[int, int]:
+    """Return function and dimension from a name such as ``bbob_f6_d10``."""
+    _, function, dimension = problem.split("_")
+    return int(function[1:]), int(dimension[1:])
+
+
+if __name__ == "__main__":
+    main()

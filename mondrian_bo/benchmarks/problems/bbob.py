@@ -1,0 +1,114 @@
+"""The functions of COCO's suite ``bbob``, whose instance is given by the seed of a run.
+
+N. Hansen, S. Finck, R. Ros, A. Auger. Real-Parameter Black-Box Optimization Benchmarking 2009:
+Noiseless Functions Definitions. INRIA research report RR-6829, 2009. The functions are evaluated by
+PyPI's package ``coco-experiment``, module ``cocoex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import chdir
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.benchmarks.problems.base import Objective, Problem
+from mondrian_bo.benchmarks.problems.synthetic import box
+
+__all__ = ["BBOB_FUNCTIONS", "DIMENSIONS", "BbobFunction"]
+
+DIMENSIONS = (2, 5, 10, 20, 40)
+"""Dimensions of the suite; COCO has 3 too."""
+
+_BOUND = 5.0
+"""Half the edge of the search space: COCO's region of interest."""
+
+_BUDGET = 200
+"""Trials per run, the usual length of a study."""
+
+_PRECISION = 1e-8
+"""Regret with which a function counts as solved: COCO's final target."""
+
+_NAMES = (
+    *("sphere", "ellipsoid", "Rastrigin", "Bueche-Rastrigin", "linear slope", "attractive sector"),
+    *("step ellipsoid", "Rosenbrock", "rotated Rosenbrock", "rotated ellipsoid", "discus"),
+    *("bent cigar", "sharp ridge", "different powers", "rotated Rastrigin", "Weierstrass"),
+    *("Schaffer F7", "ill-conditioned Schaffer F7", "Griewank-Rosenbrock", "Schwefel"),
+    *("Gallagher, 101 peaks", "Gallagher, 21 peaks", "Katsuura", "Lunacek bi-Rastrigin"),
+)
+"""Names of functions 1 to 24."""
+
+_TUNED_IN = 5
+"""The dimension in which defaults were chosen with functions of this suite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BbobFunction(Problem):
+    """A function of ``bbob`` in one dimension; a run's seed s has instance s + 1.
+
+    Values are regrets: COCO's value minus the value at the minimiser of the instance.
+
+    Attributes
+    ----------
+    number : int
+        COCO's number of the function, 1 to 24.
+    """
+
+    number: int
+
+    def instance(self, seed: int) -> Objective:
+        """Return the regret of the instance of a run's seed."""
+        return _regret(self.number, len(self.space), seed + 1)
+
+
+@cache
+def _regret(number: int, dimension: int, instance: int) -> Objective:
+    """Return the regret of COCO's problem as a function of the parameters."""
+    import cocoex
+
+    suite = cocoex.Suite(
+        "bbob", f"instances:{instance}", f"dimensions:{dimension} function_indices:{number}"
+    )
+    (problem,) = (suite[index] for index in range(len(suite)))
+    names = [f"x{i + 1}" for i in range(dimension)]
+    with TemporaryDirectory() as folder, chdir(folder):
+        # COCO tells its minimiser only in a file of the working directory.
+        problem._best_parameter("print")
+        (file,) = Path().iterdir()
+        optimum = problem(np.loadtxt(file))
+
+    def evaluate(params: Mapping[str, Any]) -> float:
+        # The suite must stay alive with its problem.
+        assert suite is not None
+        return float(problem(np.array([params[name] for name in names])) - optimum)
+
+    return evaluate
+
+
+def _first(number: int, dimension: int) -> Objective:
+    return lambda params: _regret(number, dimension, 1)(params)
+
+
+BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
+    BbobFunction(
+        name=f"bbob_f{number}_d{dimension}",
+        space=box(-_BOUND, _BOUND, dimension),
+        function=_first(number, dimension),
+        optimum=0.0,
+        budget=_BUDGET,
+        group=f"bbob, {dimension} inputs",
+        half="development" if dimension == _TUNED_IN else "held-out",
+        tolerance=_PRECISION,
+        description=name,
+        requires=("cocoex",),
+        number=number,
+    )
+    for dimension in DIMENSIONS
+    for number, name in enumerate(_NAMES, start=1)
+)
+"""All functions in all dimensions."""
