@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 JOBS ?= 2
+EXAMPLES ?= 10000
 CONSTRAINTS := constraints.txt
 
 # Python versions beside that of .venv, and tests that meet every dependency: what `make pythons`
@@ -25,7 +26,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 
-.PHONY: help demo test part pythons oldest engines bounds lint format wheel site clean distclean
+.PHONY: help demo test properties part pythons oldest engines bounds lint format wheel site clean distclean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -41,6 +42,10 @@ bounds: export NUMBA_BOUNDSCHECK := 1
 bounds: $(VENV)/.stamp-test  ## run a part of the test suite with bounds checks in compiled code
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) \
 		tests/optimizer/test_interrupts.py tests/trees/test_undo.py tests/trees/test_growth_validity.py
+
+properties: export MONDRIAN_BO_EXAMPLES := $(EXAMPLES)
+properties: $(VENV)/.stamp-test  ## run random sequences of calls, EXAMPLES=10000 of each kind
+	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) --timeout=0 tests/properties
 
 part: $(VENV)/.stamp-suite
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PART) $(PYTEST_ARGS)

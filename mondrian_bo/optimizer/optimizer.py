@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials, ToldTrials
 
 
+_ROUNDING = 1e-12
+"""Largest difference between encodings of the same parameters: decoding and encoding a logarithm
+moves a coordinate of the unit cube by a few units of rounding, 1e-16."""
+
+
 class MondrianOptimizer(StoredOptimizer):
     """Sequential optimisation of an expensive function with a probabilistic model.
 
@@ -292,7 +297,7 @@ class MondrianOptimizer(StoredOptimizer):
         self.tell_rows(rows, values, constraints)
         for row in rows if len(self._pending) else ():
             # A trial may lack parameters that were suggested.
-            told = ((self._pending == row) | np.isnan(row)).all(axis=1)
+            told = ((np.abs(self._pending - row) <= _ROUNDING) | np.isnan(row)).all(axis=1)
             self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
         if self._allow_missing:
             # With any value of the parameters that it lacks, a trial is the same trial.

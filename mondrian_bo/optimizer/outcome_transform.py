@@ -109,7 +109,8 @@ def _most_likely_power(scaled: FloatArray) -> float:
         log_variance = math.log(variance) if variance >= _TINY else -math.inf
         return 0.5 * len(scaled) * log_variance - (power - 1.0) * log_jacobian
 
-    result = minimize_scalar(loss, bounds=_POWERS, method="bounded")
+    with np.errstate(invalid="ignore"):  # The search subtracts infinite likelihoods.
+        result = minimize_scalar(loss, bounds=_POWERS, method="bounded")
     return float(result.x) if np.isfinite(result.fun) else 1.0
 
 

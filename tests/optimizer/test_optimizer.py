@@ -363,3 +363,13 @@ def test_numpy_integers_are_integers():
     for wrong in (True, np.True_, 2.0, "2"):
         with pytest.raises(ValueError, match="`n_startup_trials` must be an integer >= 0"):
             MondrianOptimizer(SQUARE, n_startup_trials=wrong)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pending_trials_can_be_told_as_they_are_listed(seed):
+    """Decoding and encoding a logarithm may differ by a rounding error."""
+    optimizer = MondrianOptimizer(SearchSpace({"rate": Float(1e-4, 1.0, log=True)}), seed=seed)
+    optimizer.ask(5)
+    for params in optimizer.pending:
+        optimizer.tell(params, 0.0)
+    assert optimizer.pending == []
