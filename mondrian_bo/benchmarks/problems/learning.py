@@ -112,6 +112,8 @@ _SUPPORT_VECTORS_SPACE = SearchSpace(
         "kernel": Categorical(("rbf", "poly", "sigmoid")),
     }
 )
+"""Two numbers and a choice of a support vector machine; ranges are our choice."""
+
 _BOOSTING_SPACE = SearchSpace(
     {
         "learning_rate": Float(0.01, 1, log=True),
@@ -121,6 +123,8 @@ _BOOSTING_SPACE = SearchSpace(
         "max_features": Float(0.1, 1),
     }
 )
+"""Five numbers of histogram gradient boosting; ranges are our choice."""
+
 PERCEPTRON_SPACE = SearchSpace(
     {
         "depth": Int(1, 3),
@@ -132,6 +136,8 @@ PERCEPTRON_SPACE = SearchSpace(
         "beta_1": Float(0.5, 0.99),
     }
 )
+"""Six numbers and a choice of a perceptron trained by Adam; ranges are our choice."""
+
 _PIPELINE_SPACE = SearchSpace(
     {
         "scaler": Categorical(("none", "standard", "robust")),
@@ -145,9 +151,13 @@ _PIPELINE_SPACE = SearchSpace(
         "min_samples_leaf": Int(1, 50, log=True, condition=Condition("model", ("trees",))),
     }
 )
+"""A scaler, one of four models, and the parameters of each model; ranges are our choice."""
 
 _development = partial(problem, optimum=None, group="real", tolerance=0.0)
+"""Makes a development problem that trains a model; its optimum is unknown."""
+
 _held_out = partial(_development, half="held-out", tolerance=0.01)
+"""Makes a held-out problem that trains a model."""
 
 LEARNING_PROBLEMS: tuple[Problem, ...] = (
     _development(

@@ -67,6 +67,7 @@ _CONDITIONAL_SPACE = SearchSpace(
         "z": Float(-1, 1, condition=Condition("c", ("c", "d"))),
     }
 )
+"""Four branches; two branches share two numbers, the other two share two others."""
 
 _DEEP_TREE_SPACE = SearchSpace(
     {
@@ -81,6 +82,7 @@ _DEEP_TREE_SPACE = SearchSpace(
         "nesterov": Float(-1, 1, condition=Condition("optimizer", ("momentum",))),
     }
 )
+"""Conditions three levels deep: model, layers and optimizer."""
 
 
 def _deep_tree(params: Mapping[str, Any]) -> float:
@@ -112,6 +114,7 @@ _INTEGER_SPACE = SearchSpace(
         "k5": Int(1, 6),
     }
 )
+"""Integers with linear, logarithmic and stepped ranges."""
 
 
 def _integer(params: Mapping[str, Any]) -> float:
@@ -139,6 +142,8 @@ _ORDINAL_SPACE = SearchSpace(
         "x": Float(0, 1),
     }
 )
+"""Ordered categories, two scales of unevenly spaced levels, and one number."""
+
 _LEVELS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0])
 """Quantities that the 12 levels stand for; unevenly spaced, as ordered levels often are."""
 
@@ -164,11 +169,17 @@ _MIXED6_SPACE = SearchSpace(
         **{f"x{i}": Float(0, 1) for i in range(1, 5)},
     }
 )
+"""Two categories without order, and four numbers."""
 
 
 _mixed = partial(problem, optimum=0.0, group="mixed", tolerance=0.01)
+"""Makes a development problem with parameters of several kinds."""
+
 _mixed_held_out = partial(_mixed, half="held-out")
+"""Makes a held-out problem with parameters of several kinds."""
+
 _conditional_tree = partial(problem, optimum=0.0, group="conditional")
+"""Makes a problem with conditional parameters."""
 
 MIXED_PROBLEMS: tuple[Problem, ...] = (
     _mixed(

@@ -108,6 +108,7 @@ _RUGGED = tuple(
 """Functions with many local minima or kinks."""
 
 _BRANIN, _HARTMANN6, _ACKLEY5 = _SMOOTH[0], _SMOOTH[2], _RUGGED[0]
+"""The functions that also have variants with noise or irrelevant inputs."""
 
 _IRRELEVANT_HALVES: tuple[tuple[int, Half], ...] = ((10, "development"), (25, "held-out"))
 """Number of parameters and half of each variant of Branin's function with irrelevant inputs."""
@@ -146,6 +147,8 @@ def _noisy(problem: Problem, value_range: float, tolerance: float) -> tuple[Prob
 _BRANIN_NOISY, _BRANIN_HEAVY = _noisy(_BRANIN, _BRANIN_RANGE, 1.0)
 _HARTMANN6_NOISY, _HARTMANN6_HEAVY = _noisy(_HARTMANN6, _HARTMANN6_RANGE, 0.1)
 _ACKLEY5_NOISY, _ACKLEY5_HEAVY = _noisy(_ACKLEY5, _ACKLEY5_RANGE, 1.0)
+"""Variants with Gaussian and heavy-tailed noise; the last argument is the tolerance, our choice."""
+
 _NOISY = (
     _BRANIN_NOISY,
     replace(_BRANIN_HEAVY, half="held-out"),

@@ -43,6 +43,7 @@ _BRANIN = Problem(
     group="smooth numeric",
     description="three equal minima in the plane",
 )
+"""Branin's function on its usual box."""
 
 
 def _hartmann(

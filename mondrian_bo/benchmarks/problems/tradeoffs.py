@@ -118,6 +118,7 @@ _PIPELINE_SPACE = SearchSpace(
         "max_features": Float(0.05, 1.0, condition=_only("trees")),
     }
 )
+"""A projection, one of four models, and the parameters of each model; ranges are our choice."""
 
 TRADEOFF_PROBLEMS: tuple[OutcomeProblem, ...] = (
     OutcomeProblem(

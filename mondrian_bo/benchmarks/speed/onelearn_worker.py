@@ -181,6 +181,7 @@ def _learnt(data: str, estimator: str) -> Any:
 TASKS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (learn, predict, remember, forecast)
 }
+"""Functions of the worker by the name that a request gives."""
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from mondrian_bo.surrogates.mondrian_forest.linear_model import LinearLeafModel
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel, Relevance
 
 P = ParamSpec("P")
+"""The parameters of a decorated method."""
 
 _LINEAR_RULES = {("exact", "remaining"), ("exact", "paper")}
 """The posterior and the rule of branching off that linear leaves can have."""
