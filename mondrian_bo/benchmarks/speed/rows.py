@@ -49,7 +49,7 @@ class Row:
     name : str
         What was measured.
     unit : str
-        Unit of the costs: "s", "ms" or "B/point".
+        Unit of the costs: "s", "ms", "B/point" or "B/trial".
     ours : float
         Our cost; CPU time where it is a time.
     ours_wall : float or None, default=None

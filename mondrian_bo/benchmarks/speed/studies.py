@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import tracemalloc
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,7 @@ from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.optimizer import search
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
-__all__ = ["SPACES", "URL_VARIABLE", "beside_running", "grow", "run"]
+__all__ = ["SPACES", "URL_VARIABLE", "beside_running", "grow", "joining", "run"]
 
 URL_VARIABLE = "MONDRIAN_BO_POSTGRESQL_URL"
 """Environment variable with the URL of an empty PostgreSQL database; without it, PostgreSQL is not
@@ -44,6 +46,9 @@ _FEWER = 10
 
 _FASTER_AT = 10_000
 """Number of trials from which on the target is a tenth of TPE's cost. Below it is TPE's cost."""
+
+_JOINED = 30_000
+"""Trials of the study that a worker joins."""
 
 _GROWTH = 1.5
 """Largest ratio of the cost at 100,000 trials to that at 10,000: our target."""
@@ -192,6 +197,51 @@ def beside_running(n_trials: int, n_running: int, n_parameters: int, below: floa
     return time_row(name, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
 
 
+def joining(n_trials: int, space: str = "10 floats", below: float = 5.0) -> list[Row]:
+    """Measure the first suggestion of a worker in a study in memory, and what the worker holds.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of random trials of the study.
+    space : str, default="10 floats"
+        A key of `SPACES`.
+    below : float, default=5.0
+        Our target for the first suggestion in seconds.
+
+    Returns
+    -------
+    list of Row
+        The time beside TPE's, and the bytes that a worker holds for each trial, beside the study.
+    """
+    objective = SPACES[space]
+    study = _study(None, RandomSampler(seed=0))
+    study.optimize(objective, n_trials=n_trials)
+
+    def join(sampler: BaseSampler) -> None:
+        joined = optuna.load_study(
+            study_name=study.study_name, storage=study._storage, sampler=sampler
+        )
+        objective(joined.ask())
+
+    ours = timed(partial(join, MondrianSampler(seed=0)))
+    theirs = timed(partial(join, TPESampler(seed=0)))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        sampler = MondrianSampler(seed=0)
+        join(sampler)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    what = f"first suggestion of a worker, {space}, at {n_trials:,} trials"
+    return [
+        time_row(what, ours, "TPE", theirs, limit=Limit("ours", below)),
+        Row(f"memory of a worker, {space}, at {n_trials:,} trials", "B/trial", held / n_trials),
+    ]
+
+
 def run(arguments: Namespace) -> None:
     """Run the suite: ``mondrian-bo bench run --suite suggestions --out DIR``.
 
@@ -237,6 +287,7 @@ def run(arguments: Namespace) -> None:
                     rows.append(time_row(what, mean(ours), unit="ms", limit=most))
                 former = row.ours
         rows += [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
+        rows += joining(min(_JOINED, arguments.trials or _JOINED))
     write_tables(rows, arguments.out, "suggestions")
     publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
 

@@ -36,6 +36,13 @@ def test_running_trials_are_counted():
     assert row.baseline is not None and row.ours > 0.0
 
 
+def test_a_worker_holds_its_trials():
+    time, memory = studies.joining(300)
+    assert time.baseline is not None and time.reached
+    # A row of ten floats and its value are 88 bytes.
+    assert memory.unit == "B/trial" and 88 < memory.ours < 100_000
+
+
 def test_tables_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(studies, "_IN_MEMORY", (10, 100_000))
     monkeypatch.setattr(studies, "_IN_DATABASES", (10,))
@@ -47,5 +54,6 @@ def test_tables_are_written(tmp_path, monkeypatch, capsys):
     assert "| 20 floats, in memory, at 10 trials |" in table
     assert "| 10 floats, SQLite, at 10 trials |" in table
     assert "100,000" not in table
+    assert "memory of a worker, 10 floats, at 10 trials" in table
     assert (tmp_path / "parts.md").read_text().count("at 10 trials") == len(studies.SPACES) + 1
     assert (tmp_path / "suggestions.json").exists() and "ascent" in capsys.readouterr().out
