@@ -120,6 +120,13 @@ def _as_code(text: str) -> list[str]:
     return lines
 
 
+def _mark_claims(app: Any, doctree: Any) -> None:
+    """Give the tables of the pages of papers a class: phone.css shows their rows as lists."""
+    if app.env.docname.startswith("papers/"):
+        for table in doctree.findall(nodes.table):
+            table["classes"].append("claims")
+
+
 def _write_formula(translator: Any, node: Any) -> None:
     """Write a formula as MathML."""
     is_block = node.tagname == "math_block"
@@ -134,6 +141,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", _write_examples)
     app.connect("autodoc-skip-member", _skip_foreign)
     app.connect("source-read", _link_files)
+    app.connect("doctree-read", _mark_claims)
     renderers = (_write_formula, None)
     app.add_html_math_renderer("mathml", inline_renderers=renderers, block_renderers=renderers)
     app.add_lexer("layers", TextLexer)
