@@ -67,6 +67,13 @@ def test_readme_pictures_are_raw_files() -> None:
     assert [link for link in pictures if not link.startswith(f"{RAW}/main/")] == []
 
 
+def test_pictures_are_small() -> None:
+    pictures = [*(ROOT / "docs" / "images").rglob("*.png")]
+    assert len(pictures) > 20
+    large = {one.name for one in pictures if one.stat().st_size > 150_000}
+    assert large <= {"animation.png"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_relative_links_exist(page: Path) -> None:
     relative = [link for link in _links(page) if "://" not in link]

@@ -22,6 +22,9 @@ _SMALLEST_REGRET = 1e-7
 """Smallest regret on the logarithmic axis: smaller ones, of a polished optimum, would compress the
 rest of the picture."""
 
+_SCORE_DPI = 100
+"""Dots per inch of the score: its picture stays below 150 kB, the limit of the documentation."""
+
 _LEGEND_ENTRY_WIDTH = 1.5
 """Inches of the figure's width per column of the legend: enough for the names of most samplers."""
 
@@ -88,7 +91,7 @@ def plot_score(problems: Sequence[PairedRuns], samplers: Sequence[str], path: Pa
     regret_axes.set_ylabel("mean normalised regret (95 % interval)")
     regret_axes.set_yscale("log")
     _add_legend(figure, rank_axes)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=_SCORE_DPI)
 
 
 def _draw(
