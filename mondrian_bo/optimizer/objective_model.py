@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.variance_calibration import VarianceCalibration
+from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import (
     Gradients,
     JointSurrogate,
@@ -26,6 +27,9 @@ from mondrian_bo.surrogates.base import (
     SmoothSurrogate,
     Surrogate,
 )
+
+if TYPE_CHECKING:
+    from mondrian_bo.optimizer.local_quadratic import DrawnQuadratic
 
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
@@ -211,6 +215,20 @@ class ObjectiveModel:
         """Draw a function from the surrogate's posterior."""
         self._learn()
         return self._surrogate.draw(rng)
+
+    def draw_quadratic(self, space: SearchSpace, rng: np.random.Generator) -> DrawnQuadratic | None:
+        """Draw a quadratic around the incumbent, or return None where it would not predict well.
+
+        The incumbent is the one of the ten best trials with the largest predicted mean.
+        """
+        # Loaded here: the default portfolio has no quadratic.
+        from mondrian_bo.optimizer.local_quadratic import draw_quadratic
+
+        best = self.trials.incumbents()
+        mean, _ = mixture_moments(self.predict(best))
+        targets = self._transform(self.trials.values)
+        centre = best[int(np.argmax(mean))]
+        return draw_quadratic(self.trials.rows, targets, centre, space.is_categorical, rng)
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions and return their transformed values at rows, shape (n_draws, m).

@@ -37,6 +37,9 @@ class Arm:
     while_running : sequence of Acquisition, default=()
         Those drawn from for half of the suggestions that are made while trials are running, unless
         there are constraints.
+    quadratic : float, default=0.0
+        Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
+        the incumbent, where that predicts well; with one objective and without constraints.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -44,6 +47,7 @@ class Arm:
     options: Mapping[str, Any] = field(default_factory=dict)
     constrained: Sequence[Acquisition] | None = None
     while_running: Sequence[Acquisition] = ()
+    quadratic: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,10 @@ _ARM = Arm(_WIDE, constrained=_CONSTRAINED, while_running=_RUNNING)
 _DEFAULT = Portfolio((_ARM,))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
-_PORTFOLIOS = {"gaussian_process": Portfolio((_ARM,), restarts=True)}
+_PORTFOLIOS = {
+    "gaussian_process": Portfolio((_ARM,), restarts=True),
+    "forest": Portfolio((replace(_ARM, quadratic=0.5),), restarts=True),
+}
 """Portfolios by surrogate, for `acquisition="auto"` with one objective."""
 
 _FRONT = (LogExpectedImprovement(),)
@@ -164,11 +171,14 @@ def get_portfolio(
     Raises
     ------
     ValueError
-        If the acquisition is unknown, or an arm has an option that the surrogate does not accept.
+        If the acquisition is unknown, an arm has an option that the surrogate does not accept, or
+        its share of quadratics is not in [0, 1].
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
+            if not 0.0 <= arm.quadratic <= 1.0:
+                raise ValueError(f"`quadratic` of an arm must be in [0, 1], got {arm.quadratic!r}.")
         return acquisition
     if n_objectives == 1:
         portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
@@ -179,7 +189,7 @@ def get_portfolio(
     alone = (get_acquisition(acquisition),)
     return Portfolio(
         tuple(
-            replace(arm, acquisitions=alone, constrained=None, while_running=())
+            replace(arm, acquisitions=alone, constrained=None, while_running=(), quadratic=0.0)
             for arm in portfolio.arms
         )
     )

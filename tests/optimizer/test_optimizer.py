@@ -284,7 +284,10 @@ def test_the_surrogate_learns_only_what_is_new(monkeypatch):
         return learn(self, rows, values)
 
     monkeypatch.setattr(ForestSurrogate, "learn", spy)
-    optimizer = MondrianOptimizer(SQUARE, seed=0, surrogate="forest", n_startup_trials=10)
+    # One acquisition: a search that restarts has two models.
+    optimizer = MondrianOptimizer(
+        SQUARE, seed=0, surrogate="forest", acquisition="ucb", n_startup_trials=10
+    )
     run(optimizer, bowl, 30)
     optimizer.ask(5)
     # Ten at once for the first suggestion of the model, then each trial by itself; pending points

@@ -22,12 +22,21 @@ def test_one_acquisition_takes_the_place_of_all(surrogate):
         default.arms
     )
     assert [arm.options for arm in portfolio.arms] == [arm.options for arm in default.arms]
+    assert [arm.quadratic for arm in portfolio.arms] == [0.0] * len(default.arms)
     assert not portfolio.restarts
 
 
-def test_the_default_restarts_and_the_papers_forest_does_not():
-    assert get_portfolio("gaussian_process", "auto").restarts
-    assert not get_portfolio("forest", "auto").restarts
+def test_which_defaults_restart_and_have_quadratics():
+    for name, restarts, quadratic in (
+        ("gaussian_process", True, 0.0),
+        ("forest", True, 0.5),
+        ("amf", False, 0.0),
+        ("kernel", False, 0.0),
+    ):
+        portfolio = get_portfolio(name, "auto")
+        assert portfolio.restarts == restarts
+        assert [arm.quadratic for arm in portfolio.arms] == [quadratic]
+        assert not any(arm.quadratic for arm in get_portfolio(name, "auto", 2).arms)
 
 
 class Spy:
@@ -91,7 +100,7 @@ def test_the_model_does_not_depend_on_the_form_of_the_acquisition():
     ("surrogate", "accepted"),
     [
         ("gaussian_process", "n_estimators', 'block_size', 'prior', 'scale_strength"),
-        ("forest", "n_estimators', 'posterior', 'branch_off"),
+        ("forest", "n_estimators', 'posterior', 'branch_off', 'hyperparameters"),
         ("kernel", "n_estimators"),
     ],
 )

@@ -6,9 +6,8 @@ cells of the two tables. The forest has 10 trees, ``min_samples_split=2`` and em
 acquisition is mean + standard deviation. The paper does not say how it starts; here the first 10
 points are random.
 
-Two models are run. ``library`` is the model of ``MondrianSampler(surrogate="forest",
-acquisition="ucb")``: the forest on Yeo-Johnson-transformed values. ``paper`` is the forest on
-untransformed values.
+Two models are run: ``library`` is the forest on values transformed as those of
+:class:`MondrianSampler` are (Yeo-Johnson), ``paper`` is the forest on untransformed values.
 """
 
 from __future__ import annotations
@@ -137,7 +136,8 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     """
     d = pool.points.shape[1]
     rng = np.random.default_rng(seed)
-    surrogate = ForestSurrogate(np.zeros(d, dtype=np.int64), False, np.random.SeedSequence(seed))
+    n_choices, entropy = np.zeros(d, dtype=np.int64), np.random.SeedSequence(seed)
+    surrogate = ForestSurrogate(n_choices, False, entropy, posterior="empirical")
     trials = Trials(d)
     is_paper = model_name == "paper"
     model = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.model import (
     BranchOff,
     HierarchicalGaussianModel,
+    Learning,
     Posterior,
 )
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
@@ -17,7 +20,8 @@ from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 class ForestSurrogate(TreeSurrogate):
     """A :class:`HierarchicalGaussianModel` over rows of a search space.
 
-    Learning a row takes O(T d log n), replacing all values O(T n).
+    Learning a row takes O(T d log n), replacing all values O(T n). Hyper-parameters are learnt
+    whenever the number of rows has doubled, from at most 5000 of them.
 
     Parameters
     ----------
@@ -25,8 +29,14 @@ class ForestSurrogate(TreeSurrogate):
         See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=10
         Number of trees.
-    posterior, branch_off
-        See :class:`mondrian_bo.surrogates.MondrianForestRegressor`.
+    posterior, branch_off, hyperparameters
+        See :class:`mondrian_bo.surrogates.MondrianForestRegressor`. The optimisation experiment of
+        Lakshminarayanan2016 has ``posterior="empirical"``, which learns no hyper-parameters.
+
+    Raises
+    ------
+    ValueError
+        If an option is not one of its words.
     """
 
     def __init__(
@@ -36,9 +46,13 @@ class ForestSurrogate(TreeSurrogate):
         seed: np.random.SeedSequence,
         *,
         n_estimators: int = 10,
-        posterior: Posterior = "empirical",
-        branch_off: BranchOff = "remaining",
+        posterior: Posterior = "exact",
+        branch_off: BranchOff = "bridge",
+        hyperparameters: Learning = "leave_one_out",
     ) -> None:
+        _check_word("posterior", posterior, Posterior)
+        _check_word("branch_off", branch_off, BranchOff)
+        _check_word("hyperparameters", hyperparameters, Learning)
         tree_seed, place_seed = seed.spawn(2)
         n_dimensions = len(n_choices)
         self._forest = HierarchicalGaussianModel(
@@ -47,6 +61,7 @@ class ForestSurrogate(TreeSurrogate):
             tree_seed,
             posterior=posterior,
             branch_off=branch_off,
+            hyperparameters=hyperparameters,
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
         )
         super().__init__(
@@ -61,3 +76,8 @@ class ForestSurrogate(TreeSurrogate):
         """
         means, variances = self._forest.predict(self._points(rows))
         return means, np.sqrt(np.maximum(variances - self._forest.noise_std() ** 2, 0.0))
+
+
+def _check_word(name: str, word: str, words: Any) -> None:
+    if word not in get_args(words):
+        raise ValueError(f"`{name}` must be one of {list(get_args(words))}, got {word!r}.")

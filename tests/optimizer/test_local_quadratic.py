@@ -1,0 +1,216 @@
+"""The quadratic model of the trials nearest to the incumbent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, spearmanr
+
+from mondrian_bo import Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.acquisitions import UpperConfidenceBound
+from mondrian_bo.optimizer import Arm, Portfolio
+from mondrian_bo.optimizer import local_quadratic as module
+from mondrian_bo.optimizer.local_quadratic import RidgeRegression, draw_quadratic
+
+
+def make_regression(seed, n=30, p=6):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, p)) * np.array([3.0, 1.0, 1.0, 0.3, 0.1, 1.0])
+    targets = 5.0 + features @ rng.normal(size=p) + 0.5 * rng.normal(size=n)
+    return features, targets, np.exp(-2.0 * rng.random(n))
+
+
+def by_least_squares(features, targets, weights, ridge):
+    """Return intercept and coefficients; the weights have mean 1."""
+    design = np.column_stack([np.ones(len(targets)), features])
+    penalty = ridge * np.diag([0.0] + [1.0] * features.shape[1])
+    gram = design.T @ (weights[:, None] * design) + penalty
+    return np.linalg.solve(gram, design.T @ (weights * targets)), np.linalg.inv(gram)
+
+
+def log_evidence(features, targets, weights, ridge):
+    """Return the log density at the best noise, and that noise, without the intercept's direction.
+
+    An orthonormal basis of all contrasts of the weighted targets removes the flat intercept.
+    """
+    n = len(targets)
+    roots = np.sqrt(weights)
+    basis = np.linalg.svd(roots[None])[2][1:]
+    design, values = basis @ (roots[:, None] * features), basis @ (roots * targets)
+    covariance = np.eye(n - 1) + design @ design.T / ridge
+    noise = values @ np.linalg.solve(covariance, values) / (n - 1)
+    return multivariate_normal(np.zeros(n - 1), noise * covariance).logpdf(values), noise
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ridge_regression_is_that_of_dense_algebra(seed):
+    features, targets, weights = make_regression(seed)
+    fit = RidgeRegression(features, 7.0 * weights).fit(targets)
+    weights = weights / weights.mean()
+    evidences = [log_evidence(features, targets, weights, r)[0] for r in module._RIDGES]
+    ridge = module._RIDGES[int(np.argmax(evidences))]
+    _, noise = log_evidence(features, targets, weights, ridge)
+    coefficients, inverse = by_least_squares(features, targets, weights, ridge)
+    assert np.allclose(fit.mean, coefficients[1:])
+    assert np.allclose(fit.factor @ fit.factor.T, noise * inverse[1:, 1:])
+    for i in range(len(targets)):
+        rest = np.arange(len(targets)) != i
+        parts = features[rest], targets[rest], weights[rest], ridge
+        own, _ = by_least_squares(*parts)
+        assert fit.left_out[i] == pytest.approx(own[0] + features[i] @ own[1:])
+
+
+def bowl(rows, best):
+    distances = (rows - best) * np.arange(1.0, rows.shape[1] + 1.0)
+    return -(distances**2).sum(axis=1) - 0.5 * distances[:, 0] * distances[:, 1]
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 20), (4, 60), (12, 80)])
+def test_the_optimum_of_a_bowl_is_found(d, n):
+    rng = np.random.default_rng(d)
+    rows, best = 0.3 + 0.4 * rng.random((n, d)), np.full(d, 0.45)
+    targets = bowl(rows, best) if d <= 4 else -((rows - best) ** 2).sum(axis=1)
+    centre = rows[np.argmax(targets)]
+    drawn = draw_quadratic(rows, targets, centre, np.zeros(d, dtype=bool), rng)
+    probes = np.concatenate([centre[None], rng.random((20, d))])
+    ends = drawn.climb(probes)
+    low, high = centre + drawn.scales * drawn.low, centre + drawn.scales * drawn.high
+    assert np.all((ends >= low - 1e-12) & (ends <= high + 1e-12))
+    assert np.all((low >= 0.0) & (high <= 1.0))
+    # A concave function has one maximum, wherever the ascent starts.
+    assert np.allclose(ends, np.clip(best, low, high), atol=1e-3)
+    inside = rng.uniform(low, high, (50, d))
+    values = bowl(inside, best) if d <= 4 else -((inside - best) ** 2).sum(axis=1)
+    assert np.corrcoef(drawn(inside), values)[0, 1] > 0.999
+    # Outside is worse than all of the inside.
+    assert drawn(np.where(np.arange(d) == 0, high + 0.01, inside)).max() < drawn(inside).min()
+
+
+def test_ascent_never_descends():
+    rng = np.random.default_rng(0)
+    rows = rng.random((40, 3))
+    targets = np.cos(5.0 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.1 * rng.normal(size=40)
+    centre = rows[np.argmax(targets)]
+    for seed in range(20):
+        draws = np.random.default_rng(seed)
+        drawn = draw_quadratic(rows, targets, centre, np.zeros(3, dtype=bool), draws)
+        probes = centre + drawn.scales * draws.uniform(drawn.low, drawn.high, (30, 3))
+        assert np.all(drawn(drawn.climb(probes)) >= drawn(probes) - 1e-9)
+
+
+def test_draws_scatter_where_targets_do():
+    rng = np.random.default_rng(1)
+    rows, numbers = rng.random((60, 2)), np.zeros(2, dtype=bool)
+    signal = bowl(rows, np.array([0.4, 0.6]))
+    centre = rows[np.argmax(signal)]
+    spreads = []
+    for noise in (0.0, 0.05):
+        targets = signal + noise * rng.normal(size=60)
+        ends = [
+            draw_quadratic(rows, targets, centre, numbers, rng).climb(centre[None])[0]
+            for _ in range(50)
+        ]
+        spreads.append(np.std(ends, axis=0).max())
+    assert spreads[0] < 1e-4 < 10.0 * spreads[0] < spreads[1]
+
+
+def test_none_where_left_out_trials_are_not_predicted():
+    rng = np.random.default_rng(2)
+    numbers = np.zeros(3, dtype=bool)
+    rows = rng.random((40, 3))
+    smooth = -((rows - 0.5) ** 2).sum(axis=1)
+    few = module.FEWEST_TRIALS
+    for targets, n, is_drawn in (
+        (smooth, 40, True),
+        (smooth, few - 1, False),
+        (rng.normal(size=40), 40, False),
+        (np.zeros(40), 40, False),
+        (np.full(40, 0.1), 40, False),
+    ):
+        centre = rows[np.argmax(targets[:n])]
+        drawn = draw_quadratic(rows[:n], targets[:n], centre, numbers, rng)
+        assert (drawn is not None) == is_drawn
+    same = np.repeat(rows[:1], 20, axis=0)
+    assert draw_quadratic(same, smooth[:20], same[0], numbers, rng) is None
+
+
+def test_choices_that_are_near_have_levels():
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([0.3 + 0.3 * rng.random((18, 2)), rng.integers(2, size=18)])
+    targets = 0.1 * rows[:, 2] - ((rows[:, :2] - 0.45) ** 2).sum(axis=1)
+    centre = rows[np.argmax(targets)]
+    drawn = draw_quadratic(rows, targets, centre, np.array([False, False, True]), rng)
+    at = np.repeat(centre[None], 3, axis=0)
+    at[:, 2] = 0.0, 1.0, 2.0
+    values = drawn(at)
+    # A choice that was never seen is outside.
+    assert values[1] > values[0] > values[2] + 10.0
+
+
+def test_absences_stay():
+    rng = np.random.default_rng(4)
+    rows = rng.random((40, 2))
+    rows[::3, 1] = np.nan
+    targets = -((rows[:, 0] - 0.4) ** 2) - np.nan_to_num((rows[:, 1] - 0.7) ** 2)
+    targets[::3] -= 1.0
+    centre = rows[np.argmax(targets)]
+    drawn = draw_quadratic(rows, targets, centre, np.zeros(2, dtype=bool), rng)
+    at = np.array([centre, [centre[0], np.nan]])
+    values = drawn(at)
+    assert values[0] > values[1] + 10.0
+    ends = drawn.climb(at)
+    assert np.array_equal(np.isnan(ends), np.isnan(at))
+    assert drawn(ends)[0] >= values[0]
+
+
+SPACE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
+
+
+def told(share, n_trials=30, seed=0, **settings):
+    arm = Arm((UpperConfidenceBound(),), quadratic=share)
+    optimizer = MondrianOptimizer(
+        SPACE, surrogate="forest", acquisition=Portfolio((arm,)), seed=seed, **settings
+    )
+    values = []
+    for _ in range(n_trials):
+        params = optimizer.ask()
+        values.append((params["x"] - 0.3) ** 2 + 3.0 * (params["y"] - 0.5 * params["x"]) ** 2)
+        optimizer.tell(params, values[-1], [params["x"]] if settings.get("constraints") else None)
+    return optimizer, values
+
+
+def test_a_search_with_quadratics_finds_more_digits():
+    digits = []
+    for seed in range(3):
+        plain, found = told(0.0, seed=seed)[1], told(0.5, seed=seed)[1]
+        assert plain[:10] == found[:10]
+        digits.append(np.log10([min(plain), min(found)]))
+    plain_digits, found_digits = np.mean(digits, axis=0)
+    assert found_digits < plain_digits - 2.0
+
+
+def test_one_seed_gives_one_search_and_constraints_have_no_quadratic():
+    assert told(0.5, 25)[1] == told(0.5, 25)[1] != told(0.5, 25, seed=1)[1]
+    constrained = told(0.0, 20, constraints=["x"])[1]
+    assert told(1.0, 20, constraints=["x"])[1] == constrained
+
+
+def test_saved_with_its_share(tmp_path):
+    optimizer, _ = told(0.5, 20)
+    optimizer.save(tmp_path / "optimizer.npz")
+    loaded = MondrianOptimizer.load(tmp_path / "optimizer.npz")
+    assert [loaded.ask() for _ in range(6)] == [optimizer.ask() for _ in range(6)]
+
+
+def test_shares_lie_between_nothing_and_everything():
+    for share in (-0.1, 1.1, np.nan):
+        with pytest.raises(ValueError, match=r"`quadratic` of an arm must be in \[0, 1\]"):
+            told(share, 0)
+
+
+def test_left_out_ranks_decide():
+    """What is compared with the threshold is Spearman's correlation."""
+    rng = np.random.default_rng(4)
+    one, other = rng.normal(size=25), rng.normal(size=25).round()
+    expected = spearmanr(one, other).statistic
+    assert module._correlation(module._ranks(one), module._ranks(other)) == pytest.approx(expected)
