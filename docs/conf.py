@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ author = "The mondrian-bo developers"
 copyright = f"2026, {author}"
 version = release = mondrian_bo.__version__
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 extensions = [
+    "gallery",  # of this folder
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -90,36 +92,6 @@ def _skip_foreign(app: Any, kind: str, name: str, member: Any, skip: bool, optio
     return skip or not home.startswith((mondrian_bo.__name__, project))
 
 
-def _write_examples(app: Any) -> None:
-    """Write a page for each example: what it says it does, its picture, its code."""
-    folder = Path(app.srcdir) / "generated" / "examples"
-    folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob("*.rst"):
-        stale.unlink()
-    for script in sorted((ROOT / "examples").rglob("[!_]*.py")):
-        name = script.relative_to(ROOT / "examples").with_suffix("")
-        docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name.name
-        title, _, text = docstring.partition("\n")
-        lines = [title.rstrip("."), "=" * len(title), "", *_as_code(text)]
-        picture = Path(app.srcdir) / "images" / name.with_suffix(".png")
-        if picture.exists():
-            image = f"   .. image:: /images/{name.as_posix()}.png"
-            lines += ["", ".. container:: picture", "", image]
-        lines += ["", f".. literalinclude:: ../../../examples/{name.as_posix()}.py", ""]
-        page = folder / f"{'-'.join(name.parts)}.rst"
-        page.write_text("\n".join(lines), encoding="utf-8")
-
-
-def _as_code(text: str) -> list[str]:
-    """Return the lines of a docstring: indented blocks are code, whatever they hold."""
-    blocks = re.split(r"\n\s*\n", text.strip("\n"))
-    lines: list[str] = []
-    for block in blocks:
-        is_code = block.startswith("    ")
-        lines += ["", *(["::", ""] if is_code else []), *block.splitlines()]
-    return lines
-
-
 def _mark_claims(app: Any, doctree: Any) -> None:
     """Give the tables of the pages of papers a class: phone.css shows their rows as lists."""
     if app.env.docname.startswith("papers/"):
@@ -138,7 +110,6 @@ def _write_formula(translator: Any, node: Any) -> None:
 
 def setup(app: Any) -> None:
     """Register what is above, and the language of the block of layers in design.md."""
-    app.connect("builder-inited", _write_examples)
     app.connect("autodoc-skip-member", _skip_foreign)
     app.connect("source-read", _link_files)
     app.connect("doctree-read", _mark_claims)

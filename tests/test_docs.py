@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -195,6 +196,19 @@ def test_every_example_is_in_the_menu() -> None:
     shown = {page for page in pages if any(Path(page).match(entry) for entry in entries)}
     assert shown == pages
     assert [one for one in entries if not any(Path(page).match(one) for page in pages)] == []
+
+
+def test_every_example_has_a_card() -> None:
+    gallery = runpy.run_path(str(DOCS / "gallery.py"))
+    source = [(DOCS / "examples.rst").read_text(encoding="utf-8")]
+    gallery["_add_cards"](None, "examples", source)
+    scripts = {
+        script.relative_to(ROOT).as_posix() for script in (ROOT / "examples").rglob("[!_]*.py")
+    }
+    commands = re.findall(r"^      ``python (\S+)``$", source[0], flags=re.MULTILINE)
+    assert len(commands) == len(scripts) and set(commands) == scripts
+    pictures = re.findall(r":img-top: /(\S+)", source[0])
+    assert len(pictures) > 20 and all((DOCS / picture).exists() for picture in pictures)
 
 
 @pytest.mark.parametrize("face", FACES)
