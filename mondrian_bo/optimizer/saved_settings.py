@@ -102,6 +102,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "power": bool(arm.power),
                 "options": {name: _encode_value(value) for name, value in arm.options.items()},
                 "constrained": [encode_acquisition(one) for one in arm.constrained or ()],
+                "while_running": [encode_acquisition(one) for one in arm.while_running],
                 "quadratic": float(arm.quadratic),
             }
             for arm in acquisition.arms
@@ -127,6 +128,8 @@ def decode_acquisition(encoded: Any) -> Any:
             one["power"],
             {name: _decode_value(value) for name, value in one["options"].items()},
             tuple(decode_acquisition(acquisition) for acquisition in one["constrained"]) or None,
+            # Files of the first format lack the others.
+            tuple(decode_acquisition(acquisition) for acquisition in one.get("while_running", ())),
             quadratic=one.get("quadratic", 0.0),
         )
         for one in encoded["arms"]

@@ -41,8 +41,14 @@ MIXED = SearchSpace(
 TINY = SearchSpace({"n": Int(0, 5), "kind": Categorical((0.5, math.inf))})
 PORTFOLIO = Portfolio(
     (
-        Arm((UpperConfidenceBound(2.0), LogExpectedImprovement(0.1)), power=False),
-        Arm((ThompsonSampling(),), True, {"n_estimators": 3}, (ExpectedImprovement(0.1),)),
+        Arm((UpperConfidenceBound(2.0), LogExpectedImprovement(0.1)), power=False, quadratic=0.25),
+        Arm(
+            (ThompsonSampling(),),
+            True,
+            {"n_estimators": 3},
+            (ExpectedImprovement(0.1),),
+            (ThompsonSampling(),),
+        ),
     ),
     restarts=True,
 )
@@ -423,3 +429,7 @@ def test_extreme_choices_return():
     space = SearchSpace({"x": Categorical(choices), "n": Int(-(2**70), 2**70)})
     decoded = decode_space(json.loads(json.dumps(encode_space(space), allow_nan=False)))
     assert repr(decoded) == repr(space)
+
+
+def test_a_portfolio_is_saved_whole():
+    assert decode_acquisition(json.loads(json.dumps(encode_acquisition(PORTFOLIO)))) == PORTFOLIO
