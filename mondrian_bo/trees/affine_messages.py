@@ -27,7 +27,6 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import INNER_COUNTING
-from mondrian_bo.trees.growth import extend_tree
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     LOG_DETERMINANT,
@@ -40,8 +39,9 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     join_leaf,
     remaining_variance,
 )
-from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
-from mondrian_bo.trees.tree import corners, is_leaf, preorder, tree_at
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import corners, is_leaf, tree_at
+from mondrian_bo.trees.upward import extend_upward, sweep_upward, update_upward
 
 TREND = 4.0
 """Prior variance of the trend's value and slopes, in units of gamma_1 and of the scaled features.
@@ -401,8 +401,9 @@ def combine_affine(tree, values, node, settings, work):  # type: ignore[no-untyp
 
 
 @njit(**INNER_COUNTING)
-def _refresh_node(tree, values, targets, node, settings, work):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, values, node, data):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
+    targets, settings, work = data
     time = tree.split_time[node]
     values.remaining[node] = remaining_variance(settings.gamma_2, time)
     if is_leaf(tree, node):
@@ -420,29 +421,29 @@ def refresh_affine(forest, values, targets, settings):  # type: ignore[no-untype
     AffineSettings.
     """
     work = make_workspace(len(settings.scales))
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
-        nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
-        preorder(tree, nodes)
-        for k in range(len(nodes) - 1, -1, -1):
-            _refresh_node(tree, own, targets, nodes[k], settings, work)
+    sweep_upward(_refresh_node, gaussian_at, forest, values, (targets, settings, work))
 
 
 @njit(**INNER_COUNTING)
-def _update_after(tree, values, targets, point, node, first_new, settings, work):  # type: ignore[no-untyped-def]
-    """Update the statistics after `extend_tree` returned `node`; new nodes start at `first_new`."""
-    for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        _refresh_node(tree, values, targets, new, settings, work)
-    if node < first_new:
-        if is_leaf(tree, node):
-            join_leaf(tree, values, targets[point], node)
-            _extend_leaf(tree, values, targets[point], point, node, settings, work)
-        else:
-            _refresh_node(tree, values, targets, node, settings, work)
-    node = tree.parent[node]
-    while node != NONE:
-        combine_affine(tree, values, node, settings, work)
-        node = tree.parent[node]
+def _join(tree, values, leaf, point, data):  # type: ignore[no-untyped-def]
+    """Update a leaf that a point has just joined."""
+    targets, settings, work = data
+    join_leaf(tree, values, targets[point], leaf)
+    _extend_leaf(tree, values, targets[point], point, leaf, settings, work)
+
+
+@njit(**INNER_COUNTING)
+def _pass_up(tree, values, node, data):  # type: ignore[no-untyped-def]
+    """Compute an internal node from its children; return that it has changed."""
+    _, settings, work = data
+    combine_affine(tree, values, node, settings, work)
+    return True
+
+
+@njit(**INNER_COUNTING)
+def _update_after(tree, values, inserted, data):  # type: ignore[no-untyped-def]
+    """Update the statistics after an insertion, see `update_upward`."""
+    update_upward(_refresh_node, _join, _pass_up, tree, values, inserted, data)
 
 
 @njit(cache=True, nogil=True)
@@ -452,16 +453,9 @@ def extend_affine(forest, values, points, targets, start, rates, growth, setting
     O(d^3) for each node of a path. Parameters are those of
     :func:`mondrian_bo.trees.hierarchical_gaussian.extend_messages`, with AffineSettings.
     """
-    no_classes = np.empty(0, dtype=np.int32)
-    work = make_workspace(len(settings.scales))
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
-        own_points = points[t if len(points) > 1 else 0]
-        for point in range(start, len(targets)):
-            first_new = tree.counters[N_NODES]
-            own_rates = rates[point - start if len(rates) > 1 else 0]
-            node = extend_tree(tree, own_points, point, own_rates, no_classes, growth)
-            _update_after(tree, own, targets, point, node, first_new, settings, work)
+    data = (targets, settings, make_workspace(len(settings.scales)))
+    insertion = (start, len(targets), rates, np.empty(0, dtype=np.int32), growth)
+    extend_upward(_update_after, gaussian_at, forest, values, points, insertion, data)
 
 
 @njit(**INNER_COUNTING)

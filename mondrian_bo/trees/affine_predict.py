@@ -32,21 +32,21 @@ from mondrian_bo.trees.affine_messages import (
     take_total,
 )
 from mondrian_bo.trees.compiling import INNER_COUNTING
-from mondrian_bo.trees.hierarchical_gaussian import MEAN, gaussian_at
-from mondrian_bo.trees.layout import N_NODES, NONE, ROOT
+from mondrian_bo.trees.hierarchical_gaussian import MEAN
+from mondrian_bo.trees.layout import NONE, ROOT
 from mondrian_bo.trees.predict import (
-    FIRST,
     NEGLIGIBLE,
     REACHING,
     REMAINING,
-    SECOND,
-    SMALLEST_CHUNK,
     add_component,
+    predict_moments,
+    start_points,
     write_component,
+    write_components,
     write_moments,
 )
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
-from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
+from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling
 
 
 class AffinePrediction(NamedTuple):
@@ -188,24 +188,20 @@ def evaluate(work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _predict_tree(tree, values, points, rates, prediction, means, variances, sink):  # type: ignore[no-untyped-def]
-    """Predict the moments of one tree at `points`, shape (m, d), into `means` and `variances`.
+def _predict_tree(tree, values, points, prediction, where, results):  # type: ignore[no-untyped-def]
+    """Predict the moments of one tree at `points`, shape (m, d), into rows of the results.
 
-    Components are also written into `sink`, as in :mod:`mondrian_bo.trees.predict`. Returns their
-    number.
+    Components are also written into the last of the results, the sink, as in
+    :mod:`mondrian_bo.trees.predict`. Returns their number.
     """
-    mean_prior, gamma_1, floor, rule, settings = prediction
+    rates, (mean_prior, gamma_1, floor, rule, settings) = prediction
+    means, variances, sink = results
     noise = settings.noise
     shift = settings.reference - mean_prior
     n_points, n_dimensions = points.shape
     work = make_workspace(n_dimensions)
-    order = np.empty(n_points, dtype=np.int32)
-    scratch = np.empty(n_points, dtype=np.int32)
-    distances = np.empty(n_points)
-    state = np.empty((n_points, 3))
-    for i in range(n_points):
-        order[i] = i
-        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
+    order, state = start_points(n_points)
+    scratch, distances = np.empty_like(order), np.empty(n_points)
     n_components = 0
     stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
     # The downward message of the parent of the node that waits, and of the current node.
@@ -297,7 +293,8 @@ def _predict_tree(tree, values, points, rates, prediction, means, variances, sin
         copy_message(precision, information, stack_precision[pending], stack_information[pending])
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
         copy_message(precision, information, work.total_precision, work.total_information)
-    write_moments(state, mean_prior, means, variances)
+    t, first, last = where
+    write_moments(state, mean_prior, means[t, first:last], variances[t, first:last])
     return n_components
 
 
@@ -315,23 +312,7 @@ def predict_affine(forest, values, points, rates, prediction, means, variances):
     prediction : AffinePrediction
         Hyper-parameters and the rule for points that branch off.
     """
-    nothing = np.empty((0, 4))
-    n_points = points.shape[1]
-    for t in range(len(forest.counters)):
-        tree = tree_at(forest, t)
-        size = max(SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
-        for start in range(0, n_points, size):
-            end = min(start + size, n_points)
-            _predict_tree(
-                tree,
-                gaussian_at(values, t),
-                points[t if len(points) > 1 else 0, start:end],
-                rates,
-                prediction,
-                means[t, start:end],
-                variances[t, start:end],
-                nothing,
-            )
+    predict_moments(_predict_tree, forest, values, points, rates, prediction, means, variances)
 
 
 @njit(cache=True, nogil=True)
@@ -340,14 +321,4 @@ def affine_components(forest, values, index, points, rates, prediction, sink):  
 
     As :func:`mondrian_bo.trees.predict.tree_components`.
     """
-    own = points[index if len(points) > 1 else 0]
-    return _predict_tree(
-        tree_at(forest, index),
-        gaussian_at(values, index),
-        own,
-        rates,
-        prediction,
-        np.empty(own.shape[0]),
-        np.empty(own.shape[0]),
-        sink,
-    )
+    return write_components(_predict_tree, forest, values, index, points, rates, prediction, sink)

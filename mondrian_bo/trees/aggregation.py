@@ -49,17 +49,11 @@ from mondrian_bo.trees.aggregation_nodes import (
     update_averaged_weight,
     update_averaged_weights_above,
 )
-from mondrian_bo.trees.cells import (
-    has_room,
-    join_cell,
-    must_split,
-    split_cell,
-    start_cells,
-)
-from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
+from mondrian_bo.trees.cells import join_cell, must_split, split_cell, start_cells
+from mondrian_bo.trees.compiling import COUNTING, GENERIC, INNER, INNER_COUNTING
 from mondrian_bo.trees.growth import ALWAYS_ONLINE, extend_forest, extend_tree
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
-from mondrian_bo.trees.tree import Tree, child_towards, is_leaf, leaf_holding, tree_at
+from mondrian_bo.trees.tree import Tree, child_towards, has_room, is_leaf, leaf_holding, tree_at
 
 FORECAST, BEST = 0, 1
 """Columns of a trace: forecast (of the target, or its probability) and loss of the best pruning."""
@@ -191,21 +185,25 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
 
 
 @njit(**INNER)
-def _insert(tree, stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
-    """Update a restricted partition with a point; let the new nodes learn earlier targets."""
-    first_new = tree.counters[N_NODES]
+def _insert(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
+    """Update a restricted partition with a point; let the new nodes learn earlier targets.
+
+    Returns True: there is room for all nodes of such a partition.
+    """
+    first_new, rates = tree.counters[N_NODES], growth.rates
     # Algorithm 4, line 5
     node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, ALWAYS_ONLINE))
     for new in range(first_new, tree.counters[N_NODES]):
         clear_node(stats, new)
     if is_leaf(tree, node):
-        return
+        return True
     if node >= first_new:
         # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
         side = LEFT if tree.children[node, RIGHT] == node + 1 else RIGHT
         copy_node(stats, np.int64(tree.children[node, side]), node)
     else:
         _replay(tree, stats, best, node, first_new, samples, point, settings)
+    return True
 
 
 @njit(**INNER)
@@ -274,9 +272,9 @@ def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[
         trace[point, BEST] = best[root]
 
 
-@njit(**COUNTING)
-def _extend_restricted(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-    """Learn stored points, with partitions restricted to the data (Algorithms 4, 5)."""
+@njit(**GENERIC)
+def _extend_forest(insert, arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
+    """Learn stored points, or only insert them; return False if an insertion finds no room."""
     forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
     samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
     growth = Growth(*growth_fields)
@@ -285,28 +283,24 @@ def _extend_restricted(arrays, sample_fields, growth_fields, setting_fields):  #
         best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
         for point in range(progress.next_point[t], growth.end):
             _look_ahead(tree, own, ahead, point, growth, settings)
-            _insert(tree, own, best, samples, point, growth.rates, settings)
-            _learn(tree, own, best, trace, samples, point, settings)
-            progress.next_point[t] = point + 1
-
-
-@njit(**COUNTING)
-def _extend_cells(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-    """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
-    forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
-    samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
-    growth = Growth(*growth_fields)
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
-        best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
-        for point in range(progress.next_point[t], growth.end):
-            _look_ahead(tree, own, ahead, point, growth, settings)
-            if not _insert_into_cells(tree, own, best, samples, point, growth, settings):
+            if not insert(tree, own, best, samples, point, growth, settings):
                 return False
             if growth.learn:
                 _learn(tree, own, best, trace, samples, point, settings)
             progress.next_point[t] = point + 1
     return True
+
+
+@njit(**COUNTING)
+def _extend_restricted(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+    """Learn stored points, with partitions restricted to the data (Algorithms 4, 5)."""
+    return _extend_forest(_insert, arrays, samples, growth, settings)
+
+
+@njit(**COUNTING)
+def _extend_cells(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
+    """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
+    return _extend_forest(_insert_into_cells, arrays, samples, growth, settings)
 
 
 def extend_aggregation(
@@ -353,7 +347,5 @@ def extend_aggregation(
     # Numba takes twice as long to tell the types of NamedTuples as those of tuples.
     arrays = (tuple(forest), tuple(stats), tuple(progress))
     others = (tuple(samples), tuple(growth), tuple(settings))
-    if len(growth.box) > 0:
-        return bool(_extend_cells(arrays, *others))
-    _extend_restricted(arrays, *others)
-    return True
+    extend = _extend_cells if len(growth.box) > 0 else _extend_restricted
+    return bool(extend(arrays, *others))

@@ -18,6 +18,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.memory import mapped_zeros
+from mondrian_bo.trees.traversal import split_points
 from mondrian_bo.trees.tree import Tree, child_towards, is_leaf, preorder, tree_at
 
 MEAN, MASS = 0, 1
@@ -256,26 +257,6 @@ def _learn_counts(statistics, order, start, end, samples, settings):  # type: ig
     return total
 
 
-@njit(**INNER)
-def _share(order, start, end, right_ones, points, dimension, threshold):  # type: ignore[no-untyped-def]
-    """Reorder order[start:end], left points first, both as they came; return the first right one.
-
-    `right_ones` is room for as many points.
-    """
-    middle, n_right = start, 0
-    for i in range(start, end):
-        point = order[i]
-        # Written to both, without a branch, which would be mispredicted half of the time.
-        order[middle] = point
-        right_ones[n_right] = point
-        is_left = points[point, dimension] <= threshold
-        middle += is_left
-        n_right += not is_left
-    for i in range(n_right):
-        order[middle + i] = right_ones[i]
-    return middle
-
-
 @njit(**COUNTING)
 def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-untyped-def]
     """Let all nodes learn all targets anew, walking down each tree with all points together.
@@ -308,10 +289,7 @@ def _learn_together(forest, stats, samples, settings, room):  # type: ignore[no-
                 own.loss[node] = _learn_counts(statistics, order, start, end, samples, settings)
             if is_leaf(tree, node):
                 continue
-            middle = _share(
-                order, start, end, right_ones, tree.points, tree.dimension[node],
-                tree.threshold[node],
-            )  # fmt: skip
+            middle = split_points(tree, node, tree.points, order, start, end, right_ones)
             stack[pending, 0] = tree.children[node, LEFT]
             stack[pending, 1], stack[pending, 2] = start, middle
             stack[pending + 1, 0] = tree.children[node, RIGHT]

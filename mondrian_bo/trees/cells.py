@@ -17,7 +17,6 @@ from mondrian_bo.trees.layout import (
     FIRST_POINT,
     LEFT,
     LOWER,
-    N_NODES,
     NONE,
     PAUSED,
     RIGHT,
@@ -25,7 +24,7 @@ from mondrian_bo.trees.layout import (
     UPPER,
 )
 from mondrian_bo.trees.random import exponential
-from mondrian_bo.trees.tree import add_box, add_leaf, set_split
+from mondrian_bo.trees.tree import add_box, add_leaf, link_point, set_split
 
 
 @njit(**INNER)
@@ -118,17 +117,3 @@ def join_cell(tree, leaf, point, classes):  # type: ignore[no-untyped-def]
         elif classes[head] != classes[point]:
             tree.dimension[leaf] = NONE
     link_point(tree, leaf, point)
-
-
-@njit(**INNER)
-def link_point(tree, leaf, point):  # type: ignore[no-untyped-def]
-    """Add a point to the chain of a leaf; classes are ignored."""
-    tree.size[leaf] += 1
-    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
-    tree.children[leaf, FIRST_POINT] = point
-
-
-@njit(**INNER)
-def has_room(tree):  # type: ignore[no-untyped-def]
-    """Whether one more split fits into the arrays."""
-    return tree.counters[N_NODES] + 2 <= len(tree.parent)

@@ -32,5 +32,11 @@ INLINED = BORROWING | {"forceinline": True}
 INNER = INLINED | {"no_cpython_wrapper": True}
 """As `INLINED`, for functions that are never called from Python."""
 
+GENERIC = COUNTING | {"cache": False, "forceinline": True, "no_cpython_wrapper": True}
+"""For functions that get compiled functions as arguments.
+
+They are compiled into each kernel that calls them: numba cannot cache them on their own.
+"""
+
 INNER_COUNTING = COUNTING | {"no_cpython_wrapper": True}
 """As `COUNTING`, for functions that are never called from Python."""

@@ -201,14 +201,8 @@ def gaussian_weights(forest, values, points, rates, settings, scale, weights):  
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
-        With a leading axis of length T; not empty.
-    points : float64 array of shape (1 or T, m, d)
-        Where to predict.
-    rates : float64 array of shape (d,)
-        Split rate of each dimension.
-    settings : PredictionSettings
-        Hyper-parameters and the rule for points that branch off.
+    forest, values, points, rates, settings
+        See :func:`mondrian_bo.trees.predict.predict_forest`.
     scale : tuple of two floats
         The weight of each tree, and a tolerance: nodes with at most this coefficient are left out.
         Their weight stays with the prior mean.
@@ -270,12 +264,8 @@ def aggregation_weights(forest, stats, points, query, importance, tolerance, wei
 
     Parameters
     ----------
-    forest, stats : Tree, Aggregation
-        With a leading axis of length T; not empty.
-    points : float32 array of shape (1 or T, m, d)
-        Where to predict.
-    query : Query
-        Settings of the prediction (:class:`mondrian_bo.trees.aggregation_predict.Query`).
+    forest, stats, points, query
+        See :func:`mondrian_bo.trees.aggregation_predict.predict_aggregation`.
     importance : float64 array of shape (n,) or (0,)
         Weights of the samples; empty if all are 1.
     tolerance : float

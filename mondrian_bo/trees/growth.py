@@ -44,6 +44,7 @@ from mondrian_bo.trees.tree import (
     corners,
     distance_outside,
     is_leaf,
+    link_point,
     set_split,
     tree_at,
     widen,
@@ -79,14 +80,6 @@ ALWAYS_ONLINE = GrowthSettings(min_samples_split=1, lifetime=np.inf)
 
 
 @njit(**INNER)
-def _link(tree, leaf, point):  # type: ignore[no-untyped-def]
-    """Add a point to the linked list of a leaf."""
-    tree.size[leaf] += 1
-    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
-    tree.children[leaf, FIRST_POINT] = point
-
-
-@njit(**INNER)
 def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
     """Compute the box of a leaf from its points, if it has none."""
     if tree.row[leaf] != NONE:
@@ -104,7 +97,7 @@ def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     if tree.size[leaf] > 0:
         _ensure_box(tree, leaf)
         widen(tree.box[tree.row[leaf]], x)
-    _link(tree, leaf, point)
+    link_point(tree, leaf, point)
 
 
 @njit(**BORROWING)
@@ -363,7 +356,7 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
         root = add_leaf(tree, np.int64(NONE), lifetime)
         tree.dimension[root] = PAUSED if lone_is_paused else NONE
         tree.counters[ROOT] = root
-        _link(tree, root, point)
+        link_point(tree, root, point)
         return root
     node = tree.counters[ROOT]
     parent_time = 0.0
@@ -375,7 +368,7 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
                 _open(tree, node, point, points, rates, classes, settings)
                 return node
             if classes[tree.children[node, FIRST_POINT]] == classes[point]:
-                _link(tree, node, point)
+                link_point(tree, node, point)
                 if tree.row[node] != NONE:
                     widen(tree.box[tree.row[node]], x)
                 return node
@@ -390,7 +383,7 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
                 inner = _insert_above(tree, node, x, time, rates, rate, lifetime)
                 new_leaf = inner + 1
                 tree.dimension[new_leaf] = PAUSED if lone_is_paused else NONE
-                _link(tree, new_leaf, point)  # Algorithm 4, line 9
+                link_point(tree, new_leaf, point)  # Algorithm 4, line 9
                 return inner
         if leaf:
             _join(tree, node, point, x)

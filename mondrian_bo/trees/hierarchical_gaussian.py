@@ -25,9 +25,9 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
-from mondrian_bo.trees.growth import extend_tree
-from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
-from mondrian_bo.trees.tree import is_leaf, preorder, tree_at
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
+from mondrian_bo.trees.tree import is_leaf, tree_at
+from mondrian_bo.trees.upward import extend_upward, sweep_upward, update_upward
 
 MEAN, SQUARES = 0, 1
 """Columns of :attr:`Gaussian.moments`."""
@@ -170,8 +170,9 @@ def combine(tree, values, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh_node(tree, values, targets, node, hyperparameters):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, values, node, data):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
+    targets, hyperparameters = data
     time = tree.split_time[node]
     values.remaining[node] = remaining_variance(hyperparameters.gamma_2, time)
     if is_leaf(tree, node):
@@ -196,29 +197,28 @@ def refresh_messages(forest, values, targets, hyperparameters):  # type: ignore[
     hyperparameters : Hyperparameters
         Parameters of the messages.
     """
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
-        nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
-        preorder(tree, nodes)
-        for k in range(len(nodes) - 1, -1, -1):
-            _refresh_node(tree, own, targets, nodes[k], hyperparameters)
+    sweep_upward(_refresh_node, gaussian_at, forest, values, (targets, hyperparameters))
 
 
 @njit(cache=True, nogil=True)
-def _update_after(tree, values, targets, point, node, first_new, hyperparameters):  # type: ignore[no-untyped-def]
-    """Update the statistics after `extend_tree` returned `node`; new nodes start at `first_new`."""
-    for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        _refresh_node(tree, values, targets, new, hyperparameters)
-    if node < first_new:
-        if is_leaf(tree, node):
-            join_leaf(tree, values, targets[point], node)
-            _set_leaf_message(tree, values, node, hyperparameters.noise)
-        else:
-            _refresh_node(tree, values, targets, node, hyperparameters)
-    node = tree.parent[node]
-    while node != NONE:
-        combine(tree, values, node)
-        node = tree.parent[node]
+def _join(tree, values, leaf, point, data):  # type: ignore[no-untyped-def]
+    """Update a leaf that a point has just joined."""
+    targets, hyperparameters = data
+    join_leaf(tree, values, targets[point], leaf)
+    _set_leaf_message(tree, values, leaf, hyperparameters.noise)
+
+
+@njit(cache=True, nogil=True)
+def _pass_up(tree, values, node, _):  # type: ignore[no-untyped-def]
+    """Compute an internal node from its children; return that it has changed."""
+    combine(tree, values, node)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _update_after(tree, values, inserted, data):  # type: ignore[no-untyped-def]
+    """Update the statistics after an insertion, see `update_upward`."""
+    update_upward(_refresh_node, _join, _pass_up, tree, values, inserted, data)
 
 
 @njit(cache=True, nogil=True)
@@ -245,15 +245,9 @@ def extend_messages(  # type: ignore[no-untyped-def]
     hyperparameters : Hyperparameters
         Parameters of the messages.
     """
-    no_classes = np.empty(0, dtype=np.int32)
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
-        own_points = points[t if len(points) > 1 else 0]
-        for point in range(start, len(targets)):
-            first_new = tree.counters[N_NODES]
-            own_rates = rates[point - start if len(rates) > 1 else 0]
-            node = extend_tree(tree, own_points, point, own_rates, no_classes, settings)
-            _update_after(tree, own, targets, point, node, first_new, hyperparameters)
+    growth = (start, len(targets), rates, np.empty(0, dtype=np.int32), settings)
+    data = (targets, hyperparameters)
+    extend_upward(_update_after, gaussian_at, forest, values, points, growth, data)
 
 
 @njit(cache=True, nogil=True)

@@ -33,10 +33,10 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
-from mondrian_bo.trees.growth import extend_tree
-from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
-from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
-from mondrian_bo.trees.tree import distance_outside, is_leaf, preorder, tree_at
+from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
+from mondrian_bo.trees.traversal import STACK_DEPTH, descend, in_chunks, split_points
+from mondrian_bo.trees.tree import distance_outside, is_leaf
+from mondrian_bo.trees.upward import extend_upward, sweep_upward, update_upward
 
 _NEGLIGIBLE = 1e-16
 """Probability of not having branched off at which a point stops.
@@ -72,7 +72,7 @@ def counts_at(values, index):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _combine(tree, values, node):  # type: ignore[no-untyped-def]
+def _combine(tree, values, node, _):  # type: ignore[no-untyped-def]
     """Compute an internal node's counts from its children's; return whether they changed."""
     counts = values.counts[node]
     one = values.counts[tree.children[node, LEFT]]
@@ -86,11 +86,12 @@ def _combine(tree, values, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh_node(tree, values, classes, importance, node):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, values, node, samples):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
     if not is_leaf(tree, node):
-        _combine(tree, values, node)
+        _combine(tree, values, node, samples)
         return
+    classes, importance = samples
     counts = values.counts[node]
     for k in range(len(counts)):
         counts[k] = 0.0
@@ -113,28 +114,21 @@ def refresh_counts(forest, values, classes, importance):  # type: ignore[no-unty
     importance : float64 array of shape (n,)
         Positive weights of the samples; empty if all are 1.
     """
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), counts_at(values, t)
-        nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
-        preorder(tree, nodes)
-        for k in range(len(nodes) - 1, -1, -1):
-            _refresh_node(tree, own, classes, importance, nodes[k])
+    sweep_upward(_refresh_node, counts_at, forest, values, (classes, importance))
 
 
 @njit(cache=True, nogil=True)
-def _update_after(tree, values, classes, importance, point, node, first_new):  # type: ignore[no-untyped-def]
-    """Update the counts after `extend_tree` returned `node`; new nodes start at `first_new`."""
-    for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        _refresh_node(tree, values, classes, importance, new)
-    if node < first_new:
-        if is_leaf(tree, node):
-            weight = importance[point] if len(importance) > 0 else 1.0
-            values.counts[node, classes[point]] += weight
-        else:
-            _combine(tree, values, node)
-    node = tree.parent[node]
-    while node != NONE and _combine(tree, values, node):
-        node = tree.parent[node]
+def _join(tree, values, leaf, point, samples):  # type: ignore[no-untyped-def]
+    """Count the class of a point that has just joined a leaf."""
+    classes, importance = samples
+    weight = importance[point] if len(importance) > 0 else 1.0
+    values.counts[leaf, classes[point]] += weight
+
+
+@njit(cache=True, nogil=True)
+def _update_after(tree, values, inserted, samples):  # type: ignore[no-untyped-def]
+    """Update the counts after an insertion, see `update_upward`."""
+    update_upward(_refresh_node, _join, _combine, tree, values, inserted, samples)
 
 
 @njit(cache=True, nogil=True)
@@ -154,21 +148,12 @@ def extend_counts(forest, values, points, classes, importance, start, rates, set
         Classes of all points up to the last new one.
     importance
         See :func:`refresh_counts`.
-    start : int
-        The first new point; points from `start` to ``n - 1`` are inserted, in this order.
-    rates : float64 array of shape (1 or n - start, d)
-        Split rate of each dimension, for all new points or for each.
-    settings : GrowthSettings
-        When blocks are split.
+    start, rates, settings
+        See :func:`mondrian_bo.trees.hierarchical_gaussian.extend_messages`.
     """
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), counts_at(values, t)
-        own_points = points[t if len(points) > 1 else 0]
-        for point in range(start, len(classes)):
-            first_new = tree.counters[N_NODES]
-            own_rates = rates[point - start if len(rates) > 1 else 0]
-            node = extend_tree(tree, own_points, point, own_rates, classes, settings)
-            _update_after(tree, own, classes, importance, point, node, first_new)
+    growth = (start, len(classes), rates, classes, settings)
+    samples = (classes, importance)
+    extend_upward(_update_after, counts_at, forest, values, points, growth, samples)
 
 
 @njit(cache=True, nogil=True)
@@ -202,8 +187,11 @@ def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _predict_tree(tree, values, points, rates, gamma, result):  # type: ignore[no-untyped-def]
-    """Add one tree's probabilities to `result`; all points go down the tree together."""
+def _predict_tree(tree, values, points, settings, where, results):  # type: ignore[no-untyped-def]
+    """Add one tree's probabilities to the results; all points go down the tree together."""
+    rates, gamma = settings
+    _, first, last = where
+    result = results[first:last]
     n_points, n_classes = result.shape
     order = np.arange(n_points)
     scratch = np.empty_like(order)
@@ -276,24 +264,14 @@ def predict_classes(forest, values, points, rates, gamma, result):  # type: igno
 
     Parameters
     ----------
-    forest, values : Tree, KneserNey
-        With a leading axis of length T; not empty.
-    points : float64 array of shape (1 or T, m, d)
-        Where to predict.
-    rates : float64 array of shape (d,)
-        Split rate of each dimension.
+    forest, values, points, rates
+        See :func:`mondrian_bo.trees.predict.predict_forest`; `values` are KneserNey.
     gamma : float
         Speed of the discounts.
     result : float64 array of shape (m, K)
         Result. The row of a point does not depend on the other points.
     """
     result[:] = 0.0
-    n_points = points.shape[1]
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), counts_at(values, t)
-        own_points = points[t if len(points) > 1 else 0]
-        # Fewer points than nodes at a time would load most nodes for a point or two.
-        size = max(_SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
-        for start in range(0, n_points, size):
-            end = min(start + size, n_points)
-            _predict_tree(tree, own, own_points[start:end], rates, gamma, result[start:end])
+    in_chunks(
+        _predict_tree, counts_at, forest, values, points, _SMALLEST_CHUNK, (rates, gamma), result
+    )

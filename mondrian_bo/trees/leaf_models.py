@@ -13,14 +13,12 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.trees.hierarchical_gaussian import (
-    LOCATION,
-    PRECISION,
     combine,
     gaussian_at,
     remaining_variance,
 )
 from mondrian_bo.trees.layout import FIRST_POINT, NONE
-from mondrian_bo.trees.predict import condition, message_down
+from mondrian_bo.trees.predict import message_down, posterior_of
 from mondrian_bo.trees.random import hashed_normal
 from mondrian_bo.trees.tree import is_leaf, tree_at
 
@@ -125,12 +123,7 @@ def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: igno
         mean, variance = mean_prior, 0.0
         for node in path:
             mean, variance = message_down(tree, own, node, mean, variance)
-        result[k, 0], result[k, 1] = condition(
-            mean,
-            variance,
-            own.messages[leaves[k], LOCATION],
-            own.messages[leaves[k], PRECISION],
-        )
+        result[k, 0], result[k, 1] = posterior_of(own, leaves[k], mean, variance)
 
 
 @njit(cache=True, nogil=True)
@@ -144,12 +137,7 @@ def draw_leaf_mean(forest, values, index, leaf, mean_prior, gamma_1, key):  # ty
     tree, own = tree_at(forest, index), gaussian_at(values, index)
     mean, parent_remaining = mean_prior, 0.5
     for node in _path_to(tree, leaf):
-        mean, variance = condition(
-            mean,
-            parent_remaining - own.remaining[node],
-            own.messages[node, LOCATION],
-            own.messages[node, PRECISION],
-        )
+        mean, variance = posterior_of(own, node, mean, parent_remaining - own.remaining[node])
         mean += math.sqrt(gamma_1 * variance) * hashed_normal(key, node)
         parent_remaining = own.remaining[node]
     return mean

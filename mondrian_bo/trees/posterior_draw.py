@@ -11,9 +11,7 @@ import math
 from numba import njit
 
 from mondrian_bo.trees.hierarchical_gaussian import (
-    LOCATION,
     MEAN,
-    PRECISION,
     SQUARES,
     gaussian_at,
     remaining_variance,
@@ -23,7 +21,7 @@ from mondrian_bo.trees.predict import (
     BRIDGE,
     EMPIRICAL,
     REMAINING,
-    condition,
+    posterior_of,
     share_of_step,
 )
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform
@@ -70,12 +68,7 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
                 mean = own_values.moments[node, MEAN]
                 variance = own_values.moments[node, SQUARES] / tree.size[node]
             else:
-                mean, variance = condition(
-                    above,
-                    parent_remaining - remaining,
-                    own_values.messages[node, LOCATION],
-                    own_values.messages[node, PRECISION],
-                )
+                mean, variance = posterior_of(own_values, node, above, parent_remaining - remaining)
                 variance *= gamma_1
             mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
             distance = distance_outside(tree, node, rates, own, i)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.compiling import INNER
+from mondrian_bo.trees.compiling import GENERIC, INNER, INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     MEAN,
@@ -22,8 +22,8 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     gaussian_at,
     remaining_variance,
 )
-from mondrian_bo.trees.layout import N_NODES, NONE, ROOT
-from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
+from mondrian_bo.trees.layout import NONE, ROOT
+from mondrian_bo.trees.traversal import STACK_DEPTH, descend, in_chunks, split_points
 from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
 
 PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
@@ -98,6 +98,13 @@ def condition(prior_mean, prior_variance, location, precision):  # type: ignore[
     )
 
 
+@njit(**INNER)
+def posterior_of(values, node, prior_mean, prior_variance):  # type: ignore[no-untyped-def]
+    """Return mean and variance of mu_node, from those given all targets outside of its subtree."""
+    message = values.messages[node]
+    return condition(prior_mean, prior_variance, message[LOCATION], message[PRECISION])
+
+
 @njit(cache=True, nogil=True)
 def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of mu_node given all targets outside of its subtree.
@@ -138,6 +145,20 @@ def write_component(sink, n_components, point, weight, mean, variance):  # type:
         sink[n_components, 2], sink[n_components, 3] = mean, variance
 
 
+@njit(**INNER_COUNTING)
+def start_points(n_points):  # type: ignore[no-untyped-def]
+    """Return what points at the root start with: their order, and their states.
+
+    There is one row of states per point: points are read in no particular order.
+    """
+    order = np.empty(n_points, dtype=np.int32)
+    state = np.empty((n_points, 3))
+    for i in range(n_points):
+        order[i] = i
+        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
+    return order, state
+
+
 @njit(**INNER)
 def write_moments(state, mean_prior, means, variances):  # type: ignore[no-untyped-def]
     """Write the moments of the points from their states, equation (4)."""
@@ -148,22 +169,17 @@ def write_moments(state, mean_prior, means, variances):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _predict_tree(tree, values, points, rates, settings, means, variances, sink):  # type: ignore[no-untyped-def]
-    """Predict the moments of one tree at `points`, shape (m, d), into `means` and `variances`.
+def _predict_tree(tree, values, points, settings, where, results):  # type: ignore[no-untyped-def]
+    """Predict the moments of one tree at `points`, shape (m, d), into rows of the results.
 
-    Each component of the mixture (3) is also written into `sink`, a float64 array of shape (rows,
-    4), as point, weight, mean, variance, until it is full. Returns the number of components.
+    The results are those of :func:`predict_moments`. Each component of the mixture (3) is also
+    written into the last of them, the sink, until it is full. Returns the number of components.
     """
-    mean_prior, gamma_1, gamma_2, noise, floor, rule = settings
+    rates, (mean_prior, gamma_1, gamma_2, noise, floor, rule) = settings
+    means, variances, sink = results
     n_points = points.shape[0]
-    order = np.empty(n_points, dtype=np.int32)
-    scratch = np.empty(n_points, dtype=np.int32)
-    distances = np.empty(n_points)
-    # One row per point: points are read in no particular order.
-    state = np.empty((n_points, 3))
-    for i in range(n_points):
-        order[i] = i
-        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
+    order, state = start_points(n_points)
+    scratch, distances = np.empty_like(order), np.empty(n_points)
     n_components = 0
     stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
     # Downward message, mean and variance (in units of gamma_1) of the posterior, all of the parent
@@ -190,12 +206,7 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
             own_variance = values.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
         else:
             down_mean, down_variance = message_down(tree, values, node, down_mean, down_variance)
-            own_mean, posterior = condition(
-                down_mean,
-                down_variance,
-                values.messages[node, LOCATION],
-                values.messages[node, PRECISION],
-            )
+            own_mean, posterior = posterior_of(values, node, down_mean, down_variance)
             own_variance = gamma_1 * (posterior + noise)
         # The prediction of a branch-off above this node, if it does not depend on the time.
         branch_mean, branch_variance = own_mean, own_variance  # Algorithm 5, line 2
@@ -274,8 +285,50 @@ def _predict_tree(tree, values, points, rates, settings, means, variances, sink)
         waiting[0], waiting[1] = down_mean, down_variance
         waiting[2], waiting[3] = above_mean, above_variance
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
-    write_moments(state, mean_prior, means, variances)
+    t, first, last = where
+    write_moments(state, mean_prior, means[t, first:last], variances[t, first:last])
     return n_components
+
+
+@njit(**GENERIC)
+def predict_moments(  # type: ignore[no-untyped-def]
+    predict_tree, forest, values, points, rates, settings, means, variances
+):
+    """Write the moments of each tree's prediction, by a function that predicts with one tree.
+
+    It is called as :func:`mondrian_bo.trees.traversal.in_chunks` says, with the rates and the
+    settings, and with means, variances and the sink as results. The other parameters are those of
+    :func:`predict_forest`.
+    """
+    results = (means, variances, np.empty((0, 4)))
+    in_chunks(
+        predict_tree,
+        gaussian_at,
+        forest,
+        values,
+        points,
+        SMALLEST_CHUNK,
+        (rates, settings),
+        results,
+    )
+
+
+@njit(**GENERIC)
+def write_components(predict_tree, forest, values, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
+    """Write the components of one tree's mixture by a function that predicts with one tree.
+
+    Parameters are those of :func:`tree_components`, and the function of :func:`predict_moments`.
+    """
+    own = points[index if len(points) > 1 else 0]
+    n_points = own.shape[0]
+    return predict_tree(
+        tree_at(forest, index),
+        gaussian_at(values, index),
+        own,
+        (rates, settings),
+        (0, 0, n_points),
+        (np.empty((1, n_points)), np.empty((1, n_points)), sink),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -295,24 +348,7 @@ def predict_forest(forest, values, points, rates, settings, means, variances):  
     means, variances : float64 arrays of shape (T, m)
         Results.
     """
-    nothing = np.empty((0, 4))
-    n_points = points.shape[1]
-    for t in range(len(forest.counters)):
-        tree = tree_at(forest, t)
-        # Fewer points than nodes at a time would load most nodes for a point or two.
-        size = max(SMALLEST_CHUNK, 2 * tree.counters[N_NODES])
-        for start in range(0, n_points, size):
-            end = min(start + size, n_points)
-            _predict_tree(
-                tree,
-                gaussian_at(values, t),
-                points[t if len(points) > 1 else 0, start:end],
-                rates,
-                settings,
-                means[t, start:end],
-                variances[t, start:end],
-                nothing,
-            )
+    predict_moments(_predict_tree, forest, values, points, rates, settings, means, variances)
 
 
 @njit(cache=True, nogil=True)
@@ -323,15 +359,4 @@ def tree_components(forest, values, index, points, rates, settings, sink):  # ty
     particular order. Components beyond its length are counted and not written. `index` is the
     tree's; the other parameters are those of :func:`predict_forest`.
     """
-    own = points[index if len(points) > 1 else 0]
-    means, variances = np.empty(own.shape[0]), np.empty(own.shape[0])
-    return _predict_tree(
-        tree_at(forest, index),
-        gaussian_at(values, index),
-        own,
-        rates,
-        settings,
-        means,
-        variances,
-        sink,
-    )
+    return write_components(_predict_tree, forest, values, index, points, rates, settings, sink)

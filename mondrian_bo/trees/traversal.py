@@ -14,11 +14,44 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.compiling import INNER
-from mondrian_bo.trees.layout import LEFT, RIGHT
+from mondrian_bo.trees.compiling import GENERIC, INNER
+from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT
+from mondrian_bo.trees.tree import tree_at
 
 STACK_DEPTH = 64
 """Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""
+
+
+@njit(**GENERIC)
+def in_chunks(predict, stats_at, forest, values, points, smallest, settings, results):  # type: ignore[no-untyped-def]
+    """Predict with each tree, some of the points at a time.
+
+    Parameters
+    ----------
+    predict : compiled function
+        ``predict(tree, values, points, settings, where, results)`` predicts some of the points with
+        one tree; `where` has the number of the tree, that of the first of the points, and their
+        end.
+    stats_at : compiled function
+        ``stats_at(values, t)`` returns the view of one tree's statistics.
+    forest, values : Tree, NamedTuple of arrays
+        With a leading axis of length T; not empty.
+    points : float64 array of shape (1 or T, m, d)
+        Where to predict; one row per tree where trees see the points differently.
+    smallest : int
+        Smallest number of points at a time, so that their intermediate results fit into the cache.
+    settings, results
+        What `predict` needs.
+    """
+    n_points = points.shape[1]
+    for t in range(len(forest.counters)):
+        tree, own = tree_at(forest, t), stats_at(values, t)
+        own_points = points[t if len(points) > 1 else 0]
+        # Fewer points than nodes at a time would load most nodes for a point or two.
+        size = max(smallest, 2 * tree.counters[N_NODES])
+        for start in range(0, n_points, size):
+            end = min(start + size, n_points)
+            predict(tree, own, own_points[start:end], settings, (t, start, end), results)
 
 
 @njit(**INNER)

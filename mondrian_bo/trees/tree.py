@@ -254,6 +254,20 @@ def set_split(tree, node, dimension, threshold, time):  # type: ignore[no-untype
         tree.split_time[node] = np.nextafter(tree.split_time[node], np.float32(-np.inf))
 
 
+@njit(**INNER)
+def has_room(tree):  # type: ignore[no-untyped-def]
+    """Whether one more split fits into the arrays."""
+    return tree.counters[N_NODES] + 2 <= len(tree.parent)
+
+
+@njit(**INNER)
+def link_point(tree, leaf, point):  # type: ignore[no-untyped-def]
+    """Add a point to the chain of a leaf."""
+    tree.size[leaf] += 1
+    tree.next_point[point] = tree.children[leaf, FIRST_POINT]
+    tree.children[leaf, FIRST_POINT] = point
+
+
 # Boxes and distances ------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.trees.cells import add_cell, link_point
+from mondrian_bo.trees.cells import add_cell
 from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER
 from mondrian_bo.trees.memory import resized
@@ -23,6 +23,7 @@ from mondrian_bo.trees.tree import (
     GROWTH,
     Tree,
     empty_forest,
+    link_point,
     nodes_used,
     set_split,
     tree_at,

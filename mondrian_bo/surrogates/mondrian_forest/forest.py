@@ -15,16 +15,14 @@ from scipy.sparse import csr_matrix
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import (
-    grow_chunk,
     points_of,
-    predict_chunk,
     rows_of,
     run_parallel,
     split_trees,
 )
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.equivalent_weights import gaussian_weights
-from mondrian_bo.trees.growth import GrowthSettings
+from mondrian_bo.trees.growth import GrowthSettings, sample_forest
 from mondrian_bo.trees.hierarchical_gaussian import (
     MEAN,
     SQUARES,
@@ -38,17 +36,16 @@ from mondrian_bo.trees.hierarchical_gaussian import (
 )
 from mondrian_bo.trees.layout import ROOT
 from mondrian_bo.trees.posterior_draw import sample_function
-from mondrian_bo.trees.predict import PredictionSettings, tree_components
-from mondrian_bo.trees.tree import nodes_used
+from mondrian_bo.trees.predict import PredictionSettings, predict_forest, tree_components
+from mondrian_bo.trees.tree import Tree, nodes_used
 
 
 class Kernels(NamedTuple):
     """The compiled functions of one kind of messages, with the same arguments for all kinds."""
 
-    grow: Callable[..., Any]
     refresh: Callable[..., Any]
     extend: Callable[..., Any]
-    predict: Callable[..., tuple[FloatArray, FloatArray]]
+    predict: Callable[..., Any]
     components: Callable[..., Any]
     sample: Callable[..., Any]
     likelihood: Callable[..., Any]
@@ -67,10 +64,9 @@ class GaussianForest(GrowingForest[Gaussian]):
     """
 
     _kernels: ClassVar[Kernels] = Kernels(
-        grow_chunk,
         refresh_messages,
         extend_messages,
-        predict_chunk,
+        predict_forest,
         tree_components,
         sample_function,
         log_likelihood_terms,
@@ -122,9 +118,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         """
         self.hyperparameters = hyperparameters
         settings = (targets, rates, self._growth_settings(), self._message_settings())
-        self._grow_batch(
-            self._kernels.grow, points, targets, settings, 2 * len(targets) - 1, n_jobs
-        )
+        self._grow_batch(self._grow_some, points, targets, settings, 2 * len(targets) - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
 
     def regrow(self, rates: FloatArray, n_jobs: int | None = 1) -> None:
@@ -200,7 +194,7 @@ class GaussianForest(GrowingForest[Gaussian]):
         """
         settings = self._prediction_settings(mean_prior, gamma_1, rule)
         results = run_parallel(
-            self._kernels.predict,
+            self._predict_some,
             [
                 (
                     rows_of(self._arrays, part),
@@ -305,6 +299,33 @@ class GaussianForest(GrowingForest[Gaussian]):
         terms = np.empty((self.n_trees, 4))
         self._kernels.likelihood(self._arrays, self._node_stats, self._message_settings(), terms)
         return terms
+
+    @classmethod
+    def _grow_some(
+        cls,
+        forest: Tree,
+        values: Gaussian,
+        points: FloatArray,
+        targets: FloatArray,
+        rates: FloatArray,
+        growth: GrowthSettings,
+        messages: Any,
+    ) -> tuple[Tree, Gaussian]:
+        """Grow some of the trees: one worker's part of `build`."""
+        no_classes = np.empty(0, dtype=np.int32)
+        sample_forest(forest, points, len(targets), rates, no_classes, growth)
+        cls._kernels.refresh(forest, values, targets, messages)
+        return forest, values
+
+    @classmethod
+    def _predict_some(
+        cls, forest: Tree, values: Gaussian, points: FloatArray, rates: FloatArray, settings: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predict with some of the trees: one worker's part of `predict`."""
+        means = np.empty((len(forest.counters), points.shape[1]))
+        variances = np.empty_like(means)
+        cls._kernels.predict(forest, values, points, rates, settings, means, variances)
+        return means, variances
 
     def _empty_stats(self, n_trees: int, n_dimensions: int) -> Gaussian:
         return empty_gaussian(n_trees)

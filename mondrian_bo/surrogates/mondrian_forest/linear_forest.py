@@ -18,9 +18,7 @@ from mondrian_bo.trees.affine_messages import (
 )
 from mondrian_bo.trees.affine_predict import AffinePrediction, affine_components, predict_affine
 from mondrian_bo.trees.affine_weights import affine_weights
-from mondrian_bo.trees.growth import GrowthSettings, sample_forest
 from mondrian_bo.trees.hierarchical_gaussian import Gaussian, empty_gaussian
-from mondrian_bo.trees.tree import Tree
 
 
 class LinearHyperparameters(NamedTuple):
@@ -39,36 +37,6 @@ class LinearHyperparameters(NamedTuple):
     slope: float
 
 
-def _grow_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    targets: FloatArray,
-    rates: FloatArray,
-    growth: GrowthSettings,
-    settings: AffineSettings,
-) -> tuple[Tree, Gaussian]:
-    """Grow some of the trees: one worker's part of `build`."""
-    no_classes = np.empty(0, dtype=np.int32)
-    sample_forest(forest, points, len(targets), rates, no_classes, growth)
-    refresh_affine(forest, values, targets, settings)
-    return forest, values
-
-
-def _predict_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    rates: FloatArray,
-    settings: AffinePrediction,
-) -> tuple[FloatArray, FloatArray]:
-    """Predict with some of the trees: one worker's part of `predict`."""
-    means = np.empty((len(forest.counters), points.shape[1]))
-    variances = np.empty_like(means)
-    predict_affine(forest, values, points, rates, settings, means, variances)
-    return means, variances
-
-
 class LinearForest(GaussianForest):
     """Mondrian trees with the messages of :mod:`mondrian_bo.trees.affine_messages`.
 
@@ -77,10 +45,9 @@ class LinearForest(GaussianForest):
     """
 
     _kernels: ClassVar[Kernels] = Kernels(
-        _grow_chunk,
         refresh_affine,
         extend_affine,
-        _predict_chunk,
+        predict_affine,
         affine_components,
         sample_affine,
         affine_likelihood_terms,

@@ -9,10 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.trees.growth import GrowthSettings, sample_forest
-from mondrian_bo.trees.hierarchical_gaussian import Gaussian, Hyperparameters, refresh_messages
-from mondrian_bo.trees.predict import PredictionSettings, predict_forest
-from mondrian_bo.trees.tree import Tree
 
 Result = TypeVar("Result")
 """What a task returns."""
@@ -114,33 +110,3 @@ def run_on_trees(
                 # Worker processes return copies, threads return the arrays themselves.
                 if not np.shares_memory(target, content):
                     target[:] = content
-
-
-def predict_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    rates: FloatArray,
-    settings: PredictionSettings,
-) -> tuple[FloatArray, FloatArray]:
-    """Predict with some of the trees: one worker's part of `GaussianForest.predict`."""
-    means = np.empty((len(forest.counters), points.shape[1]))
-    variances = np.empty_like(means)
-    predict_forest(forest, values, points, rates, settings, means, variances)
-    return means, variances
-
-
-def grow_chunk(
-    forest: Tree,
-    values: Gaussian,
-    points: FloatArray,
-    targets: FloatArray,
-    rates: FloatArray,
-    settings: GrowthSettings,
-    hyperparameters: Hyperparameters,
-) -> tuple[Tree, Gaussian]:
-    """Grow some of the trees: one worker's part of `GaussianForest.build`."""
-    no_classes = np.empty(0, dtype=np.int32)
-    sample_forest(forest, points, len(targets), rates, no_classes, settings)
-    refresh_messages(forest, values, targets, hyperparameters)
-    return forest, values
