@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -17,6 +18,12 @@ from numba import njit
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
+
+Score: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Maps rows of shape (m, d) to scores of shape (m,)."""
+
+LocalSearch: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Maps rows to better ones, both of shape (m, d)."""
 
 EXHAUSTIVE = 4096
 """Points up to which a finite space is searched exhaustively: a few calls of the score."""
@@ -126,21 +133,11 @@ def _change(points, changed, steps, cells, choices, categorical):  # type: ignor
             points[i, j] = 2.0 - moved if moved > 1.0 else moved
 
 
-def maximize(
-    score: Callable[[FloatArray], FloatArray],
-    space: SearchSpace,
-    incumbents: FloatArray,
-    is_known: Callable[[FloatArray], bool],
-    rng: np.random.Generator,
-    n_candidates: int,
-    improve: Callable[[FloatArray], FloatArray] | None = None,
-) -> FloatArray:
-    """Return the row with the best score found, shape (d,).
+class CandidateSearch(NamedTuple):
+    """Where and how to look for the best candidate.
 
-    Parameters
+    Attributes
     ----------
-    score : callable
-        Maps rows of shape (m, d) to scores of shape (m,); larger is better.
     space : SearchSpace
         Where to search.
     incumbents : float64 array of shape (k, d)
@@ -151,9 +148,30 @@ def maximize(
         Source of randomness.
     n_candidates : int
         How many rows to score in all, in spaces that are not searched exhaustively.
+    """
+
+    space: SearchSpace
+    incumbents: FloatArray
+    is_known: Callable[[FloatArray], bool]
+    rng: np.random.Generator
+    n_candidates: int
+
+
+def maximize(
+    score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
+) -> FloatArray:
+    """Return the row with the best score found, shape (d,).
+
+    Parameters
+    ----------
+    score : callable
+        Maps rows of shape (m, d) to scores of shape (m,); larger is better.
+    wanted : CandidateSearch
+        Where and how to look.
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
+    space, incumbents, is_known, rng, n_candidates = wanted
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
         return best_unknown(rows, score(rows), is_known)

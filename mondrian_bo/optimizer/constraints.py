@@ -76,14 +76,7 @@ class Constraints:
         return any(self._margins.is_informed)
 
     def tell(self, rows: FloatArray, values: FloatArray) -> BoolArray:
-        """Store the values of trials, O(1) each.
-
-        Parameters
-        ----------
-        rows : float64 array of shape (m, d)
-            The points.
-        values : float64 array of shape (m, q)
-            Values of the constraints; NaN where unknown. More columns than before add constraints.
+        """Store the values of trials, O(1) each; see :meth:`OutcomeModels.tell`.
 
         Returns
         -------

@@ -334,12 +334,7 @@ class MondrianOptimizer(StoredOptimizer):
     def predict_constraints(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predict the constraints.
-
-        Parameters
-        ----------
-        params : mapping, or sequence of mappings
-            m points.
+        """Predict the constraints at m points, which `predict` takes, too.
 
         Returns
         -------

@@ -76,17 +76,9 @@ class ParetoTrials:
         return self._values.rows
 
     def tell(self, rows: FloatArray, values: FloatArray, feasible: bool = True) -> None:
-        """Add trials, O(n K) each.
+        """Add trials with values of shape (m, K), O(n K) each; see :meth:`Trials.tell`.
 
-        Parameters
-        ----------
-        rows : float64 array of shape (m, d)
-            The points; NaN at inactive parameters.
-        values : float64 array of shape (m, K)
-            Their values, larger is better; may be infinite, not NaN.
-        feasible : bool, default=True
-            Whether they satisfy the constraints: infeasible trials neither dominate nor are near
-            the front.
+        Infeasible trials neither dominate nor are near the front.
         """
         for column, own in zip(self.columns, values.T, strict=True):
             column.tell(rows, own, feasible)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -127,12 +127,22 @@ class SearchSettings(NamedTuple):
     n_candidates: int
 
 
+class SearchOptions(TypedDict, total=False):
+    """The settings as users give them; :func:`check_settings` has the defaults."""
+
+    surrogate: SurrogateName
+    acquisition: AcquisitionChoice
+    n_startup_trials: int
+    n_estimators: int | None
+    n_candidates: int
+
+
 def check_settings(
-    surrogate: SurrogateName,
-    acquisition: AcquisitionChoice,
-    n_startup_trials: int,
-    n_estimators: int | None,
-    n_candidates: int,
+    surrogate: SurrogateName = "gaussian_process",
+    acquisition: AcquisitionChoice = "auto",
+    n_startup_trials: int = 10,
+    n_estimators: int | None = None,
+    n_candidates: int = 600,
     n_objectives: int = 1,
 ) -> SearchSettings:
     """Check the settings that :class:`MondrianOptimizer` and its adapters share.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints import Constraints
+from mondrian_bo.optimizer.journal import Batch
 from mondrian_bo.optimizer.known_noise import KnownNoise
 from mondrian_bo.optimizer.outcome_models import Moments
-from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
+from mondrian_bo.optimizer.portfolio import SearchOptions, check_settings
 from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
-from mondrian_bo.optimizer.search import SearchFactory
+from mondrian_bo.optimizer.search import Request, SearchFactory
 from mondrian_bo.optimizer.transactions import Transactional, transaction
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.optimizer.validation import (
@@ -24,7 +25,6 @@ from mondrian_bo.optimizer.validation import (
     check_reference,
 )
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
@@ -76,33 +76,22 @@ class RowOptimizer(Transactional[OptimizerState]):
         space: SearchSpace,
         *,
         directions: Sequence[Direction] = ("minimize",),
-        surrogate: SurrogateName = "gaussian_process",
-        acquisition: AcquisitionChoice = "auto",
-        n_startup_trials: int = 10,
-        n_estimators: int | None = None,
-        n_candidates: int = 600,
         seed: int | Sequence[int] | None = None,
         allow_missing: bool = False,
         reference_point: Sequence[float] | None = None,
         is_valid: Callable[[Params], bool] | None = None,
         warm_start: Sequence[EarlierTrials] = (),
+        **options: Unpack[SearchOptions],
     ) -> None:
         if not isinstance(space, SearchSpace):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
-        settings = check_settings(
-            surrogate,
-            acquisition,
-            n_startup_trials,
-            n_estimators,
-            n_candidates,
-            len(self.directions),
-        )
+        settings = check_settings(**options, n_objectives=len(self.directions))
         check_callable(is_valid, "is_valid")
         super().__init__()
         self.space = space
         self._valid = None if is_valid is None else ValidRows(is_valid, space)
-        self._surrogate = surrogate
+        self._surrogate = settings.surrogate
         self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
         self._allow_missing = allow_missing
         sequence = np.random.SeedSequence(seed)
@@ -176,14 +165,19 @@ class RowOptimizer(Transactional[OptimizerState]):
             Whether NaN means that a trial failed. Otherwise its values are not known: it is not
             suggested again, and its constraints are learnt.
         """
+        if constraints is None:
+            constraints = np.empty((len(rows), 0))
+        self._tell_batch(Batch(rows, values, constraints, nan_is_failure), errors)
+
+    def _tell_batch(self, batch: Batch, errors: FloatArray | None) -> None:
+        """Learn what :meth:`tell_rows` was told."""
+        rows, values, constraints, nan_is_failure = batch
         if self._before is None:
             self._before = OptimizerState(
                 self._search.state(),
                 None if self._constraints is None else self._constraints.state(),
                 None if self._noise is None else self._noise.state(),
             )
-        if constraints is None:
-            constraints = np.empty((len(rows), 0))
         is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
         if errors is not None and (nan_is_failure or is_known.all()):
             if self._noise is None:
@@ -337,7 +331,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             If `is_valid` refuses all points that are tried.
         """
         running = {row.tobytes() for row in pending}
-        row = self._search.current.suggest(
+        request = Request(
             self.space if within is None else within,
             pending,
             index,
@@ -346,7 +340,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             self._constraints,
             self._valid,
         )
-        return self.space.from_unit(row)
+        return self.space.from_unit(self._search.current.suggest(request))
 
     @transaction
     def exclude_rows(self, rows: FloatArray) -> None:

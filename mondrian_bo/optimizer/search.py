@@ -7,13 +7,13 @@ from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mondrian_bo.acquisitions.feasibility import constrained
 from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.optimizer.candidates import maximize, spread
+from mondrian_bo.optimizer.candidates import CandidateSearch, maximize, spread
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
@@ -52,6 +52,36 @@ _LATEST = 200
 best trials' choices are among the candidates that it starts from."""
 
 
+class Request(NamedTuple):
+    """What a search needs to know for a suggestion.
+
+    Attributes
+    ----------
+    space : SearchSpace
+        Where to search: the space of the trials or a part of it.
+    pending : float64 array of shape (k, d)
+        Trials that are running.
+    index : int
+        Index of the point in the quasi-random sequence, used while there is no model.
+    rng : numpy.random.Generator
+        Source of all other randomness.
+    is_taken : callable
+        Whether a row of shape (d,) has been tried or is running.
+    constraints : Constraints or None
+        Models of the constraints, at least one of which has a value.
+    valid : ValidRows or None
+        Which rows may be suggested; None is all.
+    """
+
+    space: SearchSpace
+    pending: FloatArray
+    index: int
+    rng: np.random.Generator
+    is_taken: Callable[[FloatArray], bool]
+    constraints: Constraints | None
+    valid: ValidRows | None
+
+
 @dataclass(eq=False)
 class Search:
     """Trials, models of them with their acquisitions, and the choice of the next trial.
@@ -79,35 +109,9 @@ class Search:
     shift: FloatArray
     n_objectives: int = 1
 
-    def suggest(
-        self,
-        space: SearchSpace,
-        pending: FloatArray,
-        index: int,
-        rng: np.random.Generator,
-        is_taken: Callable[[FloatArray], bool],
-        constraints: Constraints | None = None,
-        valid: ValidRows | None = None,
-    ) -> FloatArray:
-        """Return the row of the next trial, shape (d,).
-
-        Parameters
-        ----------
-        space : SearchSpace
-            Where to search: the space of the trials or a part of it.
-        pending : float64 array of shape (k, d)
-            Trials that are running.
-        index : int
-            Index of the point in the quasi-random sequence, used while there is no model.
-        rng : numpy.random.Generator
-            Source of all other randomness.
-        is_taken : callable
-            Whether a row of shape (d,) has been tried or is running.
-        constraints : Constraints or None, default=None
-            Models of the constraints, at least one of which has a value.
-        valid : ValidRows or None, default=None
-            Which rows may be suggested; None is all.
-        """
+    def suggest(self, request: Request) -> FloatArray:
+        """Return the row of the next trial, shape (d,)."""
+        space, pending, index, rng, is_taken, constraints, valid = request
         n_trials, n_candidates = len(self.trials), self.n_candidates
         find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
@@ -120,9 +124,8 @@ class Search:
                 return row
             # In a small finite space the sequence repeats its points.
             starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
-            return find(
-                lambda rows: rng.random(len(rows)), space, starts, is_taken, rng, n_candidates
-            )
+            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates)
+            return find(lambda rows: rng.random(len(rows)), wanted)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisitions, n_models = arm.acquisitions, self.n_objectives
         if constraints is not None:
@@ -159,7 +162,7 @@ class Search:
                 n_steps = max(_STEPS // n_gradients, _FEWEST_STEPS)
                 known = self.trials.rows[-_LATEST:]
                 local = partial(improve, score, gradients, space, n_steps=n_steps, known=known)
-            return find(score, space, starts, is_taken, rng, n_candidates, local)
+            return find(score, CandidateSearch(space, starts, is_taken, rng, n_candidates), local)
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.candidates import EXHAUSTIVE, best_unknown, maximize, perturb, spread
+from mondrian_bo.optimizer.candidates import (
+    EXHAUSTIVE,
+    CandidateSearch,
+    LocalSearch,
+    Score,
+    best_unknown,
+    maximize,
+    perturb,
+    spread,
+)
 from mondrian_bo.optimizer.validation import check_answer
 from mondrian_bo.search_space import SearchSpace
-
-Score: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Maps rows of shape (m, d) to scores of shape (m,)."""
 
 _MOST_DRAWN = 8192
 """Number of points, a power of two, that are drawn before the search for a valid one gives up: a
@@ -152,14 +158,7 @@ class ValidRows:
         return np.asarray(drawn[int(rng.integers(len(drawn)))])
 
     def maximize(
-        self,
-        score: Score,
-        space: SearchSpace,
-        incumbents: FloatArray,
-        is_known: Callable[[FloatArray], bool],
-        rng: np.random.Generator,
-        n_candidates: int,
-        improve: Callable[[FloatArray], FloatArray] | None = None,
+        self, score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
     ) -> FloatArray:
         """Return the valid row with the best score found, shape (d,).
 
@@ -172,6 +171,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
+        space, incumbents, is_known, rng, n_candidates = wanted
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)
@@ -190,7 +190,9 @@ class ValidRows:
         local = None
         if improve is not None:
             local = partial(self._improve, restricted, improve, space, rng)
-        row = maximize(restricted, space, incumbents, excludes, rng, n_candidates, local)
+        row = maximize(
+            restricted, CandidateSearch(space, incumbents, excludes, rng, n_candidates), local
+        )
         if self.contains(row[None])[0]:
             return row
         rows = self._drawn(space, incumbents, rng)
@@ -222,7 +224,7 @@ class ValidRows:
     def _improve(
         self,
         score: Score,
-        improve: Callable[[FloatArray], FloatArray],
+        improve: LocalSearch,
         space: SearchSpace,
         rng: np.random.Generator,
         rows: FloatArray,

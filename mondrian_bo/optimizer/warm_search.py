@@ -11,15 +11,13 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.candidates import spread
-from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.search import Search, SearchFactory
+from mondrian_bo.optimizer.search import Request, Search, SearchFactory
 from mondrian_bo.optimizer.trials import Trials
-from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
@@ -47,27 +45,19 @@ class WarmSearch(Search):
         assert isinstance(surrogate, EarlierMean)
         return surrogate.weights
 
-    def suggest(
-        self,
-        space: SearchSpace,
-        pending: FloatArray,
-        index: int,
-        rng: np.random.Generator,
-        is_taken: Callable[[FloatArray], bool],
-        constraints: Constraints | None = None,
-        valid: ValidRows | None = None,
-    ) -> FloatArray:
+    def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
+        pending, valid = request.pending, request.valid
         n_started, n_warm = len(self.trials) + len(pending), min(N_START, self.n_cold_trials)
         if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
             # Of two studies, the first trials are the best of each.
             model = self.earlier[(n_started // 2) % len(self.earlier)]
-            for row in _within(space, model.good_rows(), index, self.shift):
-                if not is_taken(row) and (valid is None or valid.contains(row[None])[0]):
+            for row in _within(request.space, model.good_rows(), request.index, self.shift):
+                if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
         is_warm = n_started >= n_warm and len(self.trials) > 0 and self.weights.any()
         self.n_startup_trials = 0 if is_warm else self.n_cold_trials
-        return super().suggest(space, pending, index, rng, is_taken, constraints, valid)
+        return super().suggest(request)
 
 
 def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:

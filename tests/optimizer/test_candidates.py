@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, qmc
 
-from mondrian_bo.optimizer.candidates import maximize, perturb, spread
+from mondrian_bo.optimizer.candidates import CandidateSearch, maximize, perturb, spread
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 CUBE = SearchSpace({f"x{i}": Float(-1.0, 1.0) for i in range(6)})
@@ -174,7 +174,7 @@ def test_finds_a_maximum_in_six_dimensions():
     found, drawn = [], []
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        row = maximize(score, CUBE, rng.random((5, 6)), nothing_known, rng, 3000)
+        row = maximize(score, CandidateSearch(CUBE, rng.random((5, 6)), nothing_known, rng, 3000))
         assert np.abs(row - centre).max() < 0.2
         found.append(score(row[None])[0])
         drawn.append(score(rng.random((30_000, 6))).max())
@@ -188,7 +188,7 @@ def test_polishes_the_incumbents():
     best = centre + 0.02
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        row = maximize(peak(centre), CUBE, best[None], nothing_known, rng, 600)
+        row = maximize(peak(centre), CandidateSearch(CUBE, best[None], nothing_known, rng, 600))
         assert peak(centre)(row[None]) > 0.5 * peak(centre)(best[None])
 
 
@@ -204,7 +204,9 @@ def test_result_is_a_valid_row_of_the_best_score(space, n_candidates):
         seen.append((rows.copy(), scores))
         return scores
 
-    row = maximize(score, space, space.sample(3, rng), nothing_known, rng, n_candidates)
+    row = maximize(
+        score, CandidateSearch(space, space.sample(3, rng), nothing_known, rng, n_candidates)
+    )
     check_rows(space, row[None])
     rows = np.concatenate([rows for rows, _ in seen])
     scores = np.concatenate([scores for _, scores in seen])
@@ -225,11 +227,11 @@ def test_small_spaces_are_searched_exhaustively():
 
         order = rows[np.argsort(-score(rows))]
         # One candidate is enough: the number does not matter here.
-        found = maximize(score, FINITE, rows[:1], nothing_known, rng, 1)
+        found = maximize(score, CandidateSearch(FINITE, rows[:1], nothing_known, rng, 1))
         assert np.array_equal(found, order[0], equal_nan=True)
-        found = maximize(score, FINITE, rows[:1], known(order[:50]), rng, 1)
+        found = maximize(score, CandidateSearch(FINITE, rows[:1], known(order[:50]), rng, 1))
         assert np.array_equal(found, order[50], equal_nan=True)
-        found = maximize(score, FINITE, rows[:1], known(rows), rng, 1)
+        found = maximize(score, CandidateSearch(FINITE, rows[:1], known(rows), rng, 1))
         assert np.array_equal(found, order[0], equal_nan=True)
 
 
@@ -237,9 +239,11 @@ def test_avoids_known_rows_of_a_large_space():
     space = SearchSpace({"n": Int(0, 9), "m": Int(0, 9), "k": Int(0, 99)})
     centre = space.to_unit({"n": 4, "m": 4, "k": 50})
     rng = np.random.default_rng(0)
-    first = maximize(peak(centre), space, centre[None], nothing_known, rng, 600)
+    first = maximize(peak(centre), CandidateSearch(space, centre[None], nothing_known, rng, 600))
     assert np.array_equal(first, centre)
-    second = maximize(peak(centre), space, centre[None], known(centre[None]), rng, 600)
+    second = maximize(
+        peak(centre), CandidateSearch(space, centre[None], known(centre[None]), rng, 600)
+    )
     assert not np.array_equal(second, centre)
     assert np.abs(second - centre).max() < 0.12
 
@@ -248,11 +252,7 @@ def test_infinite_scores():
     rng = np.random.default_rng(0)
     row = maximize(
         lambda rows: np.where(rows[:, 0] > 0.5, np.inf, -np.inf),
-        CUBE,
-        rng.random((2, 6)),
-        nothing_known,
-        rng,
-        60,
+        CandidateSearch(CUBE, rng.random((2, 6)), nothing_known, rng, 60),
     )
     assert row[0] > 0.5
 
@@ -262,11 +262,13 @@ def test_same_generator_same_row(space):
     rows = [
         maximize(
             lambda rows: np.nan_to_num(rows[:, 0], nan=0.0),
-            space,
-            space.sample(3, np.random.default_rng(1)),
-            nothing_known,
-            np.random.default_rng(2),
-            100,
+            CandidateSearch(
+                space,
+                space.sample(3, np.random.default_rng(1)),
+                nothing_known,
+                np.random.default_rng(2),
+                100,
+            ),
         )
         for _ in range(2)
     ]

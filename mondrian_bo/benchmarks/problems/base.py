@@ -13,7 +13,7 @@ from optuna.trial import Trial
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
 
-__all__ = ["Half", "Objective", "Problem", "missing_modules", "problem", "suggest"]
+__all__ = ["Half", "ListedProblem", "Objective", "Problem", "missing_modules", "problem", "suggest"]
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 Half: TypeAlias = Literal["development", "held-out"]
@@ -25,8 +25,8 @@ def missing_modules(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
-    """A function to be minimised by all samplers.
+class ListedProblem:
+    """What all benchmark problems have.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Problem:
     space : SearchSpace
         The parameters.
     function : callable
-        Takes a mapping of the active parameters and returns the noise-free value.
+        Takes a mapping of the active parameters.
     optimum : float or None
-        The smallest value of `function`; None if it is unknown.
+        The smallest score of a run that is possible; None if it is unknown.
     budget : int
         The usual number of trials.
     group : str
@@ -45,7 +45,41 @@ class Problem:
     half : {"development", "held-out"}
         Defaults may be chosen on development problems; held-out problems check the choice.
     tolerance : float
-        A run has solved the problem if it ends at most this far above the optimum.
+        A run has solved the problem if its score ends at most this far above the optimum.
+    description : str
+        One line for listings.
+    requires : tuple of str
+        Modules that the function or the score need, if they are optional.
+    """
+
+    name: str
+    space: SearchSpace
+    function: Callable[[Mapping[str, Any]], Any]
+    optimum: float | None
+    budget: int = 200
+    group: str
+    half: Half = "development"
+    tolerance: float = 1e-3
+    description: str = ""
+    requires: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The required modules that are not installed."""
+        return missing_modules(self.requires)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(ListedProblem):
+    """A function to be minimised by all samplers.
+
+    The score of a run is the best noise-free value so far. Further attributes are those of
+    :class:`ListedProblem`.
+
+    Attributes
+    ----------
+    function : callable
+        Takes a mapping of the active parameters and returns the noise-free value.
     noise : float
         Scale of the noise that is added to `function`: its standard deviation if Gaussian.
     noise_freedom : float or None
@@ -55,30 +89,12 @@ class Problem:
         Each seed shifts the function along every float parameter on a linear scale, by up to this
         share of its range. The function must be defined that far outside the box, must not fall
         below the optimum there, and its minimiser must stay in the box.
-    description : str
-        One line for listings.
-    requires : tuple of str
-        Modules that `function` needs, if they are optional.
     """
 
-    name: str
-    space: SearchSpace
     function: Objective
-    optimum: float | None
-    budget: int
-    group: str
-    half: Half = "development"
-    tolerance: float = 1e-3
     noise: float = 0.0
     noise_freedom: float | None = None
     shift: float = 0.0
-    description: str = ""
-    requires: tuple[str, ...] = ()
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The required modules that are not installed."""
-        return missing_modules(self.requires)
 
     def offsets(self, seed: int) -> dict[str, float]:
         """Return the shifts of a seed by parameter.

@@ -193,59 +193,49 @@ def _evaluated(suite: str, row: _Constrained | _Biobjective | _Plain) -> Outcome
     return evaluate
 
 
-def _name(start: str, row: _Constrained | _Biobjective | _Plain) -> str:
-    return f"{start}_f{row.function}_d{row.dimension}_i{row.instance}"
+def _problem(
+    suite: str, row: _Constrained | _Biobjective | _Plain, **attributes: Any
+) -> OutcomeProblem:
+    common: dict[str, Any] = {"group": suite, "description": row.description}
+    return OutcomeProblem(
+        name=f"{suite.replace('-', '_')}_f{row.function}_d{row.dimension}_i{row.instance}",
+        space=box(-_BOUND, _BOUND, row.dimension),
+        function=_evaluated(suite, row),
+        half=row.half,
+        requires=("cocoex",),
+        **common | attributes,
+    )
 
 
 CONSTRAINED_COCO_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
-    OutcomeProblem(
-        name=_name("bbob_constrained", row),
-        space=box(-_BOUND, _BOUND, row.dimension),
-        function=_evaluated("bbob-constrained", row),
+    _problem(
+        "bbob-constrained",
+        row,
         n_constraints=row.n_constraints,
         worst=row.worst,
         optimum=row.optimum,
         tolerance=1.0,
-        group="bbob-constrained",
-        half=row.half,
         description=f"{row.description}, constraints: {row.n_constraints}",
-        requires=("cocoex",),
     )
     for row in _CONSTRAINED
 )
 """Problems of ``bbob-constrained``."""
 
 BIOBJECTIVE_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
-    OutcomeProblem(
-        name=_name("bbob_biobj", row),
-        space=box(-_BOUND, _BOUND, row.dimension),
-        function=_evaluated("bbob-biobj", row),
-        n_objectives=2,
-        reference=row.nadir,
-        optimum=None,
-        tolerance=0.0,
-        group="bbob-biobj",
-        half=row.half,
-        description=row.description,
-        requires=("cocoex",),
-    )
+    _problem("bbob-biobj", row, n_objectives=2, reference=row.nadir, optimum=None, tolerance=0.0)
     for row in _BIOBJECTIVE
 )
 """Problems of ``bbob-biobj``; their optimum is unknown."""
 
 BBOB_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
-    OutcomeProblem(
-        name=_name("bbob", row),
-        space=box(-_BOUND, _BOUND, row.dimension),
-        function=_evaluated("bbob", row),
+    _problem(
+        "bbob",
+        row,
         worst=np.inf,
         optimum=row.optimum,
         budget=128,
         tolerance=1e-2,
         group=f"bbob, {row.dimension} inputs",
-        half=row.half,
-        description=row.description,
-        requires=("cocoex",),
     )
     for row in _PLAIN
 )

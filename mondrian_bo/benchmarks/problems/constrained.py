@@ -7,9 +7,16 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.functions import HARTMANN6_MINIMUM, ackley, hartmann6
-from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes, of_point
+from mondrian_bo.benchmarks.problems.outcomes import (
+    OutcomeProblem,
+    Outcomes,
+    VectorFunction,
+    vector_problem,
+)
 from mondrian_bo.benchmarks.problems.synthetic import box
+from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["CONSTRAINED_PROBLEMS"]
 
@@ -49,41 +56,46 @@ def _ackley(x: FloatArray) -> Outcomes:
     return Outcomes((ackley(x),), (float(x.sum()), float(np.linalg.norm(x)) - 5.0))
 
 
-_PLANE, _HARTMANN_BOX, _ACKLEY_BOX = box(0, 1, 2), box(0, 1, 6), box(-5, 10, 10)
+_FUNCTIONS: dict[str, tuple[SearchSpace, VectorFunction, int, float, float, float, Half]] = {
+    "gramacy": (box(0, 1, 2), _gramacy, 2, 2.0, _GRAMACY_MINIMUM, 1e-3, "development"),
+    "constrained_hartmann6": (
+        box(0, 1, 6),
+        _hartmann,
+        1,
+        0.0,
+        HARTMANN6_MINIMUM,
+        1e-3,
+        "held-out",
+    ),
+    "constrained_ackley10": (box(-5, 10, 10), _ackley, 2, 20 + math.e, 0.0, 0.1, "held-out"),
+}
+"""Space, function, number of constraints, a bound of the objective in the space, optimum, tolerance
+and half of each problem."""
 
-CONSTRAINED_PROBLEMS: tuple[OutcomeProblem, ...] = (
-    OutcomeProblem(
-        name="gramacy",
-        space=_PLANE,
-        function=of_point(_gramacy, _PLANE),
-        n_constraints=2,
-        worst=2.0,  # the largest value in the box
-        optimum=_GRAMACY_MINIMUM,
+_DESCRIPTIONS = {
+    "gramacy": "linear objective, a sinusoidal and a quadratic constraint",
+    "constrained_hartmann6": "Hartmann function of six inputs within the unit ball",
+    "constrained_ackley10": "Ackley function of ten inputs within a half-ball that random search "
+    "misses",
+}
+"""One line on each problem, for listings."""
+
+
+def _problem(name: str) -> OutcomeProblem:
+    space, function, n_constraints, worst, optimum, tolerance, half = _FUNCTIONS[name]
+    return vector_problem(
+        name,
+        space,
+        function,
+        n_constraints=n_constraints,
+        worst=worst,
+        optimum=optimum,
+        tolerance=tolerance,
+        half=half,
         group="constrained",
-        description="linear objective, a sinusoidal and a quadratic constraint",
-    ),
-    OutcomeProblem(
-        name="constrained_hartmann6",
-        space=_HARTMANN_BOX,
-        function=of_point(_hartmann, _HARTMANN_BOX),
-        n_constraints=1,
-        worst=0.0,  # the supremum of the function
-        optimum=HARTMANN6_MINIMUM,
-        group="constrained",
-        half="held-out",
-        description="Hartmann function of six inputs within the unit ball",
-    ),
-    OutcomeProblem(
-        name="constrained_ackley10",
-        space=_ACKLEY_BOX,
-        function=of_point(_ackley, _ACKLEY_BOX),
-        n_constraints=2,
-        worst=20 + math.e,  # a bound of the function
-        optimum=0.0,
-        tolerance=0.1,
-        group="constrained",
-        half="held-out",
-        description="Ackley function of ten inputs within a half-ball that random search misses",
-    ),
-)
+        description=_DESCRIPTIONS[name],
+    )
+
+
+CONSTRAINED_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(_problem(name) for name in _FUNCTIONS)
 """Test functions of one objective under constraints."""

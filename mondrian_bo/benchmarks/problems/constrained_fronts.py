@@ -7,8 +7,14 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.fronts import branin_currin, dtlz2
-from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes, two_objectives
+from mondrian_bo.benchmarks.problems.outcomes import (
+    OutcomeProblem,
+    Outcomes,
+    VectorFunction,
+    two_objectives,
+)
 from mondrian_bo.benchmarks.problems.synthetic import box
 from mondrian_bo.search_space import Float, SearchSpace
 
@@ -117,80 +123,57 @@ def _mw7(x: FloatArray) -> Outcomes:
     return Outcomes(values, (square - outer**2, inner**2 - square))
 
 
-_PLANE, _BOX4 = box(0, 1, 2), box(0, 1, 4)
 _BNH_BOX = SearchSpace({"x1": Float(0, 5), "x2": Float(0, 3)})
-_SRN_BOX = box(-20, 20, 2)
 _CONSTR_BOX = SearchSpace({"x1": Float(0.1, 1), "x2": Float(0, 5)})
 
-CONSTRAINED_FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = (
-    two_objectives(
-        "bnh",
-        _BNH_BOX,
-        _bnh,
-        _BNH_VOLUME,
-        n_constraints=2,
-        reference=(149.6, 54.6),  # nadir of the front plus a tenth of its extent
-        tolerance=60.0,
-        group="constrained fronts",
-        description="BNH, two bowls within a disc and outside of another",
-    ),
-    two_objectives(
-        "srn",
-        _SRN_BOX,
-        _srn,
-        _SRN_VOLUME,
-        n_constraints=2,
-        reference=(244.0, 25.0),  # nadir of the front plus a tenth of its extent
-        tolerance=300.0,
-        group="constrained fronts",
-        half="held-out",
-        description="SRN, a straight front within a disc and a half-plane",
-    ),
-    two_objectives(
-        "constr",
-        _CONSTR_BOX,
-        _constr,
-        _CONSTR_VOLUME,
-        n_constraints=2,
-        reference=(10.0, 10.0),  # BoTorch's
-        tolerance=0.1,
-        group="constrained fronts",
-        half="held-out",
-        description="CONSTR, one part of the front is a constraint",
-    ),
-    two_objectives(
-        "constrained_branin_currin",
-        _PLANE,
+_FRONTS: dict[
+    str, tuple[SearchSpace, VectorFunction, float, int, tuple[float, float], float, Half]
+] = {
+    "bnh": (_BNH_BOX, _bnh, _BNH_VOLUME, 2, (149.6, 54.6), 60.0, "development"),
+    "srn": (box(-20, 20, 2), _srn, _SRN_VOLUME, 2, (244.0, 25.0), 300.0, "held-out"),
+    "constr": (_CONSTR_BOX, _constr, _CONSTR_VOLUME, 2, (10.0, 10.0), 0.1, "held-out"),
+    "constrained_branin_currin": (
+        box(0, 1, 2),
         _constrained_branin_currin,
         _BRANIN_CURRIN_VOLUME,
-        n_constraints=1,
-        reference=(80.0, 12.0),  # BoTorch's
-        tolerance=6.0,
-        group="constrained fronts",
-        description="Branin and Currin functions within a disc",
+        1,
+        (80.0, 12.0),
+        6.0,
+        "development",
     ),
-    two_objectives(
-        "c2dtlz2",
-        _BOX4,
-        _c2dtlz2,
-        _C2DTLZ2_VOLUME,
-        n_constraints=1,
-        reference=(1.1, 1.1),  # BoTorch's
-        tolerance=0.02,
+    "c2dtlz2": (box(0, 1, 4), _c2dtlz2, _C2DTLZ2_VOLUME, 1, (1.1, 1.1), 0.02, "held-out"),
+    "mw7": (box(0, 1, 4), _mw7, _MW7_VOLUME, 2, (1.2, 1.2), 0.02, "development"),
+}
+"""Space, function, hypervolume, number of constraints, reference point, tolerance and half of each
+problem. The first two reference points are the nadir of the front plus a tenth of its extent, the
+others are BoTorch's."""
+
+_DESCRIPTIONS = {
+    "bnh": "BNH, two bowls within a disc and outside of another",
+    "srn": "SRN, a straight front within a disc and a half-plane",
+    "constr": "CONSTR, one part of the front is a constraint",
+    "constrained_branin_currin": "Branin and Currin functions within a disc",
+    "c2dtlz2": "C2-DTLZ2 with four inputs, front in three pieces",
+    "mw7": "MW7 with four inputs, front partly on a constraint",
+}
+"""One line on each problem, for listings."""
+
+
+def _problem(name: str) -> OutcomeProblem:
+    space, function, volume, n_constraints, reference, tolerance, half = _FRONTS[name]
+    return two_objectives(
+        name,
+        space,
+        function,
+        volume,
+        n_constraints=n_constraints,
+        reference=reference,
+        tolerance=tolerance,
+        half=half,
         group="constrained fronts",
-        half="held-out",
-        description="C2-DTLZ2 with four inputs, front in three pieces",
-    ),
-    two_objectives(
-        "mw7",
-        _BOX4,
-        _mw7,
-        _MW7_VOLUME,
-        n_constraints=2,
-        reference=(1.2, 1.2),  # BoTorch's
-        tolerance=0.02,
-        group="constrained fronts",
-        description="MW7 with four inputs, front partly on a constraint",
-    ),
-)
+        description=_DESCRIPTIONS[name],
+    )
+
+
+CONSTRAINED_FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(_problem(name) for name in _FRONTS)
 """Test functions of two objectives under constraints."""

@@ -8,6 +8,7 @@ published ones.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from mondrian_bo.benchmarks.problems.functions import branin
 from mondrian_bo.benchmarks.problems.outcomes import (
     OutcomeProblem,
     Outcomes,
-    of_point,
+    VectorFunction,
     two_objectives,
+    vector_problem,
 )
 from mondrian_bo.benchmarks.problems.penicillin import PENICILLIN
 from mondrian_bo.benchmarks.problems.synthetic import box
@@ -95,15 +97,12 @@ def _dtlz2_volume(n_objectives: int) -> float:
     return float(_DTLZ2_REFERENCE**n_objectives - ball / 2**n_objectives)
 
 
-_PLANE, _ZDT1_BOX, _ZDT3_BOX, _DTLZ2_BOX = (box(0, 1, d) for d in (2, 6, 10, 6))
-
-
 def _dtlz2_problem(n_objectives: int) -> OutcomeProblem:
     volume = _dtlz2_volume(n_objectives)
-    return OutcomeProblem(
-        name=f"dtlz2_{n_objectives}",
-        space=_DTLZ2_BOX,
-        function=of_point(lambda x: Outcomes(dtlz2(x, n_objectives)), _DTLZ2_BOX),
+    return vector_problem(
+        f"dtlz2_{n_objectives}",
+        box(0, 1, 6),
+        lambda x: Outcomes(dtlz2(x, n_objectives)),
         n_objectives=n_objectives,
         reference=(_DTLZ2_REFERENCE,) * n_objectives,
         optimum=-volume,
@@ -114,10 +113,25 @@ def _dtlz2_problem(n_objectives: int) -> OutcomeProblem:
     )
 
 
+def _zdt_problem(
+    name: str, d: int, function: VectorFunction, volume: float, **attributes: Any
+) -> OutcomeProblem:
+    return two_objectives(
+        name,
+        box(0, 1, d),
+        function,
+        volume,
+        reference=(11.0, 11.0),
+        tolerance=0.1,
+        group="fronts",
+        **attributes,
+    )
+
+
 FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = (
     two_objectives(
         "branin_currin",
-        _PLANE,
+        box(0, 1, 2),
         lambda x: Outcomes(branin_currin(x)),
         _BRANIN_CURRIN_VOLUME,
         reference=(18.0, 6.0),
@@ -125,26 +139,16 @@ FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = (
         group="fronts",
         description="Branin and Currin functions of two inputs",
     ),
-    two_objectives(
+    _zdt_problem(
         "zdt1",
-        _ZDT1_BOX,
+        6,
         _zdt1,
         _ZDT1_VOLUME,
-        reference=(11.0, 11.0),
-        tolerance=0.1,
-        group="fronts",
         half="held-out",
         description="ZDT1 with six inputs, convex front",
     ),
-    two_objectives(
-        "zdt3",
-        _ZDT3_BOX,
-        _zdt3,
-        _ZDT3_VOLUME,
-        reference=(11.0, 11.0),
-        tolerance=0.1,
-        group="fronts",
-        description="ZDT3 with ten inputs, front in five pieces",
+    _zdt_problem(
+        "zdt3", 10, _zdt3, _ZDT3_VOLUME, description="ZDT3 with ten inputs, front in five pieces"
     ),
     *(_dtlz2_problem(n) for n in (2, 3, 4)),
     PENICILLIN,

@@ -17,9 +17,6 @@ __all__ = ["NUMERIC_PROBLEMS"]
 _SHIFT = 0.1
 """Largest shift as a share of the range: it keeps every minimiser in its box."""
 
-_BUDGET = 200
-"""Trials per run, the usual length of a study."""
-
 _BRANIN_RANGE = 307.7
 """Largest minus smallest value of Branin's function in its box, the unit of its noise."""
 
@@ -87,7 +84,6 @@ def _shifted(name: str, group: str) -> Problem:
         space=space,
         function=of_vector(function, len(space)),
         optimum=optimum,
-        budget=_BUDGET,
         group=group,
         half=half,
         tolerance=tolerance,

@@ -9,10 +9,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Half, missing_modules
+from mondrian_bo.benchmarks.problems.base import ListedProblem, missing_modules
 from mondrian_bo.search_space import SearchSpace
 
-__all__ = ["OutcomeFunction", "OutcomeProblem", "Outcomes", "of_point", "two_objectives"]
+__all__ = [
+    "OutcomeFunction",
+    "OutcomeProblem",
+    "Outcomes",
+    "VectorFunction",
+    "of_point",
+    "two_objectives",
+    "vector_problem",
+]
 
 
 class Outcomes(NamedTuple):
@@ -36,22 +44,20 @@ class Outcomes(NamedTuple):
 
 
 OutcomeFunction: TypeAlias = Callable[[Mapping[str, Any]], Outcomes]
+VectorFunction: TypeAlias = Callable[[FloatArray], Outcomes]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutcomeProblem:
+class OutcomeProblem(ListedProblem):
     """A problem without noise that may have constraints, several objectives, or both.
 
     The score of a run is minimised. With one objective it is the best feasible value so far, and
     `worst` before the first feasible trial. With several it is minus the hypervolume that the
-    feasible trials dominate within `reference`.
+    feasible trials dominate within `reference`. Further attributes are those of
+    :class:`ListedProblem`.
 
     Attributes
     ----------
-    name : str
-        The name on the command line and in result directories.
-    space : SearchSpace
-        The parameters.
     function : callable
         Takes a mapping of the active parameters and returns `Outcomes`.
     n_objectives : int
@@ -63,36 +69,13 @@ class OutcomeProblem:
         several objectives.
     reference : tuple of float
         Reference point of the hypervolume, fixed for all runs; empty with one objective.
-    optimum : float or None
-        The smallest score that is possible; None if it is unknown.
-    budget : int
-        The usual number of trials.
-    group : str
-        Kind of problem; reports average over groups.
-    half : {"development", "held-out"}
-        Defaults may be chosen on development problems; held-out problems check the choice.
-    tolerance : float
-        A run has solved the problem if its score ends at most this far above the optimum.
-    description : str
-        One line for listings.
-    requires : tuple of str
-        Modules that `function` or the score need, if they are optional.
     """
 
-    name: str
-    space: SearchSpace
     function: OutcomeFunction
     n_objectives: int = 1
     n_constraints: int = 0
     worst: float = 0.0
     reference: tuple[float, ...] = ()
-    optimum: float | None
-    budget: int = 200
-    group: str
-    half: Half = "development"
-    tolerance: float = 1e-3
-    description: str = ""
-    requires: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -101,7 +84,7 @@ class OutcomeProblem:
         return missing_modules(required)
 
 
-def of_point(function: Callable[[FloatArray], Outcomes], space: SearchSpace) -> OutcomeFunction:
+def of_point(function: VectorFunction, space: SearchSpace) -> OutcomeFunction:
     """Return the function of parameters that evaluates a function of the vector of their values."""
     names = tuple(space)
 
@@ -111,10 +94,17 @@ def of_point(function: Callable[[FloatArray], Outcomes], space: SearchSpace) -> 
     return evaluate
 
 
+def vector_problem(
+    name: str, space: SearchSpace, function: VectorFunction, **attributes: Any
+) -> OutcomeProblem:
+    """Return a problem whose function takes a vector; the parameters are as in `two_objectives`."""
+    return OutcomeProblem(name=name, space=space, function=of_point(function, space), **attributes)
+
+
 def two_objectives(
     name: str,
     space: SearchSpace,
-    function: Callable[[FloatArray], Outcomes],
+    function: VectorFunction,
     volume: float,
     **attributes: Any,
 ) -> OutcomeProblem:
@@ -138,11 +128,4 @@ def two_objectives(
     OutcomeProblem
         The problem.
     """
-    return OutcomeProblem(
-        name=name,
-        space=space,
-        function=of_point(function, space),
-        n_objectives=2,
-        optimum=-volume,
-        **attributes,
-    )
+    return vector_problem(name, space, function, n_objectives=2, optimum=-volume, **attributes)
