@@ -31,6 +31,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.kernel_sums import kernel_su
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import OPTIMIZER_PRIOR
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.leaf_cells import leaf_cells
 
 ModelName: TypeAlias = Literal["gaussian_process", "forest"]
@@ -135,9 +136,7 @@ class GaussianProcessAnova:
             space.n_choices, n_trees, np.random.default_rng(encoding_seed)
         )
         self._forest = GaussianProcessForest(
-            n_trees,
-            space.n_dimensions,
-            forest_seed,
+            Ensemble(n_trees, space.n_dimensions, forest_seed),
             space.is_categorical,
             prior=OPTIMIZER_PRIOR,
             scale_strength=1.0,
@@ -207,7 +206,8 @@ class MondrianForestAnova:
         self._encoding = TreeEncoding(
             space.n_choices, n_trees, np.random.default_rng(encoding_seed)
         )
-        model = HierarchicalGaussianModel(n_trees, d, forest_seed, bounds=(np.zeros(d), np.ones(d)))
+        ensemble = Ensemble(n_trees, d, forest_seed)
+        model = HierarchicalGaussianModel(ensemble, bounds=(np.zeros(d), np.ones(d)))
         points = self._encoding(rows)
         model.learn(points, targets.copy())
         # At a point of the data no branch is possible: its prediction is its leaf's mean.

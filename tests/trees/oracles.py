@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.layout import (
     FIRST_POINT,
@@ -49,9 +50,7 @@ def grow(
     targets = np.zeros(n) if targets is None else targets
     rates = np.ones(d) if rates is None else np.asarray(rates, dtype=float)
     forest = kind(
-        n_trees,
-        d,
-        np.random.SeedSequence(seed),
+        Ensemble(n_trees, d, np.random.SeedSequence(seed)),
         min_samples_split=min_samples_split,
         lifetime=lifetime,
     )

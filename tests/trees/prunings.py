@@ -9,6 +9,7 @@ import numpy as np
 from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import NODE_FIELDS
@@ -24,7 +25,7 @@ def unit_box(d):
 def make_forest(d, *, n_trees=1, seed=0, n_classes=REAL, restricted=True, **options):
     box = None if restricted else unit_box(d)
     sequence = np.random.SeedSequence(seed)
-    return AggregatedForest(n_trees, d, sequence, n_classes=n_classes, box=box, **options)
+    return AggregatedForest(Ensemble(n_trees, d, sequence), n_classes=n_classes, box=box, **options)
 
 
 def learn(forest, points, targets, *, rates=None, importance=None, steps=None, n_jobs=1):

@@ -6,6 +6,7 @@ import pytest
 from trees.oracles import assert_same_bits, check_forest, grow, snapshot
 
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.parallel import run_parallel, split_trees
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.predict import REMAINING
@@ -19,7 +20,7 @@ def make_data(n=120, n_views=1):
 
 
 def build(points, targets, n_jobs, n_trees=5, **options):
-    forest = GaussianForest(n_trees, 2, np.random.SeedSequence(3), **options)
+    forest = GaussianForest(Ensemble(n_trees, 2, np.random.SeedSequence(3)), **options)
     forest.build(points.copy(), targets.copy(), RATES, Hyperparameters(0.5, 0.1), n_jobs)
     return forest
 

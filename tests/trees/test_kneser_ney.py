@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from trees.oracles import one_tree
 
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.kneser_ney import expected_discount
 from mondrian_bo.trees.layout import LEFT, LOWER, NONE, PAUSED, RIGHT, ROOT, UPPER
 
@@ -19,7 +20,7 @@ RATES = np.array([1.0, 0.5])
 
 def make_forest(n_trees=2, seed=0, **options):
     settings = {"n_classes": N_CLASSES, "discount": GAMMA, **options}
-    return ClassForest(n_trees, len(RATES), np.random.SeedSequence(seed), **settings)
+    return ClassForest(Ensemble(n_trees, len(RATES), np.random.SeedSequence(seed)), **settings)
 
 
 def make_data(n=50, seed=0):

@@ -172,6 +172,16 @@ _BOOSTING_STEPS = 50
 """Reports of a complete boosting: our choice."""
 
 
+def _boosting_grid(fastest: float, max_features: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
+    return {
+        "learning_rate": _geometric(1e-2, fastest, 7),
+        "max_depth": (1.0, 2.0, 3.0, 5.0),
+        "subsample": (0.4, 0.7, 1.0),
+        "min_samples_leaf": (1.0, 10.0),
+        "max_features": max_features,
+    }
+
+
 def _boosted_diabetes(settings: Mapping[str, float]) -> Iterator[float]:
     data = _split(load_diabetes, scale_targets=True)
     model = _boosting(_BOOSTING_STEPS, _STAGES, data, settings)
@@ -218,13 +228,7 @@ TASKS: dict[str, Task] = {
     ),
     "boosting_diabetes": Task(
         "squared error of gradient boosting on the diabetes data",
-        {
-            "learning_rate": _geometric(1e-2, 5e-1, 7),
-            "max_depth": (1.0, 2.0, 3.0, 5.0),
-            "subsample": (0.4, 0.7, 1.0),
-            "min_samples_leaf": (1.0, 10.0),
-            "max_features": (0.3, 1.0),
-        },
+        _boosting_grid(fastest=5e-1, max_features=(0.3, 1.0)),
         _BOOSTING_STEPS,
         "last",
         "development",
@@ -271,13 +275,7 @@ TASKS: dict[str, Task] = {
     ),
     "boosting_cancer": Task(
         "log-loss of gradient boosting on the breast cancer data; the best stage counts",
-        {
-            "learning_rate": _geometric(1e-2, 1e0, 7),
-            "max_depth": (1.0, 2.0, 3.0, 5.0),
-            "subsample": (0.4, 0.7, 1.0),
-            "min_samples_leaf": (1.0, 10.0),
-            "max_features": (0.2, 0.6),
-        },
+        _boosting_grid(fastest=1e0, max_features=(0.2, 0.6)),
         _BOOSTING_STEPS,
         "best",
         "held-out",

@@ -102,25 +102,7 @@ def outcome_problem(name: str) -> OutcomeProblem:
 
 
 def any_problem(name: str, tables: Path | None = None) -> Problem | OutcomeProblem:
-    """Return a problem of either kind by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of `all_problem_names`.
-    tables : Path, optional
-        As `get_problem` takes it.
-
-    Returns
-    -------
-    Problem or OutcomeProblem
-        The problem.
-
-    Raises
-    ------
-    ValueError
-        If there is no problem of that name, or no such table.
-    """
+    """Return a problem of either kind, one of `all_problem_names`; see :func:`get_problem`."""
     if name in _OUTCOME_PROBLEMS:
         return outcome_problem(name)
     if name not in problem_names():

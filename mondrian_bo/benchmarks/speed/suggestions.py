@@ -64,12 +64,8 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
 
     Parameters
     ----------
-    n_trials : int
-        Number of trials.
-    n_parameters : int, default=10
-        Number of float parameters.
-    below : float, optional
-        Our target in milliseconds per trial.
+    n_trials, n_parameters, below
+        See :func:`ask_and_tell`.
 
     Returns
     -------
@@ -118,12 +114,8 @@ def wide_space(
     ----------
     space : str
         A key of `WIDE_SPACES`.
-    n_trials : int, default=220
-        Number of trials.
-    n_timed : int, default=40
-        Number of the last trials whose mean is reported. It includes their share of the rebuilds.
-    below : float, optional
-        Our target in milliseconds per trial.
+    n_trials, n_timed, below
+        See :func:`ask_and_tell`. The mean includes the trials' share of the rebuilds.
 
     Returns
     -------

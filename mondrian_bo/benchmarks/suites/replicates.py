@@ -68,11 +68,7 @@ def _by_prediction(
 def run(arguments: Namespace) -> None:
     """Run the comparison; the table is printed and written to ``DIR/replicates.md``.
 
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``
-        and ``out`` count.
+    Of the arguments of ``mondrian-bo bench run`` the seeds, trials, jobs and the directory count.
     """
     from joblib import Parallel, delayed
 

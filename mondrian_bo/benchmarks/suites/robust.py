@@ -57,11 +57,7 @@ def regrets(name: str, sampler: str, seed: int, n_trials: int | None) -> tuple[f
 def run(arguments: Namespace) -> None:
     """Run the comparison; the table is printed and written to ``DIR/robust.md``.
 
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``
-        and ``out`` count.
+    Of the arguments of ``mondrian-bo bench run`` the seeds, trials, jobs and the directory count.
     """
     from joblib import Parallel, delayed
 

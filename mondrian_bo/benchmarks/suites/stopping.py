@@ -12,17 +12,14 @@ run again, nor are those of an archive that ``--known`` names.
 
 from __future__ import annotations
 
-import gzip
-import json
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
+from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 TOLERANCES = (0.01, 0.05)
@@ -108,41 +105,14 @@ def stop_of(estimates: list[list[float]], tolerance: float) -> tuple[int, float]
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the table, which goes to ``DIR/stopping.md`` too.
 
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``,
-        ``known`` and ``out`` count.
+    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
     """
-    from joblib import Parallel, delayed
-
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    log = arguments.out / ARCHIVE
-    done = {
-        (record["problem"], record["seed"]): record
-        for path in [*arguments.known, log]
-        for record in _read(path)
-    }
-    names = problems()
-    todo = [(n, s) for s in range(arguments.seeds) for n in names if (n, s) not in done]
-    workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
-    results = workers(delayed(one_run)(*one, arguments.trials) for one in todo)
-    with gzip.open(log, "at", encoding="utf-8") as stream:
-        for record in tqdm(results, total=len(todo), desc="stopping"):
-            done[record["problem"], record["seed"]] = record
-            stream.write(json.dumps(record) + "\n")
-            stream.flush()
-    wanted = [done[n, s] for n in names for s in range(arguments.seeds)]
-    table = summary(wanted)
-    publish(arguments.out / "stopping.md", *table)
+    records = archived_runs(arguments, ARCHIVE, problems(), _records, "stopping")
+    publish(arguments.out / "stopping.md", *summary(records))
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """Return the records of an archive; none if there is no file."""
-    if not path.is_file():
-        return []
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
+def _records(name: str, seed: int, n_trials: int | None) -> list[dict[str, Any]]:
+    return [one_run(name, seed, n_trials)]
 
 
 def summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

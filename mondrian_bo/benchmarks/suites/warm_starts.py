@@ -23,24 +23,21 @@ archive that ``--known`` names.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import zlib
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.stats import wilcoxon
-from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.curves.replay import load
 from mondrian_bo.benchmarks.curves.tasks import TASKS
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.warm_search import WarmSearch
 from mondrian_bo.search_space import Float, SearchSpace
@@ -269,42 +266,14 @@ def saved_trials(cold: FloatArray, warm: FloatArray, slack: float) -> int:
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the tables, which go to ``DIR/warm_starts.md``.
 
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        The parsed arguments of ``mondrian-bo bench run``, of which ``seeds``, ``trials``, ``jobs``,
-        ``known`` and ``out`` count.
+    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
     """
-    from joblib import Parallel, delayed
-
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    log = arguments.out / ARCHIVE
-    done: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for path in [*arguments.known, log]:
-        for records in _read(path):
-            done[records[0]["problem"], records[0]["seed"]] = records
     names = [*PROBLEMS, *RECORDED]
-    todo = [(n, s) for s in range(arguments.seeds) for n in names if (n, s) not in done]
-    workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
-    results = workers(delayed(runs_of)(*one, arguments.trials) for one in todo)
-    with gzip.open(log, "at", encoding="utf-8") as stream:
-        for records in tqdm(results, total=len(todo), desc="warm starts"):
-            done[records[0]["problem"], records[0]["seed"]] = records
-            stream.write(json.dumps(records) + "\n")
-            stream.flush()
-    wanted = [one for n in names for s in range(arguments.seeds) for one in done[n, s]]
-    tables = [by_problem(wanted), by_method(wanted)]
+    records = archived_runs(arguments, ARCHIVE, names, runs_of, "warm starts")
+    tables = [by_problem(records), by_method(records)]
     text = "\n\n".join(to_markdown(*table) for table in tables)
     (arguments.out / "warm_starts.md").write_text(text + "\n", encoding="utf-8")
     print("\n\n".join(to_text(*table) for table in tables))
-
-
-def _read(path: Path) -> list[list[dict[str, Any]]]:
-    """Return the records of an archive; none if there is no file."""
-    if not path.is_file():
-        return []
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
 
 
 def _saved(records: list[dict[str, Any]]) -> dict[tuple[str, str], FloatArray]:

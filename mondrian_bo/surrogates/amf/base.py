@@ -20,6 +20,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
     seed_sequence,
 )
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 class LossTrace(NamedTuple):
@@ -139,9 +140,7 @@ class AggregatedEstimator(BaseEstimator):
     def _shared_settings(self, n_features: int) -> dict[str, Any]:
         """Return arguments of :class:`AggregationModel`."""
         return {
-            "n_trees": self.n_estimators,
-            "n_dimensions": n_features,
-            "seed": seed_sequence(self.random_state),
+            "ensemble": Ensemble(self.n_estimators, n_features, seed_sequence(self.random_state)),
             "use_aggregation": bool(self.use_aggregation),
             "bounds": self._box(n_features),
             "unrestricted": self.bounds is not None,

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
@@ -61,7 +62,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed
+    ensemble
         See :class:`GrowingForest`. Points are float32, as in scikit-learn's forests.
     n_classes : int
         Number of classes, or ``REAL`` for real targets.
@@ -83,9 +84,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         n_classes: int,
         dirichlet: float = 0.5,
@@ -95,10 +94,9 @@ class AggregatedForest(GrowingForest[Aggregation]):
         record: bool = False,
         look_ahead: bool = False,
     ) -> None:
+        n_trees = ensemble.n_trees
         super().__init__(
-            n_trees,
-            n_dimensions,
-            seed,
+            ensemble,
             empty_aggregation(n_trees, n_classes),
             np.empty(0, dtype=np.float64 if n_classes == REAL else np.int32),
             min_samples_split=1,
@@ -108,7 +106,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         self.dirichlet = float(dirichlet)
         self.step = float(step)
         self._by_class = n_classes != REAL and not split_pure
-        self.box = np.empty((0, n_dimensions)) if box is None else box
+        self.box = np.empty((0, ensemble.n_dimensions)) if box is None else box
         self.records = record
         self.looks_ahead = look_ahead
         self._progress = Progress(

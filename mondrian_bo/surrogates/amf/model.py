@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.surrogates.amf.stacking import Stacking
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
@@ -67,8 +68,8 @@ class AggregationModel(ScaledForestModel):
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed
-        See :class:`GrowingForest`. The seed is the source of all randomness.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     n_classes : int
         Number of classes, or ``REAL`` for real targets.
     dirichlet : float, default=0.5
@@ -105,9 +106,7 @@ class AggregationModel(ScaledForestModel):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         n_classes: int,
         dirichlet: float = 0.5,
@@ -122,11 +121,9 @@ class AggregationModel(ScaledForestModel):
         online_to_batch: bool = False,
         stacking: bool = False,
     ) -> None:
-        tree_seed, time_seed = seed.spawn(2)
+        tree_seed, time_seed = ensemble.seed.spawn(2)
         self.forest = AggregatedForest(
-            n_trees,
-            n_dimensions,
-            tree_seed,
+            ensemble._replace(seed=tree_seed),
             n_classes=n_classes,
             dirichlet=dirichlet,
             step=step if isinstance(step, float) else 1.0,
@@ -135,7 +132,7 @@ class AggregationModel(ScaledForestModel):
             record=record,
             look_ahead=stacking,
         )
-        super().__init__(n_dimensions, bounds, feature_weights)
+        super().__init__(ensemble.n_dimensions, bounds, feature_weights)
         self._rule = AGGREGATED if use_aggregation else AT_LEAF
         self._step = step
         self._feature_relevance = feature_relevance

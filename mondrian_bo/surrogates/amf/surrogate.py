@@ -7,6 +7,7 @@ import numpy as np
 from mondrian_bo.array_types import IntArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 from mondrian_bo.trees.aggregation_nodes import REAL
 
@@ -37,9 +38,7 @@ class AMFSurrogate(TreeSurrogate):
         tree_seed, place_seed = seed.spawn(2)
         n_dimensions = len(n_choices)
         model = AggregationModel(
-            n_estimators,
-            n_dimensions,
-            tree_seed,
+            Ensemble(n_estimators, n_dimensions, tree_seed),
             n_classes=REAL,
             step="adaptive",
             bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),

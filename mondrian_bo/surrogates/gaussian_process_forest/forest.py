@@ -18,6 +18,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     initial_covariances,
 )
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
@@ -57,10 +58,8 @@ class GaussianProcessForest:
 
     Parameters
     ----------
-    n_trees, n_dimensions : int
-        Numbers of trees T and dimensions d.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     categorical : bool array of shape (d,)
         Which dimensions of the rows hold categories.
     block_size : int
@@ -91,9 +90,7 @@ class GaussianProcessForest:
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         categorical: BoolArray,
         *,
         block_size: int = 200,
@@ -109,8 +106,9 @@ class GaussianProcessForest:
         self._fit_points = fit_points
         self._first_iterations = first_iterations
         self._block_size = block_size
-        self._n_trees = n_trees
-        self._tree_seed, self._fit_seed = seed.spawn(2)
+        n_trees, n_dimensions, seed = ensemble
+        tree_seed, self._fit_seed = seed.spawn(2)
+        self._ensemble = ensemble._replace(seed=tree_seed)
         self._trees: LeafTrees | None = None
         # While there are no trees: the points that they will see, and the first scale of times.
         self._batches: list[FloatArray] = []
@@ -157,7 +155,7 @@ class GaussianProcessForest:
     @property
     def n_components(self) -> int:
         """Number of different predictions: 1 while there is a single leaf, else one per tree."""
-        return 1 if self.has_single_leaf else self._n_trees
+        return 1 if self.has_single_leaf else self._ensemble.n_trees
 
     def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
         """Fit the hyper-parameters to some points, for the split rates of trees yet to be grown.
@@ -431,10 +429,7 @@ class GaussianProcessForest:
         from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 
         self._trees = trees = LeafTrees(
-            self._n_trees,
-            len(self._units),
-            deepcopy(self._tree_seed),
-            min_samples_split=self._block_size + 1,
+            deepcopy(self._ensemble), min_samples_split=self._block_size + 1
         )
         first, *later = self._batches
         n_first, rates = first.shape[1], self._rates()
@@ -459,7 +454,7 @@ class GaussianProcessForest:
                 self._stale[t] = (self._stale[t] & nodes) | (nodes - self._leaves[t].keys())
 
     def _mark_all_stale(self) -> None:
-        for t in range(self._n_trees):
+        for t in range(self._ensemble.n_trees):
             self._leaves[t].clear()
             self._stale[t] = set(self._nodes_of_leaves(t))
 

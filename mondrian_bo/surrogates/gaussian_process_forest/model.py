@@ -24,6 +24,7 @@ from mondrian_bo.surrogates.mondrian_forest.model import (
     log_evidence,
     target_scale,
 )
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
@@ -47,12 +48,8 @@ class GaussianProcessForestModel:
 
     Parameters
     ----------
-    n_trees : int
-        Number of trees T.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     block_size : int, default=500
         Largest number of points of a leaf, m.
     scale_strength : float, default=10
@@ -66,21 +63,18 @@ class GaussianProcessForestModel:
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         block_size: int = 500,
         scale_strength: float = 10.0,
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
     ) -> None:
-        forest_seed, self._fit_seed, correction_seed = seed.spawn(3)
+        n_dimensions = ensemble.n_dimensions
+        forest_seed, self._fit_seed, correction_seed = ensemble.seed.spawn(3)
         self._block_size = block_size
         self._processes = GaussianProcessForest(
-            n_trees,
-            n_dimensions,
-            forest_seed,
+            ensemble._replace(seed=forest_seed),
             np.zeros(n_dimensions, dtype=np.bool_),
             block_size=block_size,
             prior=REGRESSION_PRIOR,
@@ -90,9 +84,7 @@ class GaussianProcessForestModel:
         )
         self._new_correction = partial(
             VarianceCorrection,
-            _CORRECTION_TREES,
-            n_dimensions,
-            correction_seed,
+            Ensemble(_CORRECTION_TREES, n_dimensions, correction_seed),
             bounds,
             feature_weights,
         )

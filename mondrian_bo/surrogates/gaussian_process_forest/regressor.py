@@ -14,6 +14,7 @@ from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeigh
 from mondrian_bo.surrogates.estimators.validation import check_bounds, check_feature_weights
 from mondrian_bo.surrogates.gaussian_process_forest.model import GaussianProcessForestModel
 from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
@@ -112,13 +113,10 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
-    def _new_model(
-        self, n_features: int, seed: np.random.SeedSequence
-    ) -> GaussianProcessForestModel:
+    def _new_model(self, ensemble: Ensemble) -> GaussianProcessForestModel:
+        n_features = ensemble.n_dimensions
         return GaussianProcessForestModel(
-            self.n_estimators,
-            n_features,
-            seed,
+            ensemble,
             block_size=self.block_size,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),

@@ -12,6 +12,7 @@ from mondrian_bo.surrogates.base import Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 _INACTIVE_CHOICE = -1.0
 """Category of inactive categorical parameters for the processes: an additional choice."""
@@ -65,9 +66,7 @@ class GaussianProcessForestSurrogate:
             n_choices, may_be_absent, n_estimators, encoding_seed
         )
         self._forest = GaussianProcessForest(
-            n_estimators,
-            len(n_choices),
-            forest_seed,
+            Ensemble(n_estimators, len(n_choices), forest_seed),
             self._is_categorical,
             block_size=block_size,
             prior=prior,

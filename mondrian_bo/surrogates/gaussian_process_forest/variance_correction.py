@@ -6,6 +6,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 _STRENGTH = 100.0
 """Number of targets by which factors are shrunk towards 1, our choice.
@@ -27,10 +28,8 @@ class VarianceCorrection:
 
     Parameters
     ----------
-    n_trees, n_dimensions : int
-        Numbers of trees and dimensions.
-    seed : numpy.random.SeedSequence
-        Source of all randomness.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     bounds : tuple of two float64 arrays of shape (d,), or None
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None
@@ -43,16 +42,12 @@ class VarianceCorrection:
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         bounds: tuple[FloatArray, FloatArray] | None,
         feature_weights: FloatArray | None,
     ) -> None:
         self._model = HierarchicalGaussianModel(
-            n_trees,
-            n_dimensions,
-            seed,
+            ensemble,
             branch_off="bridge",
             hyperparameters="leave_one_out",
             bounds=bounds,

@@ -28,6 +28,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.model import log_mean_exp
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.trees.tree import Tree
 
@@ -73,13 +74,14 @@ class ForestRegressor(
     model_: ForestModel
 
     @abstractmethod
-    def _new_model(self, n_features: int, seed: np.random.SeedSequence) -> ForestModel:
+    def _new_model(self, ensemble: Ensemble) -> ForestModel:
         """Return a model that has learnt nothing; raise ValueError if a parameter is wrong."""
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         """Learn a batch (Lakshminarayanan2016, Algorithms 1 and 2)."""
         data, targets = check_training_data(self, X, y)
-        model = self._new_model(data.shape[1], seed_sequence(self.random_state))
+        seed = seed_sequence(self.random_state)
+        model = self._new_model(Ensemble(self.n_estimators, data.shape[1], seed))
         model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
 

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
 from mondrian_bo.trees.growth import GrowthSettings, sample_forest
@@ -38,7 +39,7 @@ class ClassForest(GrowingForest[KneserNey]):
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed, min_samples_split
+    ensemble, min_samples_split
         See :class:`GrowingForest`.
     n_classes : int
         Number of classes K; targets are int32 numbers below it.
@@ -50,9 +51,7 @@ class ClassForest(GrowingForest[KneserNey]):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         n_classes: int,
         discount: float,
@@ -60,23 +59,19 @@ class ClassForest(GrowingForest[KneserNey]):
         lifetime: float = np.inf,
     ) -> None:
         super().__init__(
-            n_trees,
-            n_dimensions,
-            seed,
-            empty_counts(n_trees, n_classes),
+            ensemble,
+            empty_counts(ensemble.n_trees, n_classes),
             np.empty(0, dtype=np.int32),
             min_samples_split=min_samples_split,
         )
         self._renew = partial(
             ClassForest,
-            n_trees,
-            n_dimensions,
             n_classes=n_classes,
             discount=discount,
             min_samples_split=min_samples_split,
             lifetime=lifetime,
         )
-        self._seed = seed
+        self._ensemble = ensemble
         self.n_classes = n_classes
         self.discount = discount
         self.lifetime = lifetime
@@ -159,7 +154,7 @@ class ClassForest(GrowingForest[KneserNey]):
 
     def unlearnt(self) -> ClassForest:
         """Return an empty forest with the same settings and other random streams."""
-        return self._renew(self._seed.spawn(1)[0])
+        return self._renew(self._ensemble._replace(seed=self._ensemble.seed.spawn(1)[0]))
 
     def code_lengths(self) -> FloatArray:
         """Return the loss of each node's forecasts of its block's targets, shape (T, capacity).

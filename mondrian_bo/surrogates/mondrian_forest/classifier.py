@@ -23,6 +23,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.mondrian_forest.class_forest import ClassForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import Scales
@@ -225,9 +226,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         if discount is None:
             discount = _DISCOUNT_PER_FEATURE * float(self.scales_.feature_weights.sum())
         self.forest_ = ClassForest(
-            self.n_estimators,
-            n_features,
-            seed_sequence(self.random_state),
+            Ensemble(self.n_estimators, n_features, seed_sequence(self.random_state)),
             n_classes=n_classes,
             discount=float(discount),
             min_samples_split=self.min_samples_split,

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import (
     points_of,
@@ -57,7 +58,7 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed, min_samples_split
+    ensemble, min_samples_split
         See :class:`GrowingForest`.
     lifetime : float, default=inf
         Blocks are not split later than this.
@@ -75,21 +76,13 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         min_samples_split: int = 2,
         lifetime: float = np.inf,
     ) -> None:
-        super().__init__(
-            n_trees,
-            n_dimensions,
-            seed,
-            self._empty_stats(n_trees, n_dimensions),
-            np.empty(0),
-            min_samples_split=min_samples_split,
-        )
+        stats = self._empty_stats(ensemble.n_trees, ensemble.n_dimensions)
+        super().__init__(ensemble, stats, np.empty(0), min_samples_split=min_samples_split)
         self.lifetime = lifetime
         self.hyperparameters: Hyperparameters = Hyperparameters(gamma_2=1.0, noise=1.0)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest, Kernels
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.affine_draw import sample_affine
 from mondrian_bo.trees.affine_messages import (
     AffineSettings,
@@ -54,12 +55,10 @@ class LinearForest(GaussianForest):
         affine_weights,
     )
 
-    def __init__(
-        self, n_trees: int, n_dimensions: int, seed: np.random.SeedSequence, **options: Any
-    ) -> None:
-        super().__init__(n_trees, n_dimensions, seed, **options)
+    def __init__(self, ensemble: Ensemble, **options: Any) -> None:
+        super().__init__(ensemble, **options)
         self.hyperparameters: Any = LinearHyperparameters(1.0, 1.0, 1.0)
-        self._reference, self._rates = 0.0, np.ones(n_dimensions)
+        self._reference, self._rates = 0.0, np.ones(ensemble.n_dimensions)
 
     def build(
         self,

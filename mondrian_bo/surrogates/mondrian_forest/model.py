@@ -21,6 +21,7 @@ from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengths
 from mondrian_bo.surrogates.mondrian_forest.evidence import learn_by_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import Learnt, learn_hyperparameters
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
@@ -80,8 +81,8 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed
-        See :class:`GrowingForest`. The seed is the source of all randomness.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     min_samples_split : int, default=2
         Blocks with fewer points are not split.
     lifetime : float, default=inf
@@ -116,9 +117,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         *,
         min_samples_split: int = 2,
         lifetime: float = np.inf,
@@ -130,21 +129,18 @@ class HierarchicalGaussianModel(ScaledForestModel):
         feature_weights: FloatArray | None = None,
         feature_relevance: Relevance = False,
     ) -> None:
-        trees, self._other_seed = seed, seed.spawn(1)[0] if feature_relevance else None
+        self._ensemble = ensemble
+        self._other_seed = ensemble.seed.spawn(1)[0] if feature_relevance else None
         self._by_lengthscales = feature_relevance == "lengthscales"
         self._new_forest = partial(
-            self._forest_class,
-            n_trees,
-            n_dimensions,
-            min_samples_split=min_samples_split,
-            lifetime=lifetime,
+            self._forest_class, min_samples_split=min_samples_split, lifetime=lifetime
         )
-        self.forest = self._new_forest(trees)
+        self.forest = self._new_forest(ensemble)
         if posterior == "empirical":
             self._rule = EMPIRICAL
         else:
             self._rule = {"remaining": REMAINING, "bridge": BRIDGE, "paper": PAPER}[branch_off]
-        super().__init__(n_dimensions, bounds, feature_weights)
+        super().__init__(ensemble.n_dimensions, bounds, feature_weights)
         self._regrowth = Regrowth(self.scales)
         self._refreshed_at = 0
         self._learns = hyperparameters != "paper" and self._rule != EMPIRICAL
@@ -211,7 +207,8 @@ class HierarchicalGaussianModel(ScaledForestModel):
             self.forest.build(points, targets, self.rates, self._heuristic(n_points), n_jobs)
             if self._other_seed is not None and not self._by_lengthscales and is_due:
                 self._weigh_features(points, targets)
-                self.forest = self._new_forest(self._other_seed)
+                other = self._ensemble._replace(seed=self._other_seed)
+                self.forest = self._new_forest(other)
                 self.forest.build(points, targets, self.rates, self._heuristic(n_points), n_jobs)
             self._learn_hyperparameters()
             self._refreshed_at = n_points

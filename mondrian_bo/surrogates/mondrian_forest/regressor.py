@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.estimators.validation import check_bounds, check_fea
 from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor
 from mondrian_bo.surrogates.mondrian_forest.linear_model import LinearLeafModel
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel, Relevance
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 P = ParamSpec("P")
 """The parameters of a decorated method."""
@@ -222,9 +223,8 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
-    def _new_model(
-        self, n_features: int, seed: np.random.SeedSequence
-    ) -> HierarchicalGaussianModel:
+    def _new_model(self, ensemble: Ensemble) -> HierarchicalGaussianModel:
+        n_features = ensemble.n_dimensions
         if self.leaf == "linear" and (self.posterior, self.branch_off) not in _LINEAR_RULES:
             raise ValueError(
                 "leaf='linear' needs posterior='exact', and branch_off='remaining' or 'paper'. "
@@ -234,9 +234,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
             raise ValueError("hyperparameters='marginal_likelihood' needs leaf='constant'.")
         kind = LinearLeafModel if self.leaf == "linear" else HierarchicalGaussianModel
         return kind(
-            self.n_estimators,
-            n_features,
-            seed,
+            ensemble,
             min_samples_split=self.min_samples_split,
             lifetime=float(self.lifetime),
             posterior=self.posterior,

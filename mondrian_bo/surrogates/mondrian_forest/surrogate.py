@@ -14,6 +14,7 @@ from mondrian_bo.surrogates.mondrian_forest.model import (
     Posterior,
 )
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 
 
@@ -56,9 +57,7 @@ class ForestSurrogate(TreeSurrogate):
         tree_seed, place_seed = seed.spawn(2)
         n_dimensions = len(n_choices)
         self._forest = HierarchicalGaussianModel(
-            n_estimators,
-            n_dimensions,
-            tree_seed,
+            Ensemble(n_estimators, n_dimensions, tree_seed),
             posterior=posterior,
             branch_off=branch_off,
             hyperparameters=hyperparameters,

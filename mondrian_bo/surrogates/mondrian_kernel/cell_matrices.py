@@ -93,12 +93,7 @@ def count_shared_points(cells, counts):  # type: ignore[no-untyped-def]
 def count_shared_cells(cells, counts):  # type: ignore[no-untyped-def]
     """Count the cells that each pair of points shares: M times their kernel (Balog2016, 3.1).
 
-    Parameters
-    ----------
-    cells : integer array of shape (n, M)
-        The cells of the points.
-    counts : float64 array of shape (n, n)
-        Result.
+    `cells` are as in :func:`count_shared_points`; `counts` is the result, of shape (n, n).
     """
     for i in range(cells.shape[0]):
         for j in range(i + 1):

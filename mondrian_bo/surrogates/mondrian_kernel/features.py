@@ -28,6 +28,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
@@ -177,9 +178,7 @@ class MondrianFeatures(LaplaceFeatureMap):
     def _sample(self, data: FloatArray) -> None:
         seed = self._seed()
         partitions = PartitionForest(
-            self.n_estimators,
-            data.shape[1],
-            seed,
+            Ensemble(self.n_estimators, data.shape[1], seed),
             self._rates(),
             float(self.lifetime),
         )

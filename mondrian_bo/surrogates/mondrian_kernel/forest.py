@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import GrowthSettings, extend_forest, sample_forest
@@ -35,12 +36,8 @@ class PartitionForest(GrowingForest[NoStats]):
 
     Parameters
     ----------
-    n_trees : int
-        Number of partitions, M.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of the trees' random streams.
+    ensemble : Ensemble
+        Number of partitions, M, dimension of the points, and seed.
     rates : float64 array of shape (d,)
         Split rates of the dimensions: factors of their lifetimes.
     lifetime : float
@@ -54,19 +51,12 @@ class PartitionForest(GrowingForest[NoStats]):
         Number of non-empty cells of all trees, C.
     """
 
-    def __init__(
-        self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
-        rates: FloatArray,
-        lifetime: float,
-    ) -> None:
-        super().__init__(n_trees, n_dimensions, seed, NoStats(), np.empty(0))
+    def __init__(self, ensemble: Ensemble, rates: FloatArray, lifetime: float) -> None:
+        super().__init__(ensemble, NoStats(), np.empty(0))
         self.rates = rates
         self.lifetime = self.cell_lifetime = lifetime
         self.n_cells = 0
-        self._cells = np.empty((0, n_trees), dtype=np.int32)
+        self._cells = np.empty((0, ensemble.n_trees), dtype=np.int32)
 
     @property
     def cells(self) -> NDArray[np.int32]:

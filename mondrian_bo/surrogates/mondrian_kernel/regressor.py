@@ -32,6 +32,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     location_and_variance,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 class LifetimePaths(NamedTuple):
@@ -289,9 +290,7 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     def _new_partitions(self) -> PartitionForest:
         rates = check_feature_weights(self.feature_weights, self.n_features_in_)
         return PartitionForest(
-            self.n_estimators,
-            self.n_features_in_,
-            seed_sequence(self.random_state),
+            Ensemble(self.n_estimators, self.n_features_in_, seed_sequence(self.random_state)),
             np.ones(self.n_features_in_) if rates is None else rates,
             float(self.lifetime),
         )

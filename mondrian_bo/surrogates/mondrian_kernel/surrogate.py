@@ -15,6 +15,7 @@ from mondrian_bo.surrogates.mondrian_kernel.hyperparameters import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 
 _LIFETIMES = 2.0 ** np.arange(-4.0, 5.0)
@@ -59,7 +60,7 @@ class KernelSurrogate(TreeSurrogate):
     ) -> None:
         partition_seed, place_seed = seed.spawn(2)
         super().__init__(
-            AdaptiveKernelModel(n_estimators, len(n_choices), partition_seed),
+            AdaptiveKernelModel(Ensemble(n_estimators, len(n_choices), partition_seed)),
             TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed),
         )
 
@@ -69,14 +70,14 @@ class AdaptiveKernelModel:
 
     Parameters
     ----------
-    n_trees, n_dimensions, seed
+    ensemble
         See :class:`PartitionForest`.
     """
 
-    def __init__(self, n_trees: int, n_dimensions: int, seed: np.random.SeedSequence) -> None:
-        rates = np.ones(n_dimensions)
+    def __init__(self, ensemble: Ensemble) -> None:
+        rates = np.ones(ensemble.n_dimensions)
         lifetime = float(_LIFETIMES[-1])
-        self._partitions = PartitionForest(n_trees, n_dimensions, seed, rates, lifetime)
+        self._partitions = PartitionForest(ensemble, rates, lifetime)
         self._model: KernelModel | None = None
         self._n_chosen = 0
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import room_for_insertion
 from mondrian_bo.trees.memory import resized
@@ -40,12 +41,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     Parameters
     ----------
-    n_trees : int
-        Number of trees, T.
-    n_dimensions : int
-        Dimension d of the points.
-    seed : numpy.random.SeedSequence
-        Source of the trees' random streams.
+    ensemble : Ensemble
+        Number of trees, dimension of the points, and seed.
     node_stats : NamedTuple of arrays
         Empty statistics of the nodes, arrays of shape (T, 0, ...).
     targets : array of shape (0,)
@@ -63,9 +60,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     def __init__(
         self,
-        n_trees: int,
-        n_dimensions: int,
-        seed: np.random.SeedSequence,
+        ensemble: Ensemble,
         node_stats: NodeStats,
         targets: AnyArray,
         *,
@@ -75,7 +70,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self.min_samples_split = min_samples_split
         self.n_points = 0
         self._room = room_for_insertion(min_samples_split)
-        self._arrays = empty_forest(make_streams(seed, n_trees), n_dimensions, precision)
+        streams = make_streams(ensemble.seed, ensemble.n_trees)
+        self._arrays = empty_forest(streams, ensemble.n_dimensions, precision)
         self._node_stats = node_stats
         self._targets = targets
         self._importance: FloatArray = np.empty(0)

@@ -9,6 +9,7 @@ from scipy.special import expit
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
 from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.layout import N_NODES, NONE
 from mondrian_bo.trees.tree import NODE_FIELDS
 
@@ -24,9 +25,7 @@ def data(n, seed=0):
 
 def forest_of(points, targets, block_size, batches=(), n_trees=3, **options):
     forest = GaussianProcessForest(
-        n_trees,
-        3,
-        np.random.SeedSequence(1),
+        Ensemble(n_trees, 3, np.random.SeedSequence(1)),
         NUMERIC,
         block_size=block_size,
         prior=Prior(mean_variance=1.5),
@@ -197,7 +196,7 @@ def test_trees_that_are_grown_late_are_those_of_a_forest_with_trees_from_the_sta
     points, targets = data(90)
     probes, _ = data(15, seed=1)
     late, early = (
-        GaussianProcessForest(2, 3, np.random.SeedSequence(1), NUMERIC, block_size=40)
+        GaussianProcessForest(Ensemble(2, 3, np.random.SeedSequence(1)), NUMERIC, block_size=40)
         for _ in range(2)
     )
     ends = [n_first, *range(n_first + 1, 91)]

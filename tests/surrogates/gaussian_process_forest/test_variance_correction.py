@@ -6,10 +6,12 @@ from scipy.stats import norm
 
 from mondrian_bo.surrogates import GaussianProcessForestRegressor
 from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import VarianceCorrection
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 def learnt(points, residuals, variances, seed=0):
-    correction = VarianceCorrection(10, points.shape[1], np.random.SeedSequence(seed), None, None)
+    ensemble = Ensemble(10, points.shape[1], np.random.SeedSequence(seed))
+    correction = VarianceCorrection(ensemble, None, None)
     correction.learn(points[None], residuals, variances)
     return correction
 

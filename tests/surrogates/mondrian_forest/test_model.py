@@ -12,6 +12,7 @@ from mondrian_bo.surrogates.mondrian_forest.model import (
     appendix_b,
     log_mean_exp,
 )
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING
 
 RULES = {
@@ -31,7 +32,7 @@ def make_data(n, seed=0, n_views=1):
 
 
 def make_model(n_trees=3, seed=0, **options):
-    return HierarchicalGaussianModel(n_trees, 2, np.random.SeedSequence(seed), **options)
+    return HierarchicalGaussianModel(Ensemble(n_trees, 2, np.random.SeedSequence(seed)), **options)
 
 
 def learnt(points, targets, portions, **options):

@@ -5,13 +5,15 @@ import pytest
 from scipy.stats import chisquare, expon, kstest, poisson
 
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.layout import N_NODES, NONE
 
 LIFETIME = 6.0
 
 
 def grown(points, n_trees, seed):
-    forest = PartitionForest(n_trees, 1, np.random.SeedSequence(seed), np.ones(1), LIFETIME)
+    ensemble = Ensemble(n_trees, 1, np.random.SeedSequence(seed))
+    forest = PartitionForest(ensemble, np.ones(1), LIFETIME)
     forest.build(points[None, :, None].copy(), np.zeros(len(points)))
     return forest
 

@@ -9,6 +9,7 @@ from mondrian_bo import Categorical, Float, MondrianOptimizer, MondrianSampler, 
 from mondrian_bo.surrogates import MondrianKernelRegressor
 from mondrian_bo.surrogates.mondrian_kernel.hyperparameters import choose_hyperparameters
 from mondrian_bo.surrogates.mondrian_kernel.surrogate import AdaptiveKernelModel, KernelSurrogate
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 def make_rows(n, seed=0):
@@ -117,7 +118,7 @@ def test_constant_values(values):
 
 
 def test_asking_before_learning():
-    model = AdaptiveKernelModel(2, 1, np.random.SeedSequence(0))
+    model = AdaptiveKernelModel(Ensemble(2, 1, np.random.SeedSequence(0)))
     with pytest.raises(ValueError, match="nothing has been learnt"):
         model.predict(np.zeros((1, 1, 1)))
 

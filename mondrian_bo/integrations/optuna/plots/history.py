@@ -14,6 +14,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     BLUE,
     GREY,
     ORANGE,
+    check_single_objective,
     new_axes,
     objective_label,
     sign_of,
@@ -165,8 +166,7 @@ def plot_calibration(study: optuna.Study, *, axes: Any = None) -> Any:
     ValueError
         If the study has several objectives.
     """
-    if len(study.directions) > 1:
-        raise ValueError("`plot_calibration` needs a study with a single objective.")
+    check_single_objective(study, "plot_calibration")
     axes = new_axes(axes, (4.2, 4.0))
     probabilities = past_predictions(study)
     nominal = np.linspace(0.0, 1.0, 51)

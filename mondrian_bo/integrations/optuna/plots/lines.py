@@ -31,6 +31,12 @@ _LONGEST_LABEL = 16
 """Largest number of characters of a choice's label, our choice: longer labels overlap."""
 
 
+def check_single_objective(study: optuna.Study, name: str) -> None:
+    """Raise a ValueError that names a plot if a study has several objectives."""
+    if len(study.directions) > 1:
+        raise ValueError(f"`{name}` needs a study with a single objective.")
+
+
 @dataclass(frozen=True)
 class Line:
     """Values of one parameter, with all others fixed.

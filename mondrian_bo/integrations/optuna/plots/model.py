@@ -16,6 +16,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     ORANGE,
     Line,
     StudyView,
+    check_single_objective,
     new_axes,
     objective_label,
     view,
@@ -156,8 +157,7 @@ def plot_acquisition(
     ValueError
         If the study has several objectives.
     """
-    if len(study.directions) > 1:
-        raise ValueError("`plot_acquisition` needs a study with a single objective.")
+    check_single_objective(study, "plot_acquisition")
     seen, axes = view(study, sampler), new_axes(axes)
     (model, arm), *_ = seen.model.optimizer._search.whole.arms
     (model,) = model.models

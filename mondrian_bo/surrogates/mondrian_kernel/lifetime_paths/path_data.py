@@ -17,6 +17,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 Validation: TypeAlias = ArrayLike | None
 """Inputs or targets to validate with; None is none."""
@@ -99,9 +100,7 @@ def sample_path_data(
     points, targets, held_out = check_path_data(X, y, X_val, y_val)
     rates = check_feature_weights(feature_weights, points.shape[1])
     partitions = PartitionForest(
-        n_estimators,
-        points.shape[1],
-        seed_sequence(random_state),
+        Ensemble(n_estimators, points.shape[1], seed_sequence(random_state)),
         np.ones(points.shape[1]) if rates is None else rates,
         float(max_lifetime),
     )
