@@ -74,27 +74,12 @@ def non_dominated(values: FloatArray) -> BoolArray:
 def hypervolume(points: FloatArray, reference: FloatArray) -> float:
     """Compute the volume that is dominated by points and above a reference.
 
-    Parameters
-    ----------
-    points : ndarray of float64, shape (p, K)
-        The points, dominated ones and copies included. Larger is better. Points that are not above
-        the reference in all objectives count for nothing.
-    reference : ndarray of float64, shape (K,)
-        The reference.
+    Takes the points, the reference and the time of :func:`decompose`, and raises its errors.
 
     Returns
     -------
     float
         The volume, exact up to rounding: a sum of positive terms.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, the reference is not finite, or a point is NaN or plus infinity.
-
-    Notes
-    -----
-    The sweep of :func:`decompose`, with its cost.
     """
     coordinates, ranks = _ranks_above(points, reference)
     return float(_sweep(ranks, coordinates)[1])

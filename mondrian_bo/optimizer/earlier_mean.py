@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.earlier_trials import EarlierTrials
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
-from mondrian_bo.surrogates.base import Gradients, RandomFunction, Surrogate
+from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction, Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
@@ -66,7 +66,7 @@ class EarlierModel:
         if self._learnt is None:
             # A sequence counts what it spawns; an interrupted call is repeated.
             surrogate = GaussianProcessForestSurrogate(
-                self._n_choices[self._columns], True, deepcopy(self._seed)
+                Columns(self._n_choices[self._columns], True), deepcopy(self._seed)
             )
             values = self._trials.values
             surrogate.learn(self._trials.rows[:, self._columns], OutcomeTransform(values)(values))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.acquisitions.feasibility import constrained
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import CandidateSearch, maximize, spread
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
@@ -27,7 +27,7 @@ from mondrian_bo.optimizer.portfolio import Arm, SearchSettings
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.base import Columns, Surrogate
 from mondrian_bo.surrogates.registry import SurrogateName, get_surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
@@ -203,9 +203,8 @@ class SearchFactory:
         seed: np.random.SeedSequence,
         outcome_seed: np.random.SeedSequence,
     ) -> None:
-        self._n_choices = space.n_choices
+        self._columns = Columns(space.n_choices, may_be_absent)
         self.settings = settings
-        self._may_be_absent = may_be_absent
         self._seed = seed
         self._outcome_seed = outcome_seed
 
@@ -233,7 +232,7 @@ class SearchFactory:
             list(zip(models, arms, strict=True)),
             settings.n_startup_trials,
             settings.n_candidates,
-            np.random.default_rng(shift_seed).random(len(self._n_choices)),
+            np.random.default_rng(shift_seed).random(len(self._columns.n_choices)),
             1 if isinstance(trials, Trials) else len(trials.columns),
         )
 
@@ -248,7 +247,7 @@ class SearchFactory:
     def _new_outcomes(self, number: int, transform: NewTransform) -> OutcomeModels:
         seed = _spawned(self._outcome_seed, number)
         new_model = partial(self._new_outcome_model, seed, transform)
-        return OutcomeModels(len(self._n_choices), new_model)
+        return OutcomeModels(len(self._columns.n_choices), new_model)
 
     def _new_outcome_model(
         self, seed: np.random.SeedSequence, transform: NewTransform, trials: Trials, number: int
@@ -264,8 +263,7 @@ class SearchFactory:
         new_surrogate = partial(
             _new_surrogate,
             self.settings.surrogate,
-            self._n_choices,
-            self._may_be_absent,
+            self._columns,
             seed,
             {**arm.options, **chosen},
         )
@@ -274,14 +272,13 @@ class SearchFactory:
 
 def _new_surrogate(
     name: SurrogateName,
-    n_choices: IntArray,
-    may_be_absent: bool,
+    columns: Columns,
     seed: np.random.SeedSequence,
     options: Mapping[str, Any],
 ) -> Surrogate:
     """Return an empty surrogate, the same at every call."""
     # The sequence counts what it spawns.
-    return get_surrogate(name)(n_choices, may_be_absent, deepcopy(seed), **options)
+    return get_surrogate(name)(columns, deepcopy(seed), **options)
 
 
 def _spawned(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:

@@ -39,20 +39,31 @@ class Surrogate(Protocol):
         ...
 
 
+class Columns(NamedTuple):
+    """What the columns of rows hold.
+
+    Attributes
+    ----------
+    n_choices : int array of shape (d,)
+        Number of choices of categorical columns, 0 for numeric ones.
+    may_be_absent : bool
+        Whether rows may hold NaN, for inactive parameters.
+    """
+
+    n_choices: IntArray
+    may_be_absent: bool
+
+
 class SurrogateFactory(Protocol):
     """What makes an empty surrogate, with options of its own: usually its class."""
 
-    def __call__(
-        self, n_choices: IntArray, may_be_absent: bool, seed: np.random.SeedSequence, **options: Any
-    ) -> Surrogate:
+    def __call__(self, columns: Columns, seed: np.random.SeedSequence, **options: Any) -> Surrogate:
         """Return a surrogate.
 
         Parameters
         ----------
-        n_choices : int array of shape (d,)
-            Number of choices of categorical columns, 0 for numeric ones.
-        may_be_absent : bool
-            Whether rows may hold NaN, for inactive parameters.
+        columns : Columns
+            What the columns of rows hold.
         seed : numpy.random.SeedSequence
             Source of all randomness.
         options

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
 from mondrian_bo.optimizer.earlier_trials import EarlierTrials, encode_earlier
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import get_surrogate
 
 SQUARE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(0.0, 10.0)})
@@ -96,7 +97,7 @@ def test_the_model_without_weights_is_the_one_without_earlier_studies():
 def surrogate(name, earlier, n_choices=(0, 0)):
     n_choices = np.array(n_choices)
     models = [EarlierModel(one, n_choices, np.random.SeedSequence(2)) for one in earlier]
-    inner = get_surrogate(name)(n_choices, False, np.random.SeedSequence(1))
+    inner = get_surrogate(name)(Columns(n_choices, False), np.random.SeedSequence(1))
     kind = SmoothEarlierMean if name == "gaussian_process" else EarlierMean
     return kind(inner, models), models
 

@@ -8,6 +8,7 @@ from trees.dense import BridgedTree, moments, probes
 from trees.oracles import grow
 
 from mondrian_bo.surrogates import MondrianForestRegressor
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.layout import ROOT
@@ -135,7 +136,9 @@ def test_options_of_estimator_and_surrogate():
         assert np.allclose(draws.mean(axis=1), mean, atol=0.15)
         assert np.allclose(draws.std(axis=1), std, rtol=0.2)
     options = {"posterior": "exact", "branch_off": "bridge"}
-    surrogate = ForestSurrogate(np.zeros(2, int), False, np.random.SeedSequence(0), **options)
+    surrogate = ForestSurrogate(
+        Columns(np.zeros(2, int), False), np.random.SeedSequence(0), **options
+    )
     surrogate.learn(X, y)
     means, stds = surrogate.predict(probe)
     assert means.shape == stds.shape and np.all(stds > 0.0)

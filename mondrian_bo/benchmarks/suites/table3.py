@@ -29,6 +29,7 @@ from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
 POOL_SIZE = 250_000
@@ -136,8 +137,8 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     """
     d = pool.points.shape[1]
     rng = np.random.default_rng(seed)
-    n_choices, entropy = np.zeros(d, dtype=np.int64), np.random.SeedSequence(seed)
-    surrogate = ForestSurrogate(n_choices, False, entropy, posterior="empirical")
+    columns, entropy = Columns(np.zeros(d, dtype=np.int64), False), np.random.SeedSequence(seed)
+    surrogate = ForestSurrogate(columns, entropy, posterior="empirical")
     trials = Trials(d)
     is_paper = model_name == "paper"
     model = (

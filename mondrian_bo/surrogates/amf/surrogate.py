@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from mondrian_bo.array_types import IntArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
-from mondrian_bo.surrogates.shared.encoding import TreeEncoding
-from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
+from mondrian_bo.surrogates.base import Columns
+from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate, unit_cube
 from mondrian_bo.trees.aggregation_nodes import REAL
 
 
@@ -21,30 +21,15 @@ class AMFSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    n_choices, may_be_absent, seed
+    columns, seed
         See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=10
         Number of trees.
     """
 
     def __init__(
-        self,
-        n_choices: IntArray,
-        may_be_absent: bool,
-        seed: np.random.SeedSequence,
-        *,
-        n_estimators: int = 10,
+        self, columns: Columns, seed: np.random.SeedSequence, *, n_estimators: int = 10
     ) -> None:
-        tree_seed, place_seed = seed.spawn(2)
-        n_dimensions = len(n_choices)
-        model = AggregationModel(
-            Ensemble(n_estimators, n_dimensions, tree_seed),
-            n_classes=REAL,
-            step="adaptive",
-            bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
-        )
-        super().__init__(
-            model,
-            TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed),
-            np.float32,
-        )
+        bounds = unit_cube(len(columns.n_choices))
+        new_model = partial(AggregationModel, n_classes=REAL, step="adaptive", bounds=bounds)
+        super().__init__(columns, seed, n_estimators, new_model, np.float32)

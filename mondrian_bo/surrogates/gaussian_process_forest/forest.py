@@ -314,12 +314,11 @@ class GaussianProcessForest:
         self.update()
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
-        means: posterior_draw.LeafMeans
         if trees is None:
             mean, variance = self._leaf_means[0][_ONLY_LEAF]
-            means = posterior_draw.MeanOfOnlyLeaf(_ONLY_LEAF, mean, variance, key)
+            means = posterior_draw.mean_of_only_leaf(_ONLY_LEAF, mean, variance, key)
         else:
-            means = posterior_draw.MeansOfTree(trees, tree, self._gamma_1, key)
+            means = posterior_draw.means_of_tree(trees, tree, self._gamma_1, key)
         noise = rng if with_noise else None
         return posterior_draw.draw_from_posterior(
             means, self._leaves[tree], self.covariance, n_choices, key, noise

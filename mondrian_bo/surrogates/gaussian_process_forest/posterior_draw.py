@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,23 +20,25 @@ DrawnFunction = Callable[[FloatArray | None, FloatArray], FloatArray]
 """Maps points as the trees see them and as the processes see them to values, shape (m,)."""
 
 
-class LeafMeans(Protocol):
-    """One joint draw of the leaf means of a tree, and its leaves."""
-
-    def mean(self, leaf: int) -> float:
-        """Return the mean of a leaf, the same at every call."""
-        ...
-
-    def leaves_of(self, points: FloatArray) -> IntArray:
-        """Return the leaves of points as the trees see them, shape (m,)."""
-        ...
-
-
-@dataclass(frozen=True)
-class MeansOfTree:
-    """Leaf means drawn from the hierarchical Gaussian of a tree.
+class LeafMeans(NamedTuple):
+    """One joint draw of the leaf means of a tree, and its leaves.
 
     Attributes
+    ----------
+    mean : callable
+        Returns the mean of a leaf, the same at every call.
+    leaves_of : callable
+        Returns the leaves of points as the trees see them, shape (m,).
+    """
+
+    mean: Callable[[int], float]
+    leaves_of: Callable[[FloatArray], IntArray]
+
+
+def means_of_tree(trees: GaussianForest, tree: int, gamma_1: float, key: int) -> LeafMeans:
+    """Draw leaf means from the hierarchical Gaussian of a tree.
+
+    Parameters
     ----------
     trees : GaussianForest
         The trees, with messages from all leaves.
@@ -49,51 +50,20 @@ class MeansOfTree:
         Seed of the draw: equal keys draw the same means.
     """
 
-    trees: GaussianForest
-    tree: int
-    gamma_1: float
-    key: int
+    def mean(leaf: int) -> float:
+        arrays, stats = trees.arrays, trees.node_stats
+        return float(draw_leaf_mean(arrays, stats, tree, leaf, 0.0, gamma_1, np.uint64(key)))
 
-    def mean(self, leaf: int) -> float:
-        """Return the mean of a leaf, the same at every call."""
-        trees, key = self.trees, np.uint64(self.key)
-        drawn = draw_leaf_mean(
-            trees.arrays, trees.node_stats, self.tree, leaf, 0.0, self.gamma_1, key
-        )
-        return float(drawn)
-
-    def leaves_of(self, points: FloatArray) -> IntArray:
-        """Return the leaves of points as the trees see them, shape (m,)."""
-        return np.asarray(self.trees.leaves(points)[:, self.tree])
+    return LeafMeans(mean, lambda points: np.asarray(trees.leaves(points)[:, tree]))
 
 
-@dataclass(frozen=True)
-class MeanOfOnlyLeaf:
-    """The drawn mean of a leaf that holds all points; no tree is needed.
+def mean_of_only_leaf(leaf: int, expected: float, variance: float, key: int) -> LeafMeans:
+    """Draw the mean of a leaf that holds all points from its posterior; no tree is needed."""
 
-    Attributes
-    ----------
-    leaf : int
-        The leaf.
-    expected, variance : float
-        Posterior moments of its mean.
-    key : int
-        Seed of the draw: equal keys draw the same mean.
-    """
+    def mean(_: int) -> float:
+        return float(np.random.default_rng(key).normal(expected, math.sqrt(variance)))
 
-    leaf: int
-    expected: float
-    variance: float
-    key: int
-
-    def mean(self, leaf: int) -> float:
-        """Return the mean of the leaf, the same at every call."""
-        rng = np.random.default_rng(self.key)
-        return float(rng.normal(self.expected, math.sqrt(self.variance)))
-
-    def leaves_of(self, points: FloatArray) -> IntArray:
-        """Return the leaf for each point, shape (m,)."""
-        return np.full(points.shape[1], self.leaf)
+    return LeafMeans(mean, lambda points: np.full(points.shape[1], leaf))
 
 
 def draw_from_posterior(

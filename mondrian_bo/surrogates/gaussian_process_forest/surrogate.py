@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.surrogates.base import Gradients, RandomFunction
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
@@ -36,7 +36,7 @@ class GaussianProcessForestSurrogate:
 
     Parameters
     ----------
-    n_choices, may_be_absent, seed
+    columns, seed
         See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=2
         Number of trees, of which the first is used alone while all trials fit into one leaf.
@@ -50,8 +50,7 @@ class GaussianProcessForestSurrogate:
 
     def __init__(
         self,
-        n_choices: IntArray,
-        may_be_absent: bool,
+        columns: Columns,
         seed: np.random.SeedSequence,
         *,
         n_estimators: int = 2,
@@ -60,11 +59,9 @@ class GaussianProcessForestSurrogate:
         scale_strength: float = 1.0,
     ) -> None:
         forest_seed, encoding_seed = seed.spawn(2)
-        self._n_choices = n_choices
+        self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
-        self._encoding = TreeEncoding.if_needed(
-            n_choices, may_be_absent, n_estimators, encoding_seed
-        )
+        self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
             self._is_categorical,

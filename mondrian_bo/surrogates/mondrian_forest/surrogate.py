@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.model import (
     BranchOff,
     HierarchicalGaussianModel,
     Learning,
     Posterior,
 )
-from mondrian_bo.surrogates.shared.encoding import TreeEncoding
-from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
+from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate, unit_cube
 
 
 class ForestSurrogate(TreeSurrogate):
@@ -26,7 +26,7 @@ class ForestSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    n_choices, may_be_absent, seed
+    columns, seed
         See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=10
         Number of trees.
@@ -40,10 +40,11 @@ class ForestSurrogate(TreeSurrogate):
         If an option is not one of its words.
     """
 
+    _model: HierarchicalGaussianModel
+
     def __init__(
         self,
-        n_choices: IntArray,
-        may_be_absent: bool,
+        columns: Columns,
         seed: np.random.SeedSequence,
         *,
         n_estimators: int = 10,
@@ -54,18 +55,14 @@ class ForestSurrogate(TreeSurrogate):
         _check_word("posterior", posterior, Posterior)
         _check_word("branch_off", branch_off, BranchOff)
         _check_word("hyperparameters", hyperparameters, Learning)
-        tree_seed, place_seed = seed.spawn(2)
-        n_dimensions = len(n_choices)
-        self._forest = HierarchicalGaussianModel(
-            Ensemble(n_estimators, n_dimensions, tree_seed),
+        new_model = partial(
+            HierarchicalGaussianModel,
             posterior=posterior,
             branch_off=branch_off,
             hyperparameters=hyperparameters,
-            bounds=(np.zeros(n_dimensions), np.ones(n_dimensions)),
+            bounds=unit_cube(len(columns.n_choices)),
         )
-        super().__init__(
-            self._forest, TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed)
-        )
+        super().__init__(columns, seed, n_estimators, new_model)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the function in each tree, both (T, m).
@@ -73,8 +70,8 @@ class ForestSurrogate(TreeSurrogate):
         They have no noise: an acquisition would take it for a chance to improve on a trial by
         repeating it.
         """
-        means, variances = self._forest.predict(self._points(rows))
-        return means, np.sqrt(np.maximum(variances - self._forest.noise_std() ** 2, 0.0))
+        means, variances = self._model.predict(self._points(rows))
+        return means, np.sqrt(np.maximum(variances - self._model.noise_std() ** 2, 0.0))
 
 
 def _check_word(name: str, word: str, words: Any) -> None:

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.hyperparameters import (
     choose_hyperparameters,
     profiled_variance,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
-from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.tree_surrogate import TreeSurrogate
 
@@ -44,25 +44,16 @@ class KernelSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    n_choices, may_be_absent, seed
+    columns, seed
         See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
     n_estimators : int, default=50
         Number of partitions, M.
     """
 
     def __init__(
-        self,
-        n_choices: IntArray,
-        may_be_absent: bool,
-        seed: np.random.SeedSequence,
-        *,
-        n_estimators: int = 50,
+        self, columns: Columns, seed: np.random.SeedSequence, *, n_estimators: int = 50
     ) -> None:
-        partition_seed, place_seed = seed.spawn(2)
-        super().__init__(
-            AdaptiveKernelModel(Ensemble(n_estimators, len(n_choices), partition_seed)),
-            TreeEncoding.if_needed(n_choices, may_be_absent, n_estimators, place_seed),
-        )
+        super().__init__(columns, seed, n_estimators, AdaptiveKernelModel)
 
 
 class AdaptiveKernelModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from mondrian_bo.surrogates.mondrian_partition.nodes import (
 from mondrian_bo.trees.layout import LEFT, LOWER, NONE, RIGHT, UPPER
 
 
+@dataclass(eq=False, repr=False)
 class MondrianPartition:
     """A sample of the Mondrian process on a box, up to a lifetime.
 
@@ -63,13 +65,10 @@ class MondrianPartition:
     True
     """
 
-    def __init__(
-        self, bounds: FloatArray, lifetime: float, rates: FloatArray, nodes: PartitionNodes
-    ) -> None:
-        self.bounds = bounds
-        self.lifetime = lifetime
-        self.rates = rates
-        self.nodes = nodes
+    bounds: FloatArray
+    lifetime: float
+    rates: FloatArray
+    nodes: PartitionNodes
 
     @classmethod
     def sample(

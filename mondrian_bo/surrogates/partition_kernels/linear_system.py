@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ Conjugate gradients take more iterations with smaller shifts; no command prints 
 """
 
 
+@dataclass(eq=False, repr=False)
 class ShiftedSystem:
     """Solves with ``K + shift I``: matrix-free by conjugate gradients, or by a dense Cholesky.
 
@@ -48,23 +50,14 @@ class ShiftedSystem:
         Iterations of each right-hand side solved so far.
     """
 
-    def __init__(
-        self,
-        gram: PartitionGram,
-        shift: float,
-        *,
-        dense: bool,
-        preconditioned: bool = True,
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.gram = gram
-        self.shift = shift
-        self.dense = dense
-        self.preconditioned = preconditioned
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_iterations: list[int] = []
+    gram: PartitionGram
+    shift: float
+    _: KW_ONLY
+    dense: bool
+    preconditioned: bool = True
+    tol: float = 1e-10
+    max_iter: int = 1000
+    n_iterations: list[int] = field(default_factory=list, init=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution for right-hand sides of shape (N,) or (N, k), of the same shape."""

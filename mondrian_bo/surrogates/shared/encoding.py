@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.base import Columns
 
 
 class TreeEncoding:
@@ -37,16 +38,12 @@ class TreeEncoding:
 
     @classmethod
     def if_needed(
-        cls,
-        n_choices: IntArray,
-        may_be_absent: bool,
-        n_trees: int,
-        seed: np.random.SeedSequence,
+        cls, columns: Columns, n_trees: int, seed: np.random.SeedSequence
     ) -> TreeEncoding | None:
         """Return an encoding, or None for a space with numeric, always active parameters only."""
-        if not (may_be_absent or n_choices.any()):
+        if not (columns.may_be_absent or columns.n_choices.any()):
             return None
-        return cls(n_choices, n_trees, np.random.default_rng(seed))
+        return cls(columns.n_choices, n_trees, np.random.default_rng(seed))
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the points of each tree, shape (T, m, d)."""

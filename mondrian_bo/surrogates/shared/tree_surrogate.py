@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.base import RandomFunction
+from mondrian_bo.surrogates.base import Columns, RandomFunction
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
+from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
 
 class TreeModel(Protocol):
@@ -37,27 +38,38 @@ class TreeModel(Protocol):
         ...
 
 
+def unit_cube(n_dimensions: int) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of the rows of a search space, as models take them."""
+    return np.zeros(n_dimensions), np.ones(n_dimensions)
+
+
 class TreeSurrogate:
     """A model of trees over rows of a search space; implements ``Surrogate``.
 
     Parameters
     ----------
-    model : TreeModel
-        An empty model.
-    encoding : TreeEncoding or None
-        Code of categories and inactive parameters; None if there are neither.
+    columns, seed
+        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
+    n_estimators : int
+        Number of trees.
+    new_model : callable
+        Takes an :class:`Ensemble` and returns an empty model.
     precision : data type, default=numpy.float64
         Floating point type of the model's points.
     """
 
     def __init__(
         self,
-        model: TreeModel,
-        encoding: TreeEncoding | None,
+        columns: Columns,
+        seed: np.random.SeedSequence,
+        n_estimators: int,
+        new_model: Callable[[Ensemble], TreeModel],
         precision: type[np.floating[Any]] = np.float64,
     ) -> None:
-        self._model = model
-        self._encoding = encoding
+        tree_seed, place_seed = seed.spawn(2)
+        self._model = new_model(Ensemble(n_estimators, len(columns.n_choices), tree_seed))
+        # None if there are neither categories nor inactive parameters.
+        self._encoding = TreeEncoding.if_needed(columns, n_estimators, place_seed)
         self._precision = precision
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:

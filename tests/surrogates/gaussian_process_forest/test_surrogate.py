@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_bo.surrogates.base import SmoothSurrogate, Surrogate
+from mondrian_bo.surrogates.base import Columns, SmoothSurrogate, Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 CHOICES = np.array([0, 3, 0, 2])
@@ -29,7 +29,7 @@ def values_of(rows):
 
 def surrogate_of(n, block_size=200, absent=True):
     surrogate: Surrogate = GaussianProcessForestSurrogate(
-        CHOICES, absent, np.random.SeedSequence(0), block_size=block_size
+        Columns(CHOICES, absent), np.random.SeedSequence(0), block_size=block_size
     )
     rows = rows_of(n, 1, absent)
     surrogate.learn(rows[: n // 2], values_of(rows)[: n // 2])

@@ -10,6 +10,7 @@ from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer import Arm, Portfolio
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest import model as forest_model
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
 FLOATS = np.zeros(3, dtype=np.int64)
@@ -19,7 +20,8 @@ posteriors = pytest.mark.parametrize("posterior", ["empirical", "exact"])
 
 
 def surrogate(n_choices, seed=0, may_be_absent=False, **settings):
-    return ForestSurrogate(n_choices, may_be_absent, np.random.SeedSequence(seed), **settings)
+    columns = Columns(n_choices, may_be_absent)
+    return ForestSurrogate(columns, np.random.SeedSequence(seed), **settings)
 
 
 def rows(n_choices, n, seed):

@@ -7,6 +7,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, MondrianSampler, SearchSpace
 from mondrian_bo.surrogates import MondrianKernelRegressor
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_kernel.hyperparameters import choose_hyperparameters
 from mondrian_bo.surrogates.mondrian_kernel.surrogate import AdaptiveKernelModel, KernelSurrogate
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -21,7 +22,9 @@ def make_rows(n, seed=0):
 def surrogate_of(n, n_estimators=30):
     rows, values = make_rows(n)
     surrogate = KernelSurrogate(
-        np.zeros(2, dtype=np.int64), False, np.random.SeedSequence(0), n_estimators=n_estimators
+        Columns(np.zeros(2, dtype=np.int64), False),
+        np.random.SeedSequence(0),
+        n_estimators=n_estimators,
     )
     surrogate.learn(rows, values)
     return surrogate, rows, values
@@ -109,7 +112,9 @@ def test_draws_have_the_posterior_moments():
 
 @pytest.mark.parametrize("values", [np.zeros(8), np.full(8, 3.0)])
 def test_constant_values(values):
-    surrogate = KernelSurrogate(np.zeros(2, dtype=np.int64), False, np.random.SeedSequence(0))
+    surrogate = KernelSurrogate(
+        Columns(np.zeros(2, dtype=np.int64), False), np.random.SeedSequence(0)
+    )
     rows = make_rows(8)[0]
     surrogate.learn(rows, values)
     means, stds = surrogate.predict(rows)
