@@ -103,19 +103,11 @@ class Float:
         index = min(round((number - self.low) / self.step), self.n_values - 1)
         rounding = 4.0 * math.ulp(max(abs(self.low), abs(self.high)))
         if abs(number - self._value(index)) > _STEP_TOLERANCE * self.step + rounding:
-            raise ValueError(f"must be {self.low} + i * {self.step}, got {value!r}.")
+            raise _off_grid(self, value)
         return index
 
     def to_unit(self, value: object) -> float:
-        """Position of a value in [0, 1].
-
-        Raises
-        ------
-        TypeError
-            If the value is not a number.
-        ValueError
-            If it is out of range or off the grid.
-        """
+        """Position of a value in [0, 1]; raises the errors of `index`."""
         if self.n_values:
             return cell_centre(self.index(value), self.n_values)
         number = self._checked(value)
@@ -147,7 +139,7 @@ class Float:
     def _checked(self, value: object) -> float:
         number = _real(value, "Float", "value")
         if not self.low <= number <= self.high:
-            raise ValueError(f"must be in [{self.low}, {self.high}], got {value!r}.")
+            raise _out_of_range(self, value)
         return number
 
     def _value(self, index: int) -> float:
@@ -223,22 +215,14 @@ class Int:
         """
         number = _integer(value, "Int", "value")
         if not self.low <= number <= self.high:
-            raise ValueError(f"must be in [{self.low}, {self.high}], got {value!r}.")
+            raise _out_of_range(self, value)
         index, remainder = divmod(number - self.low, self.step)
         if remainder:
-            raise ValueError(f"must be {self.low} + i * {self.step}, got {value!r}.")
+            raise _off_grid(self, value)
         return index
 
     def to_unit(self, value: object) -> float:
-        """Position of a value in [0, 1]: the middle of its cell.
-
-        Raises
-        ------
-        TypeError
-            If the value is not an integer (integral floats count as such).
-        ValueError
-            If it is out of range or off the grid.
-        """
+        """Position of a value in [0, 1], the middle of its cell; raises the errors of `index`."""
         if self.log and self.n_values > 1:
             return float(log_cell_centres(self.index(value), float(self.n_values), float(self.low)))
         return cell_centre(self.index(value), self.n_values)
@@ -311,13 +295,7 @@ class Categorical:
         return {(type(choice), choice): i for i, choice in enumerate(self.choices)}
 
     def to_unit(self, value: object) -> float:
-        """Place of a choice, as a float.
-
-        Raises
-        ------
-        ValueError
-            If the value is no choice.
-        """
+        """Place of a choice as a float; raises the errors of `index`."""
         return float(self.index(value))
 
     def from_unit(self, unit: float) -> object:
@@ -327,6 +305,14 @@ class Categorical:
 
 Parameter: TypeAlias = Float | Int | Categorical
 """A parameter of a search space."""
+
+
+def _out_of_range(parameter: Float | Int, value: object) -> ValueError:
+    return ValueError(f"must be in [{parameter.low}, {parameter.high}], got {value!r}.")
+
+
+def _off_grid(parameter: Float | Int, value: object) -> ValueError:
+    return ValueError(f"must be {parameter.low} + i * {parameter.step}, got {value!r}.")
 
 
 def _log_ratio(larger: float, smaller: float) -> float:

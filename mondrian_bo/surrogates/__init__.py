@@ -1,6 +1,7 @@
 """Surrogates: models that learn (X, y) and predict with calibrated uncertainty.
 
-Estimators are imported on first use. The optimizer needs none of them, nor scikit-learn.
+Estimators are imported on first use. The optimizer needs none of them, nor scikit-learn. Keys such
+as Balog2016 are those of docs/papers.md.
 """
 
 from __future__ import annotations

@@ -91,14 +91,14 @@ def affine_leave_one_out(forest, data, settings, state, moments):  # type: ignor
 
     Parameters
     ----------
-    forest, moments
-        See :func:`mondrian_bo.trees.leave_one_out.leave_one_out`.
     data : AffineTargets
         Points and targets.
     settings : AffineSettings
         What messages depend on; their reference is not used.
     state : float64 array of shape (2, nodes, columns)
         Working memory, with the columns of :func:`mondrian_bo.trees.affine_messages.n_columns`.
+    forest, moments
+        See :func:`mondrian_bo.trees.leave_one_out.leave_one_out`.
     """
     noise, scales = settings.noise, settings.scales
     sibling, parent = forest.sibling, forest.parent

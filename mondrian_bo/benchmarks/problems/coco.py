@@ -11,8 +11,9 @@ reports need, so that problems can be listed and archives reported on without th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,79 +27,48 @@ _BOUND = 5.0
 """Half the edge of the search space: the region of interest of COCO's continuous suites."""
 
 
-class _Constrained(NamedTuple):
-    """A row of the constrained problems.
+@dataclass(frozen=True)
+class _Row:
+    """A problem of COCO. Further attributes of subclasses are those of :class:`OutcomeProblem`.
 
     Attributes
     ----------
     function, dimension, instance : int
         COCO's numbers.
-    n_constraints : int
-        Number of constraints, active and inactive at the optimum.
-    optimum : float
-        Value at the minimiser that ``cocoex`` knows.
-    worst : float
-        A bound above the values of 20,000 random points.
     half : {"development", "held-out"}
         Use of the problem.
     description : str
-        The function.
+        The function, or the two functions.
     """
 
     function: int
     dimension: int
     instance: int
+    half: Half
+    description: str
+
+
+@dataclass(frozen=True)
+class _Constrained(_Row):
+    """A row of the constrained problems; `worst` bounds the values of 20,000 random points."""
+
     n_constraints: int
     optimum: float
     worst: float
-    half: Half
-    description: str
 
 
-class _Biobjective(NamedTuple):
-    """A row of the problems with two objectives.
+@dataclass(frozen=True)
+class _Biobjective(_Row):
+    """A row of the problems with two objectives; the reference point is COCO's nadir point."""
 
-    Attributes
-    ----------
-    function, dimension, instance : int
-        COCO's numbers.
-    nadir : tuple of float
-        COCO's nadir point, the reference point of COCO's hypervolume.
-    half : {"development", "held-out"}
-        Use of the problem.
-    description : str
-        The two functions.
-    """
-
-    function: int
-    dimension: int
-    instance: int
-    nadir: tuple[float, float]
-    half: Half
-    description: str
+    reference: tuple[float, float]
 
 
-class _Plain(NamedTuple):
-    """A row of the problems with one objective and no constraint.
+@dataclass(frozen=True)
+class _Plain(_Row):
+    """A row of the problems with one objective; the optimum is the same in all dimensions."""
 
-    Attributes
-    ----------
-    function, dimension, instance : int
-        COCO's numbers.
-    optimum : float
-        Value at the minimiser that ``cocoex`` knows; the same in all dimensions.
-    half : {"development", "held-out"}
-        Use of the problem.
-    description : str
-        The function.
-    """
-
-    function: int
-    dimension: int
-    instance: int
     optimum: float
-    half: Half
-    description: str
 
 
 _FUNCTIONS = (
@@ -121,48 +91,48 @@ _HALVES: tuple[tuple[int, Half], ...] = ((5, "development"), (10, "held-out"))
 """Dimensions. How batches are made was chosen on other instances in five dimensions."""
 
 _PLAIN = tuple(
-    _Plain(number, dimension, 1, optimum, half, name)
+    _Plain(number, dimension, 1, half, name, optimum)
     for dimension, half in _HALVES
     for number, optimum, name in _FUNCTIONS
 )
 
 _CONSTRAINED = (
-    _Constrained(1, 10, 2, 1, 4443.5594176, 1e4, "development", "sphere"),
-    _Constrained(2, 5, 1, 3, -1991.2260032, 500.0, "held-out", "sphere"),
-    _Constrained(9, 10, 1, 9, 1520.7861367115547, 1.5e4, "development", "ellipsoid"),
-    _Constrained(14, 5, 1, 3, 950.8639562088882, 2e3, "held-out", "linear function"),
-    _Constrained(20, 5, 2, 3, 95.41594809617266, 1.5e4, "development", "rotated ellipsoid"),
-    _Constrained(26, 10, 1, 3, 1488.654549753883, 3e4, "held-out", "discus"),
-    _Constrained(33, 5, 1, 9, 1523.6848975011944, 5e4, "held-out", "bent cigar"),
-    _Constrained(38, 10, 1, 3, 1827.1519738294742, 2e5, "development", "different powers"),
-    _Constrained(44, 5, 2, 3, 454.3, 5e3, "development", "Rastrigin function"),
-    _Constrained(50, 10, 1, 3, 259.8, 2e4, "held-out", "rotated Rastrigin function"),
+    _Constrained(1, 10, 2, "development", "sphere", 1, 4443.5594176, 1e4),
+    _Constrained(2, 5, 1, "held-out", "sphere", 3, -1991.2260032, 500.0),
+    _Constrained(9, 10, 1, "development", "ellipsoid", 9, 1520.7861367115547, 1.5e4),
+    _Constrained(14, 5, 1, "held-out", "linear function", 3, 950.8639562088882, 2e3),
+    _Constrained(20, 5, 2, "development", "rotated ellipsoid", 3, 95.41594809617266, 1.5e4),
+    _Constrained(26, 10, 1, "held-out", "discus", 3, 1488.654549753883, 3e4),
+    _Constrained(33, 5, 1, "held-out", "bent cigar", 9, 1523.6848975011944, 5e4),
+    _Constrained(38, 10, 1, "development", "different powers", 3, 1827.1519738294742, 2e5),
+    _Constrained(44, 5, 2, "development", "Rastrigin function", 3, 454.3, 5e3),
+    _Constrained(50, 10, 1, "held-out", "rotated Rastrigin function", 3, 259.8, 2e4),
 )
 """Every kind of objective of the suite once (the sphere twice), with 1, 3 or 9 constraints, which
 1 % to 67 % of random points meet."""
 
 _BIOBJECTIVE = (
-    _Biobjective(1, 10, 1, (514.87983168, -31.64016832), "development", "sphere and sphere"),
+    _Biobjective(1, 10, 1, "development", "sphere and sphere", (514.87983168, -31.64016832)),
     _Biobjective(
-        10, 5, 2, (-225.15443389752716, 579.7492225167077), "held-out", "sphere and Gallagher"
+        10, 5, 2, "held-out", "sphere and Gallagher", (-225.15443389752716, 579.7492225167077)
     ),
-    _Biobjective(11, 10, 2, (43586046.40580867, 50327942.440471016), "held-out", "ellipsoid twice"),
+    _Biobjective(11, 10, 2, "held-out", "ellipsoid twice", (43586046.40580867, 50327942.440471016)),
     _Biobjective(
-        16, 5, 3, (19037234.08394039, 517.2327629250631), "development", "ellipsoid and Rastrigin"
+        16, 5, 3, "development", "ellipsoid and Rastrigin", (19037234.08394039, 517.2327629250631)
     ),
-    _Biobjective(28, 5, 1, (19573.509436330412, 19362.44764522), "held-out", "Rosenbrock twice"),
+    _Biobjective(28, 5, 1, "held-out", "Rosenbrock twice", (19573.509436330412, 19362.44764522)),
     _Biobjective(
-        37, 10, 1, (2647.1833766540412, 807.6137331788549), "development", "ridge and Rastrigin"
-    ),
-    _Biobjective(
-        41, 10, 3, (-100.2701739851683, 33.018593336397636), "held-out", "different powers twice"
+        37, 10, 1, "development", "ridge and Rastrigin", (2647.1833766540412, 807.6137331788549)
     ),
     _Biobjective(
-        46, 5, 2, (268.2294248938746, 145.0980899740001), "development", "Rastrigin twice"
+        41, 10, 3, "held-out", "different powers twice", (-100.2701739851683, 33.018593336397636)
     ),
-    _Biobjective(50, 10, 2, (314.8319872871554, -128.25617793601677), "held-out", "Schaffer twice"),
     _Biobjective(
-        55, 5, 3, (190.95136692058094, -411.1166781866782), "development", "Gallagher twice"
+        46, 5, 2, "development", "Rastrigin twice", (268.2294248938746, 145.0980899740001)
+    ),
+    _Biobjective(50, 10, 2, "held-out", "Schaffer twice", (314.8319872871554, -128.25617793601677)),
+    _Biobjective(
+        55, 5, 3, "development", "Gallagher twice", (190.95136692058094, -411.1166781866782)
     ),
 )
 """Separable, moderate, ill-conditioned, rugged and weakly structured functions and mixtures; within
@@ -180,7 +150,7 @@ def _loaded(suite: str, function: int, dimension: int, instance: int) -> Any:
     )
 
 
-def _evaluated(suite: str, row: _Constrained | _Biobjective | _Plain) -> OutcomeFunction:
+def _evaluated(suite: str, row: _Row) -> OutcomeFunction:
     names = [f"x{i + 1}" for i in range(row.dimension)]
 
     def evaluate(params: Mapping[str, Any]) -> Outcomes:
@@ -193,27 +163,23 @@ def _evaluated(suite: str, row: _Constrained | _Biobjective | _Plain) -> Outcome
     return evaluate
 
 
-def _problem(
-    suite: str, row: _Constrained | _Biobjective | _Plain, **attributes: Any
-) -> OutcomeProblem:
-    common: dict[str, Any] = {"group": suite, "description": row.description}
-    return OutcomeProblem(
-        name=f"{suite.replace('-', '_')}_f{row.function}_d{row.dimension}_i{row.instance}",
-        space=box(-_BOUND, _BOUND, row.dimension),
-        function=_evaluated(suite, row),
-        half=row.half,
-        requires=("cocoex",),
-        **common | attributes,
-    )
+def _problem(suite: str, row: _Row, **common: Any) -> OutcomeProblem:
+    own = asdict(row)
+    function, dimension, instance = (own.pop(one) for one in ("function", "dimension", "instance"))
+    attributes = {
+        "name": f"{suite.replace('-', '_')}_f{function}_d{dimension}_i{instance}",
+        "space": box(-_BOUND, _BOUND, dimension),
+        "function": _evaluated(suite, row),
+        "group": suite,
+        "requires": ("cocoex",),
+    }
+    return OutcomeProblem(**(attributes | own | common))
 
 
 CONSTRAINED_COCO_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
     _problem(
         "bbob-constrained",
         row,
-        n_constraints=row.n_constraints,
-        worst=row.worst,
-        optimum=row.optimum,
         tolerance=1.0,
         description=f"{row.description}, constraints: {row.n_constraints}",
     )
@@ -222,8 +188,7 @@ CONSTRAINED_COCO_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
 """Problems of ``bbob-constrained``."""
 
 BIOBJECTIVE_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
-    _problem("bbob-biobj", row, n_objectives=2, reference=row.nadir, optimum=None, tolerance=0.0)
-    for row in _BIOBJECTIVE
+    _problem("bbob-biobj", row, n_objectives=2, optimum=None, tolerance=0.0) for row in _BIOBJECTIVE
 )
 """Problems of ``bbob-biobj``; their optimum is unknown."""
 
@@ -232,7 +197,6 @@ BBOB_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(
         "bbob",
         row,
         worst=np.inf,
-        optimum=row.optimum,
         budget=128,
         tolerance=1e-2,
         group=f"bbob, {row.dimension} inputs",

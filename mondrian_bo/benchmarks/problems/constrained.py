@@ -10,9 +10,9 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.functions import HARTMANN6_MINIMUM, ackley, hartmann6
 from mondrian_bo.benchmarks.problems.outcomes import (
-    OutcomeProblem,
     Outcomes,
     VectorFunction,
+    tabulated,
     vector_problem,
 )
 from mondrian_bo.benchmarks.problems.synthetic import box
@@ -56,6 +56,9 @@ def _ackley(x: FloatArray) -> Outcomes:
     return Outcomes((ackley(x),), (float(x.sum()), float(np.linalg.norm(x)) - 5.0))
 
 
+_COLUMNS = ("space", "function", "n_constraints", "worst", "optimum", "tolerance", "half")
+"""Arguments of `vector_problem` in the table."""
+
 _FUNCTIONS: dict[str, tuple[SearchSpace, VectorFunction, int, float, float, float, Half]] = {
     "gramacy": (box(0, 1, 2), _gramacy, 2, 2.0, _GRAMACY_MINIMUM, 1e-3, "development"),
     "constrained_hartmann6": (
@@ -80,22 +83,5 @@ _DESCRIPTIONS = {
 }
 """One line on each problem, for listings."""
 
-
-def _problem(name: str) -> OutcomeProblem:
-    space, function, n_constraints, worst, optimum, tolerance, half = _FUNCTIONS[name]
-    return vector_problem(
-        name,
-        space,
-        function,
-        n_constraints=n_constraints,
-        worst=worst,
-        optimum=optimum,
-        tolerance=tolerance,
-        half=half,
-        group="constrained",
-        description=_DESCRIPTIONS[name],
-    )
-
-
-CONSTRAINED_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(_problem(name) for name in _FUNCTIONS)
+CONSTRAINED_PROBLEMS = tabulated(vector_problem, _COLUMNS, _FUNCTIONS, _DESCRIPTIONS, "constrained")
 """Test functions of one objective under constraints."""

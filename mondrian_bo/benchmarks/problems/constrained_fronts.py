@@ -10,9 +10,9 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.fronts import branin_currin, dtlz2
 from mondrian_bo.benchmarks.problems.outcomes import (
-    OutcomeProblem,
     Outcomes,
     VectorFunction,
+    tabulated,
     two_objectives,
 )
 from mondrian_bo.benchmarks.problems.synthetic import box
@@ -126,6 +126,9 @@ def _mw7(x: FloatArray) -> Outcomes:
 _BNH_BOX = SearchSpace({"x1": Float(0, 5), "x2": Float(0, 3)})
 _CONSTR_BOX = SearchSpace({"x1": Float(0.1, 1), "x2": Float(0, 5)})
 
+_COLUMNS = ("space", "function", "volume", "n_constraints", "reference", "tolerance", "half")
+"""Arguments of `two_objectives` in the table."""
+
 _FRONTS: dict[
     str, tuple[SearchSpace, VectorFunction, float, int, tuple[float, float], float, Half]
 ] = {
@@ -158,22 +161,7 @@ _DESCRIPTIONS = {
 }
 """One line on each problem, for listings."""
 
-
-def _problem(name: str) -> OutcomeProblem:
-    space, function, volume, n_constraints, reference, tolerance, half = _FRONTS[name]
-    return two_objectives(
-        name,
-        space,
-        function,
-        volume,
-        n_constraints=n_constraints,
-        reference=reference,
-        tolerance=tolerance,
-        half=half,
-        group="constrained fronts",
-        description=_DESCRIPTIONS[name],
-    )
-
-
-CONSTRAINED_FRONT_PROBLEMS: tuple[OutcomeProblem, ...] = tuple(_problem(name) for name in _FRONTS)
+CONSTRAINED_FRONT_PROBLEMS = tabulated(
+    two_objectives, _COLUMNS, _FRONTS, _DESCRIPTIONS, "constrained fronts"
+)
 """Test functions of two objectives under constraints."""

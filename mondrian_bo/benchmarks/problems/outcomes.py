@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ __all__ = [
     "Outcomes",
     "VectorFunction",
     "of_point",
+    "tabulated",
     "two_objectives",
     "vector_problem",
 ]
@@ -99,6 +100,39 @@ def vector_problem(
 ) -> OutcomeProblem:
     """Return a problem whose function takes a vector; the parameters are as in `two_objectives`."""
     return OutcomeProblem(name=name, space=space, function=of_point(function, space), **attributes)
+
+
+def tabulated(
+    new: Callable[..., OutcomeProblem],
+    columns: Sequence[str],
+    table: Mapping[str, tuple[Any, ...]],
+    descriptions: Mapping[str, str],
+    group: str,
+) -> tuple[OutcomeProblem, ...]:
+    """Return the problems of a table.
+
+    Parameters
+    ----------
+    new : callable
+        `vector_problem` or `two_objectives`.
+    columns : sequence of str
+        The arguments of `new` that are in the table.
+    table : mapping of str to tuple
+        The arguments by name of the problem.
+    descriptions : mapping of str to str
+        One line for listings by name of the problem.
+    group : str
+        Group of all problems.
+    """
+    return tuple(
+        new(
+            name,
+            **dict(zip(columns, row, strict=True)),
+            group=group,
+            description=descriptions[name],
+        )
+        for name, row in table.items()
+    )
 
 
 def two_objectives(

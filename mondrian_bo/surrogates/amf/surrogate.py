@@ -21,10 +21,8 @@ class AMFSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    columns, seed
-        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
-    n_estimators : int, default=10
-        Number of trees.
+    columns, seed, n_estimators
+        See :class:`TreeSurrogate`.
     """
 
     def __init__(

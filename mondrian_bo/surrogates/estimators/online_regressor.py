@@ -27,7 +27,9 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn more samples, one after the other; invalid ones leave the estimator unchanged.
+        """Learn more samples, one after the other.
+
+        Invalid samples raise the errors of `fit` and leave the estimator unchanged.
 
         Parameters
         ----------
@@ -39,11 +41,6 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is not as described.
         """
         if not hasattr(self, "n_features_in_"):
             self._validate_params()

@@ -26,10 +26,8 @@ class ForestSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    columns, seed
-        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
-    n_estimators : int, default=10
-        Number of trees.
+    columns, seed, n_estimators
+        See :class:`TreeSurrogate`.
     posterior, branch_off, hyperparameters
         See :class:`mondrian_bo.surrogates.MondrianForestRegressor`. The optimisation experiment of
         Lakshminarayanan2016 has ``posterior="empirical"``, which learns no hyper-parameters.

@@ -95,11 +95,6 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     :class:`sklearn.linear_model.LogisticRegression`. An iteration costs O(n M), and a prediction
     O(M d depth).
 
-    References
-    ----------
-    M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (Balog2016).
-
     Examples
     --------
     >>> import numpy as np

@@ -135,11 +135,6 @@ class MondrianFeatures(LaplaceFeatureMap):
     Fitting takes O(M d n log n) at most, and a row O(M d depth). With `lifetime_shape` each
     partition keeps its own scaled inputs, O(M n d) of memory.
 
-    References
-    ----------
-    M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (Balog2016).
-
     Examples
     --------
     >>> import numpy as np

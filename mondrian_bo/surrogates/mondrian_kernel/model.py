@@ -76,6 +76,11 @@ class CellPosterior:
     form : {"primal", "dual"} or None, default=None
         Which equations to solve; None takes the fewer ones.
 
+    Attributes
+    ----------
+    is_dual, mean : bool, float
+        Whether the equations are those of the points, and the prior mean of the function.
+
     Notes
     -----
     A point outside of the data of its cells is predicted with expected features, that is with the
@@ -101,21 +106,11 @@ class CellPosterior:
         self.refit()
 
     @property
-    def is_dual(self) -> bool:
-        """Whether the equations are those of the points."""
-        return self._is_dual
-
-    @property
-    def mean(self) -> float:
-        """The prior mean of the function."""
-        return self._mean
-
-    @property
     def weights(self) -> FloatArray:
         """Posterior means of the weights, shape (C,); they minimise (3) of Balog2016."""
         if self._weights is None:
             solution = self._system.solution()
-            if self._is_dual:
+            if self.is_dual:
                 solution = np.asarray(self._features().T @ solution, dtype=np.float64)
             self._weights = solution
         return self._weights
@@ -126,17 +121,17 @@ class CellPosterior:
 
         They minimise the objective (4) of Balog2016, with the same regularisation.
         """
-        sums = self._sums - self._mean * self._counts
+        sums = self._sums - self.mean * self._counts
         scale = self.partitions.n_trees**-0.5
         return np.asarray(scale * sums / (self._counts + self.ridge))  # (4)
 
     def refit(self) -> None:
         """Solve the equations from scratch, O(min(C, n)^3)."""
         fewer = self.partitions.n_points < self.partitions.n_cells
-        self._is_dual = fewer if self._form is None else self._form == "dual"
+        self.is_dual = fewer if self._form is None else self._form == "dual"
         self._phi: csr_matrix | None = None
         features = self._features()
-        product = features @ features.T if self._is_dual else features.T @ features
+        product = features @ features.T if self.is_dual else features.T @ features
         matrix = product.toarray()
         matrix.flat[:: len(matrix) + 1] += self.ridge  # A of Balog2016, 4.2.1, if primal
         self._system = CholeskySystem(matrix, np.zeros(len(matrix)))
@@ -184,11 +179,11 @@ class CellPosterior:
         features = self._features()
         rows = self.features(points)
         size = features.shape[0]
-        targets = self._system.half_solve(np.eye(size) if self._is_dual else features.T.toarray())
+        targets = self._system.half_solve(np.eye(size) if self.is_dual else features.T.toarray())
 
         def rows_of(start: int, end: int) -> FloatArray:
             part = rows[start:end].T
-            own = self._system.half_solve((features @ part if self._is_dual else part).toarray())
+            own = self._system.half_solve((features @ part if self.is_dual else part).toarray())
             return np.asarray(own.T @ targets)
 
         return sparse_rows(rows_of, rows.shape[0], features.shape[0], tolerance)
@@ -209,7 +204,7 @@ class CellPosterior:
         features = self._features()
         noise = np.sqrt(self.ridge) * deviation * rng.normal(size=features.shape[0])
         residual = self.partitions.targets - self.mean - features @ prior - noise
-        if self._is_dual:
+        if self.is_dual:
             return np.asarray(prior + features.T @ self._system.solve(residual))
         return np.asarray(prior + self._system.solve(features.T @ residual))
 
@@ -229,12 +224,12 @@ class CellPosterior:
     def _refresh(self) -> None:
         """Compute the prior mean and the right-hand side from the targets."""
         targets = self.partitions.targets
-        self._mean = float(targets.mean()) if self._centred else 0.0
-        if self._is_dual:
-            self._system.set_moments(targets - self._mean)
+        self.mean = float(targets.mean()) if self._centred else 0.0
+        if self.is_dual:
+            self._system.set_moments(targets - self.mean)
         else:
             scale = self.partitions.n_trees**-0.5
-            self._system.set_moments(scale * (self._sums - self._mean * self._counts))
+            self._system.set_moments(scale * (self._sums - self.mean * self._counts))
         self._weights = None
 
     def _features(self) -> csr_matrix:
@@ -253,7 +248,7 @@ class CellPosterior:
 
     def _variance(self, rows: csr_matrix) -> FloatArray:
         """Return the posterior variances of the function at rows of features."""
-        if self._is_dual:
+        if self.is_dual:
             cross = (self._features() @ rows.T).toarray()
             known = np.square(self._system.half_solve(cross)).sum(axis=0)
             return np.asarray(self.prior_variance * np.maximum(1.0 - known, 0.0))
@@ -300,7 +295,7 @@ class KernelModel(CellPosterior):
         new = len(counts) - len(self._counts)
         self._counts = counts + np.append(self._counts, np.zeros(new))
         self._sums = sums + np.append(self._sums, np.zeros(new))
-        if self._is_dual:
+        if self.is_dual:
             self._append_points(start)
         else:
             self._append_cells(new)
@@ -324,7 +319,7 @@ class KernelModel(CellPosterior):
         ValueError
             If the model is not in the dual form.
         """
-        if not self._is_dual:
+        if not self.is_dual:
             raise ValueError("only a model in the dual form can forget points")
         start = self.partitions.n_points
         before = self._system, self._phi, self._weights

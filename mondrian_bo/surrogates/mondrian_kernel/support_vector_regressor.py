@@ -29,7 +29,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_l
 
 
 class MondrianKernelSVR(RegressorMixin, LinearMachine):
-    """Support vector regression with the Mondrian kernel.
+    """Support vector regression with the Mondrian kernel (Balog2016, section 4.2.2).
 
     The weights w of the cells of Mondrian partitions minimise
     ``prior_variance * sum(max(0, |z - f(x)| - epsilon)) + |w|^2 / 2``, where z are the targets
@@ -66,11 +66,6 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
     There is no intercept: the features of a partition add up to a constant. Far from all data the
     prediction is the mean of the targets. The weights are those of :class:`sklearn.svm.LinearSVR`.
     An iteration costs O(n M), and a prediction O(M d depth).
-
-    References
-    ----------
-    M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
-    2016 (Balog2016).
 
     Examples
     --------

@@ -44,10 +44,8 @@ class KernelSurrogate(TreeSurrogate):
 
     Parameters
     ----------
-    columns, seed
-        See :class:`mondrian_bo.surrogates.base.SurrogateFactory`.
-    n_estimators : int, default=50
-        Number of partitions, M.
+    columns, seed, n_estimators
+        See :class:`TreeSurrogate`; the trees are the partitions.
     """
 
     def __init__(

@@ -41,6 +41,13 @@ class Scales:
         Lower and upper ends of the dimensions; None follows the range of the data.
     feature_weights : float64 array of shape (d,) or None, default=None
         Factors of the dimensions' split rates; None is all ones.
+
+    Attributes
+    ----------
+    is_fixed : bool
+        Whether the ranges are given and do not follow the data.
+    range : float64 array of shape (2, d)
+        Lowest and highest values so far.
     """
 
     def __init__(
@@ -50,29 +57,19 @@ class Scales:
         feature_weights: FloatArray | None = None,
     ) -> None:
         self.feature_weights = np.ones(n_dimensions) if feature_weights is None else feature_weights
-        self._fixed = bounds is not None
-        self._range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
+        self.is_fixed = bounds is not None
+        self.range = np.full((2, n_dimensions), [[np.inf], [-np.inf]])
         if bounds is not None:
-            self._range[0], self._range[1] = bounds
+            self.range[0], self.range[1] = bounds
         # The ranges and weights (arrays that are never written to) and the rates that follow.
         self._latest: tuple[FloatArray, FloatArray, FloatArray] | None = None
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the ranges are given and do not follow the data."""
-        return self._fixed
-
-    @property
-    def range(self) -> FloatArray:
-        """Lowest and highest values so far, shape (2, d)."""
-        return self._range
 
     def lie_outside(self, points: NDArray[np.floating]) -> NDArray[np.bool_]:
         """Return which of the points of shape (S, m, d) lie outside the ranges, shape (m,).
 
         Dimensions that are never split do not count.
         """
-        outside = (points < self._range[0]) | (points > self._range[1])
+        outside = (points < self.range[0]) | (points > self.range[1])
         return np.asarray((outside & (self.feature_weights > 0.0)).any(axis=(0, 2)))
 
     @property
@@ -84,15 +81,15 @@ class Scales:
     def _latest_row(self) -> FloatArray:
         """The rates as a matrix of one row, shape (1, d)."""
         latest = self._latest
-        if latest is None or latest[0] is not self._range or latest[1] is not self.feature_weights:
-            rates = self._rates(self._range[None])
-            self._latest = latest = self._range, self.feature_weights, rates
+        if latest is None or latest[0] is not self.range or latest[1] is not self.feature_weights:
+            rates = self._rates(self.range[None])
+            self._latest = latest = self.range, self.feature_weights, rates
         return latest[2]
 
     @property
     def total_rate(self) -> float:
         """Rate of splits of the scaled data: the sum of the weights of features that vary."""
-        varies = self._range[1] - self._range[0] > _SMALLEST_EXTENT
+        varies = self.range[1] - self.range[0] > _SMALLEST_EXTENT
         return float(np.sum(self.feature_weights[varies]))
 
     def follow(self, points: NDArray[np.floating]) -> FloatArray:
@@ -119,19 +116,19 @@ class Scales:
             The rates from each of these points on.
         """
         # Most single samples lie within the ranges, so this case is fast.
-        if self._fixed or lie_within(points, self._range):
+        if self.is_fixed or lie_within(points, self.range):
             return [0], self._latest_row
-        starts, ranges = [0], [self._range]
+        starts, ranges = [0], [self.range]
         for first in range(0, points.shape[1], _CHUNK):
             chunk = points[:, first : first + _CHUNK]
-            if lie_within(chunk, self._range):
+            if lie_within(chunk, self.range):
                 continue
             after = self._after(chunk)
-            before = np.concatenate([self._range[None], after[:-1]])
+            before = np.concatenate([self.range[None], after[:-1]])
             for i in np.flatnonzero((after != before).any(axis=(1, 2))).tolist():
                 starts.append(first + i)
                 ranges.append(after[i].copy())  # a view would keep all of `after` in memory
-            self._range = after[-1].copy()
+            self.range = after[-1].copy()
         # If the first point changed the ranges, the former rates hold for no point.
         skipped = int(starts[1] == 0)
         return starts[skipped:], self._rates(np.stack(ranges[skipped:]))
@@ -141,7 +138,7 @@ class Scales:
         lowest = np.minimum.accumulate(points.min(axis=0), axis=0)
         highest = np.maximum.accumulate(points.max(axis=0), axis=0)
         return np.stack(
-            [np.minimum(lowest, self._range[0]), np.maximum(highest, self._range[1])], axis=1
+            [np.minimum(lowest, self.range[0]), np.maximum(highest, self.range[1])], axis=1
         )
 
     def _rates(self, ranges: FloatArray) -> FloatArray:
