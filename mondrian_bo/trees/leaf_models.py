@@ -64,8 +64,8 @@ def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ign
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
-        With a leading axis of length T.
+    forest, values
+        See :func:`mondrian_bo.trees.hierarchical_gaussian.refresh_messages`.
     index : int
         The tree.
     leaves : int64 array of shape (k,)

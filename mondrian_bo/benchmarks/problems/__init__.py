@@ -111,19 +111,9 @@ def any_problem(name: str, tables: Path | None = None) -> Problem | OutcomeProbl
 
 
 def installed_problems(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
-    """Return those of some problems whose optional packages are installed.
+    """Return those of some problems whose optional packages are installed, in the given order.
 
-    Parameters
-    ----------
-    names : iterable of str
-        As `any_problem` takes them.
-    notify : callable
-        Called with one sentence for each missing package.
-
-    Returns
-    -------
-    list of str
-        Names of the problems that can be run, in the given order.
+    Names are those that `any_problem` takes, and `notify` gets a sentence for each missing package.
 
     Raises
     ------

@@ -206,12 +206,15 @@ def _update(
         return
     targets = np.concatenate([data.targets, data.validation])
     ends = int(positions[0]), int(positions[-1])
-    path = UpdatedPath(cuts, data.targets, ridge, solver)
+    n_points = len(data.targets)
+    path = UpdatedPath(
+        cuts, lambda cells: solver(cells[:n_points], cuts.n_numbers, data.targets, ridge)
+    )
     evaluated = set(positions.tolist())
     for position in path.walk(*(ends if direction == "forward" else ends[::-1])):
         if position in evaluated:
             fit = path.fit()
-            predicted = predict(fit.weights, path.cells[len(data.targets) :])
+            predicted = predict(fit.weights, path.cells[n_points:])
             yield _Solutions(
                 np.array([position]),
                 np.array([path.n_cells]),
@@ -228,12 +231,8 @@ class UpdatedPath:
     ----------
     cuts : CutSequence
         The cuts.
-    targets : float64 array of shape (n,)
-        Targets of the training points.
-    ridge : float
-        The regularisation delta^2.
-    solver : PrimalSolver or DualSolver
-        The class of the solver.
+    new_solver : callable
+        Takes the cells of all points and returns the equations of the training points.
 
     Attributes
     ----------
@@ -243,13 +242,9 @@ class UpdatedPath:
         Number of current cells with training points.
     """
 
-    def __init__(
-        self, cuts: CutSequence, targets: FloatArray, ridge: float, solver: SolverClass
-    ) -> None:
+    def __init__(self, cuts: CutSequence, new_solver: Callable[[IntArray], PathSolver]) -> None:
         self._cuts = cuts
-        self._targets = targets
-        self._ridge = ridge
-        self._solver_class = solver
+        self._new_solver = new_solver
         self.cells: IntArray = cuts.first_cells()
         self.n_cells = self.cells.shape[1]
         self._fit: RidgeFit | None = None
@@ -259,7 +254,7 @@ class UpdatedPath:
         cuts = self._cuts
         for i in range(start):
             self._apply(split, cuts[i], 1)
-        self._solver: PathSolver = self._new_solver()
+        self._solver = self._new_solver(self.cells)
         yield start
         for i in range(start, stop):
             if self._apply(split, cuts[i], 1):
@@ -283,10 +278,6 @@ class UpdatedPath:
         if self._fit is None:
             self._fit = self._solver.fit()
         return self._fit
-
-    def _new_solver(self) -> PathSolver:
-        cells = self.cells[: len(self._targets)]
-        return self._solver_class(cells, self._cuts.n_numbers, self._targets, self._ridge)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
