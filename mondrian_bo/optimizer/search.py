@@ -61,7 +61,7 @@ class Request(NamedTuple):
         Where to search: the space of the trials or a part of it.
     pending : float64 array of shape (k, d)
         Trials that are running.
-    index : int
+    number : int
         Index of the point in the quasi-random sequence, used while there is no model.
     rng : numpy.random.Generator
         Source of all other randomness.
@@ -75,7 +75,7 @@ class Request(NamedTuple):
 
     space: SearchSpace
     pending: FloatArray
-    index: int
+    number: int
     rng: np.random.Generator
     is_taken: Callable[[FloatArray], bool]
     constraints: Constraints | None

@@ -52,7 +52,7 @@ class WarmSearch(Search):
         if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
             # Of two studies, the first trials are the best of each.
             model = self.earlier[(n_started // 2) % len(self.earlier)]
-            for row in _within(request.space, model.good_rows(), request.index, self.shift):
+            for row in _within(request.space, model.good_rows(), request.number, self.shift):
                 if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
         is_warm = n_started >= n_warm and len(self.trials) > 0 and self.weights.any()

@@ -166,7 +166,7 @@ def _evaluated(suite: str, row: _Row) -> OutcomeFunction:
 def _problem(suite: str, row: _Row, **common: Any) -> OutcomeProblem:
     own = asdict(row)
     function, dimension, instance = (own.pop(one) for one in ("function", "dimension", "instance"))
-    attributes = {
+    attributes: dict[str, Any] = {
         "name": f"{suite.replace('-', '_')}_f{function}_d{dimension}_i{instance}",
         "space": box(-_BOUND, _BOUND, dimension),
         "function": _evaluated(suite, row),
