@@ -10,7 +10,6 @@ import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints import Constraints
-from mondrian_bo.optimizer.journal import Batch
 from mondrian_bo.optimizer.known_noise import KnownNoise
 from mondrian_bo.optimizer.outcome_models import Moments
 from mondrian_bo.optimizer.portfolio import SearchOptions, check_settings
@@ -165,19 +164,14 @@ class RowOptimizer(Transactional[OptimizerState]):
             Whether NaN means that a trial failed. Otherwise its values are not known: it is not
             suggested again, and its constraints are learnt.
         """
-        if constraints is None:
-            constraints = np.empty((len(rows), 0))
-        self._tell_batch(Batch(rows, values, constraints, nan_is_failure), errors)
-
-    def _tell_batch(self, batch: Batch, errors: FloatArray | None) -> None:
-        """Learn what :meth:`tell_rows` was told."""
-        rows, values, constraints, nan_is_failure = batch
         if self._before is None:
             self._before = OptimizerState(
                 self._search.state(),
                 None if self._constraints is None else self._constraints.state(),
                 None if self._noise is None else self._noise.state(),
             )
+        if constraints is None:
+            constraints = np.empty((len(rows), 0))
         is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
         if errors is not None and (nan_is_failure or is_known.all()):
             if self._noise is None:

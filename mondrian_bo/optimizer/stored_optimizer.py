@@ -93,17 +93,27 @@ class StoredOptimizer(RowOptimizer):
         self._journal = self._new_journal()
         self._former = _Former(self._pending, 0)
 
-    def _tell_batch(self, batch: Batch, errors: FloatArray | None) -> None:
-        """Learn what :meth:`tell_rows` was told, and store it."""
+    @transaction
+    def tell_rows(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray | None = None,
+        errors: FloatArray | None = None,
+        nan_is_failure: bool = True,
+    ) -> None:
+        """Report trials as rows of the unit cube; see :meth:`RowOptimizer.tell_rows`."""
         n_batches = len(self._journal)
         if self._before is None:
             self._former = _Former(self._pending, n_batches)
-        super()._tell_batch(batch, errors)
+        super().tell_rows(rows, values, constraints, errors, nan_is_failure)
         if len(self._journal) > n_batches:
             # Posterior means of noisy values were told within this call.
             return
-        values = batch.values.reshape(len(batch.rows), len(self.directions))
-        self._journal.append(batch._replace(values=values))
+        if constraints is None:
+            constraints = np.empty((len(rows), 0))
+        values = values.reshape(len(rows), len(self.directions))
+        self._journal.append(Batch(rows, values, constraints, nan_is_failure))
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to a file, as arrays and JSON.
