@@ -65,12 +65,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, more: str
+) -> argparse.ArgumentParser:
+    """Add an action that the list of actions describes by `what`, and its own help by more."""
+    return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}. {more}")
+
+
 def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run = actions.add_parser(
+    run = _add_action(
+        actions,
         "run",
-        help="run problems with samplers over seeds",
-        description="Run problems with samplers over seeds. The same command resumes what was "
-        "interrupted: finished runs are kept.",
+        "run problems with samplers over seeds",
+        "The same command resumes what was interrupted: finished runs are kept.",
     )
     what = run.add_mutually_exclusive_group()
     what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
@@ -138,11 +145,11 @@ def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _add_bench_archive(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    archive = actions.add_parser(
+    archive = _add_action(
+        actions,
         "archive",
-        help="write the part of results that reports need to one small file",
-        description="Write the part of results that reports need to one small file. `bench report` "
-        "reads such files like directories.",
+        "write the part of results that reports need to one small file",
+        "`bench report` reads such files like directories.",
     )
     _add_sources(archive)
     archive.add_argument("--out", type=Path, required=True, help="the file, NAME.jsonl.gz")

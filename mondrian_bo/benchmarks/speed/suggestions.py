@@ -108,19 +108,10 @@ WIDE_SPACES: dict[str, Callable[[optuna.Trial], float]] = {
 def wide_space(
     space: str, n_trials: int = 220, n_timed: int = 40, below: float | None = None
 ) -> list[Row]:
-    """Measure the last trials of a study in a wide space, whose trials are all suggested.
+    """Measure the last trials of a study in one of the `WIDE_SPACES`, all of which are suggested.
 
-    Parameters
-    ----------
-    space : str
-        A key of `WIDE_SPACES`.
-    n_trials, n_timed, below
-        See :func:`ask_and_tell`. The mean includes the trials' share of the rebuilds.
-
-    Returns
-    -------
-    list of Row
-        One row, compared with TPE.
+    The other parameters are those of :func:`ask_and_tell`. The mean includes the trials' share of
+    the rebuilds. There is one row, compared with TPE.
     """
     objective = WIDE_SPACES[space]
 

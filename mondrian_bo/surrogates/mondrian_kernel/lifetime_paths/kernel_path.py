@@ -31,7 +31,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import 
     root_mean_squares,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.nested_elimination import (
-    NestedElimination,
+    solve_states,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import PathData
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
@@ -174,7 +174,7 @@ def _eliminate(
     n_points = len(data.targets)
     targets = np.concatenate([data.targets, data.validation])
     states, index = np.unique(history.state_of_position[positions], return_inverse=True)
-    rows, solutions = NestedElimination(history, data.targets, ridge, states).solve()
+    rows, solutions = solve_states(history, data.targets, ridge, states)
     for fits in solutions:
         start, end = np.searchsorted(index, [fits.first, fits.first + len(fits.squares)])
         here, columns = positions[start:end], index[start:end] - fits.first

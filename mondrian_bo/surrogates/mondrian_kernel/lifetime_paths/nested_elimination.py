@@ -130,8 +130,13 @@ class Elimination:
         return np.asarray(solved, dtype=np.float64)
 
 
-class NestedElimination:
-    """Solutions at chosen states of a path.
+def solve_states(
+    history: CellHistory, targets: FloatArray, ridge: float, states: IntArray
+) -> tuple[IntArray, Iterator[StateFits]]:
+    """Return the solutions at chosen states of a path, and the rows of their weights.
+
+    With C cells at the last state O(n M^2 + C^3) in all, a few times what a fit there takes, and
+    O(C^2) of memory.
 
     Parameters
     ----------
@@ -144,46 +149,36 @@ class NestedElimination:
     states : int64 array of shape (k,)
         The chosen states, in increasing order.
 
-    Notes
-    -----
-    With C cells at the last state O(n M^2 + C^3) in all, a few times what a fit there takes,
-    and O(C^2) of memory.
+    Returns
+    -------
+    rows : int64 array of shape (n_all, M)
+        The row of the weights that belongs to each point and partition; all points, training points
+        first.
+    fits : iterator of StateFits
+        Solutions, from the first state to the last one. They raise
+        :class:`numpy.linalg.LinAlgError` if a regularised matrix is not positive definite.
     """
+    cells, rows = history.cells(int(states[-1]))
+    gram, moments = normal_equations(rows[: len(targets)], len(cells), targets)
+    return rows, _Halving(history, ridge, states).part(0, len(states), cells, gram, moments)
 
-    def __init__(
-        self, history: CellHistory, targets: FloatArray, ridge: float, states: IntArray
-    ) -> None:
-        self._history = history
-        self._targets = targets
-        self._ridge = ridge
-        self._states = states
 
-    def solve(self) -> tuple[IntArray, Iterator[StateFits]]:
-        """Return the solutions, and the rows of their weights.
+class _Halving(NamedTuple):
+    """The recursion of :func:`solve_states`, whose arguments it has."""
 
-        Returns
-        -------
-        rows : int64 array of shape (n_all, M)
-            The row of the weights that belongs to each point and partition; all points, training
-            points first.
-        fits : iterator of StateFits
-            Solutions, from the first state to the last one. They raise
-            :class:`numpy.linalg.LinAlgError` if a regularised matrix is not positive definite.
-        """
-        cells, rows = self._history.cells(int(self._states[-1]))
-        training = rows[: len(self._targets)]
-        gram, moments = normal_equations(training, len(cells), self._targets)
-        return rows, self._part(0, len(self._states), cells, gram, moments)
+    history: CellHistory
+    ridge: float
+    states: IntArray
 
-    def _part(
+    def part(
         self, first: int, last: int, cells: IntArray, gram: FloatArray, moments: FloatArray
     ) -> Iterator[StateFits]:
         """Yield the solutions at states `first` to ``last - 1``, given the last state's cells."""
-        stays = self._history.births[cells] <= self._states[first]
+        stays = self.history.births[cells] <= self.states[first]
         if not stays.any():
             yield from self._halves(first, last, cells, gram, moments)
             return
-        rest = Elimination(gram, moments, stays, self._ridge)
+        rest = Elimination(gram, moments, stays, self.ridge)
         fits = self._halves(first, last, cells[~stays], rest.gram, rest.moments)
         for part in _joined(fits) if last - first <= _CHUNK else fits:
             yield rest.extended(part)
@@ -196,24 +191,24 @@ class NestedElimination:
             yield self._one_by_one(first, last, cells, gram, moments)
             return
         middle = (first + last) // 2
-        before, groups = self._history.groups(cells, int(self._states[middle - 1]))
+        before, groups = self.history.groups(cells, int(self.states[middle - 1]))
         united = _united(gram, np.searchsorted(groups, np.arange(len(before) + 1)))
         sums = np.asarray(np.bincount(groups, moments, len(before)), dtype=np.float64)
-        for fits in self._part(first, middle, before, united, sums):
+        for fits in self.part(first, middle, before, united, sums):
             yield fits._replace(weights=fits.weights[groups])
-        yield from self._part(middle, last, cells, gram, moments)
+        yield from self.part(middle, last, cells, gram, moments)
 
     def _one_by_one(
         self, first: int, last: int, cells: IntArray, gram: FloatArray, moments: FloatArray
     ) -> StateFits:
         """Return the solutions of small systems."""
         groups = np.empty((last - first, len(cells)), dtype=np.int64)
-        for row, state in zip(groups, self._states[first:last], strict=True):
-            _, row[:] = self._history.groups(cells, int(state))
+        for row, state in zip(groups, self.states[first:last], strict=True):
+            _, row[:] = self.history.groups(cells, int(state))
         weights = np.zeros((len(cells), last - first))
         log_determinants, squares = np.zeros((2, last - first))
         if len(cells) > 0:
-            arguments = gram, moments, groups, self._ridge, weights, log_determinants, squares
+            arguments = gram, moments, groups, self.ridge, weights, log_determinants, squares
             if not _solve(*arguments):
                 raise np.linalg.LinAlgError(NOT_POSITIVE_DEFINITE)
         return StateFits(first, weights, log_determinants, squares)

@@ -16,8 +16,8 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import (
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.nested_elimination import (
     Elimination,
-    NestedElimination,
     StateFits,
+    solve_states,
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 
@@ -40,7 +40,7 @@ def make(n=90, n_val=40, n_trees=4, max_lifetime=5.0, n_features=2, seed=0):
 def solutions(data, ridge, states):
     """The history, rows and solutions by state."""
     history = CellHistory(CutSequence(data.partitions, len(data.targets)))
-    rows, parts = NestedElimination(history, data.targets, ridge, states).solve()
+    rows, parts = solve_states(history, data.targets, ridge, states)
     by_state = {}
     for fits in parts:
         for k in range(len(fits.squares)):
