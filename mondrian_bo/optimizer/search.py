@@ -143,7 +143,8 @@ class Search:
                 share = arm.quadratic
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
                 if drawn is not None:
-                    return find(drawn, space, starts, is_taken, rng, n_candidates, drawn.climb)
+                    wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates)
+                    return find(drawn, wanted, drawn.climb)
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
             elif len(self.trials.incumbents(feasible=True)):

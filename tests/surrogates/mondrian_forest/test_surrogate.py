@@ -9,8 +9,8 @@ from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer import Arm, Portfolio
 from mondrian_bo.surrogates import MondrianForestRegressor
-from mondrian_bo.surrogates.mondrian_forest import model as forest_model
 from mondrian_bo.surrogates.base import Columns
+from mondrian_bo.surrogates.mondrian_forest import model as forest_model
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
 FLOATS = np.zeros(3, dtype=np.int64)
