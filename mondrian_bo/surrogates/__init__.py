@@ -1,7 +1,8 @@
 """Surrogates: models that learn (X, y) and predict with calibrated uncertainty.
 
 Estimators are imported on first use. The optimizer needs none of them, nor scikit-learn. Keys such
-as Balog2016 are those of docs/papers.md.
+as Balog2016 are those of docs/papers.md. Fitted estimators have the attributes of scikit-learn's:
+`n_features_in_`, and `feature_names_in_` if the first data had string column names.
 """
 
 from __future__ import annotations

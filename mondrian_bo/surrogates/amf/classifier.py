@@ -53,8 +53,6 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : AggregationModel
         The trees and the states of their nodes.
 

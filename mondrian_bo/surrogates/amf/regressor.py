@@ -69,8 +69,6 @@ class AMFRegressor(
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : AggregationModel
         The trees and the states of their nodes.
 

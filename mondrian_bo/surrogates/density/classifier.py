@@ -40,8 +40,6 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         The density of each class.
     priors_ : ndarray of shape (n_classes,)
         Probabilities of the classes.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

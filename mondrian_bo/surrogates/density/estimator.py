@@ -64,8 +64,6 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         The box; a feature that does not vary has width 1.
     model_ : DensityModel
         The trees and the densities of their cells.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

@@ -12,7 +12,13 @@ from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 
 
 class SupervisedEstimator(BaseEstimator):
-    """A regressor or a classifier. A failed `fit` leaves it unchanged."""
+    """A regressor or a classifier. A failed `fit` leaves it unchanged.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if the first data had string column names.
+    """
 
     _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
 
@@ -48,7 +54,10 @@ class SupervisedEstimator(BaseEstimator):
 
 
 class UnsupervisedEstimator(BaseEstimator):
-    """A transformer, a kernel or a density. A failed `fit` leaves it unchanged."""
+    """A transformer, a kernel or a density. A failed `fit` leaves it unchanged.
+
+    Further attributes are those of :class:`SupervisedEstimator`.
+    """
 
     n_features_in_: int
 

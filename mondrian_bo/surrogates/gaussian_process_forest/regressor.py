@@ -48,8 +48,6 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : GaussianProcessForestModel
         The trees and their Gaussian processes.
     prior_mean_ : float

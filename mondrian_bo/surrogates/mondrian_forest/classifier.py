@@ -76,8 +76,6 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     forest_ : ClassForest
         The trees and their counts.
     scales_ : Scales

@@ -121,8 +121,6 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : HierarchicalGaussianModel or LinearLeafModel
         The trees and their messages.
 

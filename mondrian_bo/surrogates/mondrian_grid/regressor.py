@@ -43,8 +43,6 @@ class MondrianGridRegressor(KernelRegression):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : CellPosterior
         The cells and the posterior.
 

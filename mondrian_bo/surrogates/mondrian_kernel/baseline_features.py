@@ -36,8 +36,6 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of input features, and their names if the first data had string column names.
     frequencies_ : ndarray of shape (n_features, n_estimators)
         Frequencies of the cosines.
     offsets_ : ndarray of shape (n_estimators,)
@@ -91,8 +89,6 @@ class RandomBinningFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of input features, and their names if the first data had string column names.
     pitch_, shift_ : ndarrays of shape (n_estimators, n_features)
         The grids.
 

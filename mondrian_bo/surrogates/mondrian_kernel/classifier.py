@@ -85,8 +85,6 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         Weights of the cells.
     n_iter_ : int
         Number of iterations of the solver, the largest one over the classes.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
 
     Notes
     -----

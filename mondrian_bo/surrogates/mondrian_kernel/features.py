@@ -114,8 +114,6 @@ class MondrianFeatures(LaplaceFeatureMap):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of input features, and their names if the first data had string column names.
     partitions_ : PartitionForest
         The partitions.
     factors_ : ndarray of shape (n_estimators,)

@@ -58,8 +58,6 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     path_ : LifetimePath
         Training error and marginal likelihood at all lifetimes.
     posterior_ : LifetimePosterior

@@ -80,8 +80,6 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
     Attributes
     ----------
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
     model_ : KernelModel
         The partitions and the posterior.
 

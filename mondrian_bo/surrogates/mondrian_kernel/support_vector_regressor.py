@@ -58,8 +58,6 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         Weights of the cells, for the scaled targets.
     n_iter_ : int
         Number of iterations of the solver.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of features, and their names if the first data had string column names.
 
     Notes
     -----

@@ -67,8 +67,6 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
         Newton steps, the largest number over the classes.
     n_cg_iterations_ : int
         Iterations of conjugate gradients in all.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

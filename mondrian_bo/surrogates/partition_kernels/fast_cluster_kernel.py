@@ -38,8 +38,6 @@ class FastClusterKernel(PartitionKernel):
         The centres of each partition.
     n_clusters_ : ndarray of shape (n_partitions,)
         Number of clusters of each partition.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

@@ -30,8 +30,6 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
     ----------
     n_clusters_ : ndarray of shape (m,)
         Number of clusters of each partition.
-    n_features_in_ : int
-        Number of features.
     """
 
     n_clusters_: IntArray

@@ -54,8 +54,6 @@ class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEst
         Leading eigenvalues of the centred Gram matrix, the largest first.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Their vectors, of length 1; the entry of largest magnitude is positive.
-    n_features_in_ : int
-        Number of features.
 
     Examples
     --------

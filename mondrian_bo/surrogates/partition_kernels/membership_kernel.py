@@ -39,8 +39,6 @@ class MembershipKernel(PartitionKernel):
         The values of each of these, the clusters, in order.
     n_clusters_ : ndarray of shape (m,)
         Number of clusters of each partition.
-    n_features_in_ : int
-        Number of columns of X.
 
     Notes
     -----

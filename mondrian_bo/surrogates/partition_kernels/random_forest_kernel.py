@@ -54,8 +54,6 @@ class RandomForestKernel(PartitionKernel):
     n_clusters_ : ndarray of shape (m,)
         Number of clusters of each partition. Forests with several trees per round of boosting have
         as many partitions as trees.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

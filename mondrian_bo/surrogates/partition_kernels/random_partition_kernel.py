@@ -59,8 +59,6 @@ class RandomPartitionKernel(PartitionKernel):
     ----------
     n_clusters_ : ndarray of shape (n_partitions,)
         Number of clusters of each partition.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----

@@ -81,8 +81,6 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         Weights of the training points in the posterior mean.
     gram_ : PartitionGram
         The Gram matrix of the training points.
-    n_features_in_ : int
-        Number of features.
 
     Notes
     -----
