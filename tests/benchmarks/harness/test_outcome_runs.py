@@ -95,7 +95,7 @@ def test_ax_is_refused(tmp_path):
 
 
 def test_problems_without_their_package_are_left_out_with_a_notice(monkeypatch):
-    absent = "mondrian_bo.benchmarks.problems.outcomes.find_spec"
+    absent = "mondrian_bo.benchmarks.problems.base.find_spec"
     monkeypatch.setattr(absent, lambda name: None)
     notices = []
     names = ["gramacy", "bnh", "branin", "bbob_biobj_f1_d10_i1"]

@@ -235,11 +235,11 @@ def test_is_the_regressor_without_noise(options):
     same = MondrianForestRegressor(bounds=[[0.0, 1.0]] * 3, random_state=0, **options)
     # The trees of a regressor are drawn from another seed.
     same.fit(some, values(40))
-    same.model_ = one._forest
+    same.model_ = one._model
     mean, std = same.predict(probes, return_std=True)
     means, stds = one.predict(probes)
     assert np.allclose(means.mean(axis=0), mean)
-    noise = one._forest.noise_std()
+    noise = one._model.noise_std()
     assert noise > 0.0
     assert np.allclose((stds**2).mean(axis=0) + means.var(axis=0) + noise**2, std**2)
 
@@ -254,7 +254,7 @@ def test_noise_is_learnt():
         one.learn(some, targets)
         errors.append(np.sqrt(np.mean((one.predict(probes)[0].mean(axis=0) - probes[:, 0]) ** 2)))
         if not options:
-            assert one._forest.noise_std() == pytest.approx(0.5, rel=0.3)
+            assert one._model.noise_std() == pytest.approx(0.5, rel=0.3)
     assert errors[0] < 0.8 * min(errors[1:])
 
 
