@@ -40,12 +40,12 @@ def _draw_weights(work, key, node, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _draw_node(tree, values, node, settings, gamma_1, key, work, weights):  # type: ignore[no-untyped-def]
+def _draw_node(tree, node_stats, node, settings, gamma_1, key, work, weights):  # type: ignore[no-untyped-def]
     """Draw a node's weights given `weights`, those of its parent at the node's centre, in place."""
-    step, slope_step = steps_to(tree, values, node)
+    step, slope_step = steps_to(tree, node_stats, node)
     # The posterior of the increments, in units of their deviations: the precision is I + S L S.
     clear(work.precision, work.information)
-    add_own(tree, values, node, settings, work)
+    add_own(tree, node_stats, node, settings, work)
     p = len(weights)
     above = work.offset
     above[:] = weights
@@ -71,21 +71,21 @@ def _draw_node(tree, values, node, settings, gamma_1, key, work, weights):  # ty
 
 
 @njit(cache=True, nogil=True)
-def sample_affine(forest, values, index, key, points, rates, prediction, result):  # type: ignore[no-untyped-def]
+def sample_affine(forest, node_stats, index, key, points, rates, prediction, result):  # type: ignore[no-untyped-def]
     """Write the values at `points` of one random function drawn from one tree's posterior.
 
     O(d^3) for each node on a point's path. Parameters are those of
     :func:`mondrian_bo.trees.posterior_draw.sample_function`, with AffinePrediction.
     """
     mean_prior, gamma_1, floor, rule, settings = prediction
-    tree, own_values = tree_at(forest, index), gaussian_at(values, index)
+    tree, own_stats = tree_at(forest, index), gaussian_at(node_stats, index)
     own = points[index if len(points) > 1 else 0]
     n_dimensions = own.shape[1]
     work = make_workspace(n_dimensions)
     weights, features = np.empty(n_dimensions + 1), np.empty(n_dimensions + 1)
     threshold = hashed_uniform(key, 0)
     root = tree.counters[ROOT]
-    set_trend(tree, own_values, settings, mean_prior, work)
+    set_trend(tree, own_stats, settings, mean_prior, work)
     solve_total(work)
     trend_mean = work.weights.copy()
     work.weights[:] = 0.0
@@ -101,14 +101,14 @@ def sample_affine(forest, values, index, key, points, rates, prediction, result)
         while True:
             distance = distance_outside(tree, node, rates, own, i)
             is_root = tree.parent[node] < 0
-            centre = centre_of(own_values.messages[node], n_dimensions)
+            centre = centre_of(own_stats.messages[node], n_dimensions)
             branches = False
             if distance > 0.0:
                 span = tree.split_time[node] - parent_time
                 unseparated *= math.exp(-span * distance)
                 branches = unseparated < threshold
             if not (branches and is_root):
-                _draw_node(tree, own_values, node, settings, gamma_1, key, work, weights)
+                _draw_node(tree, own_stats, node, settings, gamma_1, key, work, weights)
             if branches or is_leaf(tree, node):
                 set_features(x, centre, settings.scales, features)
                 value = settings.reference
@@ -119,7 +119,7 @@ def sample_affine(forest, values, index, key, points, rates, prediction, result)
                     if is_root:
                         variance = 0.5 - floor
                     elif rule == REMAINING:
-                        variance = own_values.remaining[node] - floor
+                        variance = own_stats.remaining[node] - floor
                     value += math.sqrt(gamma_1 * variance) * hashed_normal(key, 2 * node + 1)
                 result[i] = value
                 break
@@ -127,7 +127,7 @@ def sample_affine(forest, values, index, key, points, rates, prediction, result)
             node = np.int64(child_towards(tree, node, x))
             # The parent's function at the child's centre.
             set_features(
-                centre_of(own_values.messages[node], n_dimensions),
+                centre_of(own_stats.messages[node], n_dimensions),
                 centre,
                 settings.scales,
                 features,

@@ -307,9 +307,9 @@ def _set_centre(tree, row, node):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _set_leaf(tree, values, targets, leaf, settings, work):  # type: ignore[no-untyped-def]
+def _set_leaf(tree, node_stats, targets, leaf, settings, work):  # type: ignore[no-untyped-def]
     """Compute a leaf's message from its points."""
-    row = values.messages[leaf]
+    row = node_stats.messages[leaf]
     _set_centre(tree, row, leaf)
     centre = centre_of(row, len(settings.scales))
     weight = 1.0 / settings.noise
@@ -326,9 +326,9 @@ def _set_leaf(tree, values, targets, leaf, settings, work):  # type: ignore[no-u
 
 
 @njit(**INNER_COUNTING)
-def _extend_leaf(tree, values, target, point, leaf, settings, work):  # type: ignore[no-untyped-def]
+def _extend_leaf(tree, node_stats, target, point, leaf, settings, work):  # type: ignore[no-untyped-def]
     """Update a leaf's message with a point that has just joined it and widened its box."""
-    row = values.messages[leaf]
+    row = node_stats.messages[leaf]
     centre = centre_of(row, len(settings.scales))
     for k in range(len(centre)):
         work.weights[k] = centre[k]
@@ -346,35 +346,35 @@ def _extend_leaf(tree, values, target, point, leaf, settings, work):  # type: ig
 
 
 @njit(**INNER_COUNTING)
-def steps_to(tree, values, node):  # type: ignore[no-untyped-def]
+def steps_to(tree, node_stats, node):  # type: ignore[no-untyped-def]
     """Return the variances of a node's increments: of its value and of each slope.
 
     A single point has the slopes of the node above, as its target says nothing about slopes.
     """
     parent = tree.parent[node]
     # The trend is at time 0, after which 1 - sigmoid(0) = 1/2 remains.
-    above = 0.5 if parent == NONE else values.remaining[parent]
-    step = max(above - values.remaining[node], 0.0)
+    above = 0.5 if parent == NONE else node_stats.remaining[parent]
+    step = max(above - node_stats.remaining[node], 0.0)
     return step, step if tree.size[node] > 1 else 0.0
 
 
 @njit(**INNER_COUNTING)
-def add_child(tree, values, node, child, settings, work):  # type: ignore[no-untyped-def]
+def add_child(tree, node_stats, node, child, settings, work):  # type: ignore[no-untyped-def]
     """Add a child's message, about its parent's weights, to the total.
 
     Returns its residual and log-determinant.
     """
-    row = values.messages[child]
-    step, slope_step = steps_to(tree, values, child)
+    row = node_stats.messages[child]
+    step, slope_step = steps_to(tree, node_stats, child)
     n_dimensions = len(settings.scales)
     centre = centre_of(row, n_dimensions)
     set_features(
-        centre, centre_of(values.messages[node], n_dimensions), settings.scales, work.offset
+        centre, centre_of(node_stats.messages[node], n_dimensions), settings.scales, work.offset
     )
     if tree.size[child] == 1:
         # A single point is at the centre of its box: only the value's increment matters.
         variance = settings.noise + step
-        target = values.moments[child, MEAN] - settings.reference
+        target = node_stats.moments[child, MEAN] - settings.reference
         weight = 1.0 / variance
         add_observation(work.total_precision, work.total_information, work.offset, weight, target)
         return weight * target * target, math.log(variance)
@@ -386,68 +386,68 @@ def add_child(tree, values, node, child, settings, work):  # type: ignore[no-unt
 
 
 @njit(**INNER_COUNTING)
-def combine_affine(tree, values, node, settings, work):  # type: ignore[no-untyped-def]
+def combine_affine(tree, node_stats, node, settings, work):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments and message from its children's."""
-    combine_moments(tree, values, node)
-    row = values.messages[node]
+    combine_moments(tree, node_stats, node)
+    row = node_stats.messages[node]
     _set_centre(tree, row, node)
     clear(work.total_precision, work.total_information)
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-    residual_one, determinant_one = add_child(tree, values, node, left, settings, work)
-    residual_two, determinant_two = add_child(tree, values, node, right, settings, work)
+    residual_one, determinant_one = add_child(tree, node_stats, node, left, settings, work)
+    residual_two, determinant_two = add_child(tree, node_stats, node, right, settings, work)
     row[_RESIDUAL] = residual_one + residual_two
     row[_LOG_DETERMINANT] = determinant_one + determinant_two
     write_message(row, work.total_precision, work.total_information)
 
 
 @njit(**INNER_COUNTING)
-def _refresh_node(tree, values, node, data):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
     targets, settings, work = data
     time = tree.split_time[node]
-    values.remaining[node] = remaining_variance(settings.gamma_2, time)
+    node_stats.remaining[node] = remaining_variance(settings.gamma_2, time)
     if is_leaf(tree, node):
-        collect_leaf(tree, values, targets, node)
-        _set_leaf(tree, values, targets, node, settings, work)
+        collect_leaf(tree, node_stats, targets, node)
+        _set_leaf(tree, node_stats, targets, node, settings, work)
     else:
-        combine_affine(tree, values, node, settings, work)
+        combine_affine(tree, node_stats, node, settings, work)
 
 
 @njit(cache=True, nogil=True)
-def refresh_affine(forest, values, targets, settings):  # type: ignore[no-untyped-def]
+def refresh_affine(forest, node_stats, targets, settings):  # type: ignore[no-untyped-def]
     """Compute the statistics of every node of every tree: one upward sweep, O(n d^3) per tree.
 
     Parameters are those of :func:`mondrian_bo.trees.hierarchical_gaussian.refresh_messages`, with
     AffineSettings.
     """
     work = make_workspace(len(settings.scales))
-    sweep_upward(_refresh_node, gaussian_at, forest, values, (targets, settings, work))
+    sweep_upward(_refresh_node, gaussian_at, forest, node_stats, (targets, settings, work))
 
 
 @njit(**INNER_COUNTING)
-def _join(tree, values, leaf, point, data):  # type: ignore[no-untyped-def]
+def _join(tree, node_stats, leaf, point, data):  # type: ignore[no-untyped-def]
     """Update a leaf that a point has just joined."""
     targets, settings, work = data
-    join_leaf(tree, values, targets[point], leaf)
-    _extend_leaf(tree, values, targets[point], point, leaf, settings, work)
+    join_leaf(tree, node_stats, targets[point], leaf)
+    _extend_leaf(tree, node_stats, targets[point], point, leaf, settings, work)
 
 
 @njit(**INNER_COUNTING)
-def _pass_up(tree, values, node, data):  # type: ignore[no-untyped-def]
+def _pass_up(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
     """Compute an internal node from its children; return that it has changed."""
     _, settings, work = data
-    combine_affine(tree, values, node, settings, work)
+    combine_affine(tree, node_stats, node, settings, work)
     return True
 
 
 @njit(**INNER_COUNTING)
-def _update_after(tree, values, inserted, data):  # type: ignore[no-untyped-def]
+def _update_after(tree, node_stats, inserted, data):  # type: ignore[no-untyped-def]
     """Update the statistics after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _pass_up, tree, values, inserted, data)
+    update_upward(_refresh_node, _join, _pass_up, tree, node_stats, inserted, data)
 
 
 @njit(cache=True, nogil=True)
-def extend_affine(forest, values, points, targets, start, rates, growth, settings):  # type: ignore[no-untyped-def]
+def extend_affine(forest, node_stats, points, targets, start, rates, growth, settings):  # type: ignore[no-untyped-def]
     """Insert stored points into every tree and update the messages on their paths.
 
     O(d^3) for each node of a path. Parameters are those of
@@ -455,32 +455,32 @@ def extend_affine(forest, values, points, targets, start, rates, growth, setting
     """
     data = (targets, settings, make_workspace(len(settings.scales)))
     insertion = (start, len(targets), rates, np.empty(0, dtype=np.int32), growth)
-    extend_upward(_update_after, gaussian_at, forest, values, points, insertion, data)
+    extend_upward(_update_after, gaussian_at, forest, node_stats, points, insertion, data)
 
 
 @njit(**INNER_COUNTING)
-def pass_to_trend(tree, values, work):  # type: ignore[no-untyped-def]
+def pass_to_trend(tree, node_stats, work):  # type: ignore[no-untyped-def]
     """Write the root's message about the weights of the trend into `work`.
 
     Returns its residual and log-determinant.
     """
     root = tree.counters[ROOT]
-    row = values.messages[root]
+    row = node_stats.messages[root]
     read_message(row, work.precision, work.information)
-    step, slope_step = steps_to(tree, values, root)
+    step, slope_step = steps_to(tree, node_stats, root)
     loss, gain = pass_increment(work, step, slope_step)
     return row[_RESIDUAL] - loss, row[_LOG_DETERMINANT] + gain
 
 
 @njit(cache=True, nogil=True)
-def affine_likelihood_terms(forest, values, settings, terms):  # type: ignore[no-untyped-def]
+def affine_likelihood_terms(forest, node_stats, settings, terms):  # type: ignore[no-untyped-def]
     """Write the message about mu_H into `terms`, shape (T, 4).
 
     As :func:`mondrian_bo.trees.hierarchical_gaussian.log_likelihood_terms`.
     """
     work = make_workspace(len(settings.scales))
     for t in range(len(forest.counters)):
-        residual, determinant = pass_to_trend(tree_at(forest, t), gaussian_at(values, t), work)
+        residual, determinant = pass_to_trend(tree_at(forest, t), gaussian_at(node_stats, t), work)
         loss, gain = pass_increment(work, TREND, TREND)
         precision, information = work.precision[0, 0], work.information[0]
         terms[t, PRECISION] = precision

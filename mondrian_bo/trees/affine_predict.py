@@ -78,9 +78,9 @@ def copy_message(precision, information, new_precision, new_information):  # typ
 
 
 @njit(**INNER_COUNTING)
-def set_trend(tree, values, settings, mean_prior, work):  # type: ignore[no-untyped-def]
+def set_trend(tree, node_stats, settings, mean_prior, work):  # type: ignore[no-untyped-def]
     """Write the posterior of the weights of the trend into the total."""
-    pass_to_trend(tree, values, work)
+    pass_to_trend(tree, node_stats, work)
     clear(work.total_precision, work.total_information)
     for k in range(len(work.information)):
         work.total_precision[k, k] = 1.0 / TREND
@@ -89,7 +89,7 @@ def set_trend(tree, values, settings, mean_prior, work):  # type: ignore[no-unty
 
 
 @njit(**INNER_COUNTING)
-def pass_down(tree, values, node, settings, mean_prior, work):  # type: ignore[no-untyped-def]
+def pass_down(tree, node_stats, node, settings, mean_prior, work):  # type: ignore[no-untyped-def]
     """Write the distribution of a node's weights given all targets outside of its subtree.
 
     That of its parent is in the total (at the root nothing needs to be there), and is lost; that of
@@ -97,7 +97,7 @@ def pass_down(tree, values, node, settings, mean_prior, work):  # type: ignore[n
     """
     parent = tree.parent[node]
     n_dimensions = len(settings.scales)
-    step, slope_step = steps_to(tree, values, node)
+    step, slope_step = steps_to(tree, node_stats, node)
     if parent == NONE:
         clear(work.precision, work.information)
         for k in range(n_dimensions + 1):
@@ -105,11 +105,11 @@ def pass_down(tree, values, node, settings, mean_prior, work):  # type: ignore[n
         work.information[0] = (mean_prior - settings.reference) / TREND
         pass_increment(work, step, slope_step)
         return
-    add_child(tree, values, parent, sibling(tree, node), settings, work)
+    add_child(tree, node_stats, parent, sibling(tree, node), settings, work)
     take_total(work)
     set_features(
-        centre_of(values.messages[parent], n_dimensions),
-        centre_of(values.messages[node], n_dimensions),
+        centre_of(node_stats.messages[parent], n_dimensions),
+        centre_of(node_stats.messages[node], n_dimensions),
         settings.scales,
         work.offset,
     )
@@ -118,16 +118,16 @@ def pass_down(tree, values, node, settings, mean_prior, work):  # type: ignore[n
 
 
 @njit(**INNER_COUNTING)
-def add_own(tree, values, node, settings, work):  # type: ignore[no-untyped-def]
+def add_own(tree, node_stats, node, settings, work):  # type: ignore[no-untyped-def]
     """Make the total the sum of the message in `work` and a node's own message."""
     clear(work.total_precision, work.total_information)
     add_message(work)
     if tree.size[node] == 1:
         weight = 1.0 / settings.noise
         work.total_precision[0, 0] += weight
-        work.total_information[0] += weight * (values.moments[node, MEAN] - settings.reference)
+        work.total_information[0] += weight * (node_stats.moments[node, MEAN] - settings.reference)
         return
-    read_message(values.messages[node], work.precision, work.information)
+    read_message(node_stats.messages[node], work.precision, work.information)
     add_message(work)
 
 
@@ -188,7 +188,7 @@ def evaluate(work):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _predict_tree(tree, values, points, prediction, where, results):  # type: ignore[no-untyped-def]
+def _predict_tree(tree, node_stats, points, prediction, where, results):  # type: ignore[no-untyped-def]
     """Predict the moments of one tree at `points`, shape (m, d), into rows of the results.
 
     Components are also written into the last of the results, the sink, as in
@@ -220,17 +220,17 @@ def _predict_tree(tree, values, points, prediction, where, results):  # type: ig
         outside = False
         for i in range(start, end):
             outside |= distances[i] > 0.0
-        centre = centre_of(values.messages[node], n_dimensions)
+        centre = centre_of(node_stats.messages[node], n_dimensions)
         solved_trend = False
         if outside and parent == NONE:
-            set_trend(tree, values, settings, mean_prior, work)
+            set_trend(tree, node_stats, settings, mean_prior, work)
             solve_total(work)
             solved_trend = True
         if not solved_trend:
-            pass_down(tree, values, node, settings, mean_prior, work)
+            pass_down(tree, node_stats, node, settings, mean_prior, work)
             copy_message(work.precision, work.information, precision, information)
             if outside or leaf:
-                add_own(tree, values, node, settings, work)
+                add_own(tree, node_stats, node, settings, work)
                 solve_total(work)
         # What a branch-off above this node adds to the variance of the function (Algorithm 5,
         # line 2, and section 5.2 for the prior above the root).
@@ -238,7 +238,7 @@ def _predict_tree(tree, values, points, prediction, where, results):  # type: ig
         if parent == NONE:
             further = 0.5 - floor
         elif rule == REMAINING:
-            further = values.remaining[node] - floor
+            further = node_stats.remaining[node] - floor
         kept = start
         for i in range(start, end):
             point = order[i]
@@ -260,10 +260,10 @@ def _predict_tree(tree, values, points, prediction, where, results):  # type: ig
             kept += 1
         end = kept
         if solved_trend and end > start:
-            pass_down(tree, values, node, settings, mean_prior, work)
+            pass_down(tree, node_stats, node, settings, mean_prior, work)
             copy_message(work.precision, work.information, precision, information)
             if leaf:
-                add_own(tree, values, node, settings, work)
+                add_own(tree, node_stats, node, settings, work)
                 solve_total(work)
         if leaf:
             for i in range(start, end):
@@ -299,7 +299,7 @@ def _predict_tree(tree, values, points, prediction, where, results):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def predict_affine(forest, values, points, rates, prediction, means, variances):  # type: ignore[no-untyped-def]
+def predict_affine(forest, node_stats, points, rates, prediction, means, variances):  # type: ignore[no-untyped-def]
     """Write mean and variance of each tree's predictive mixture, equation (4).
 
     O(d^3) for each node that any of the points passes, and O(d^2) for each node that a point lies
@@ -307,18 +307,20 @@ def predict_affine(forest, values, points, rates, prediction, means, variances):
 
     Parameters
     ----------
-    forest, values, points, rates, means, variances
+    forest, node_stats, points, rates, means, variances
         See :func:`mondrian_bo.trees.predict.predict_forest`.
     prediction : AffinePrediction
         Hyper-parameters and the rule for points that branch off.
     """
-    predict_moments(_predict_tree, forest, values, points, rates, prediction, means, variances)
+    predict_moments(_predict_tree, forest, node_stats, points, rates, prediction, means, variances)
 
 
 @njit(cache=True, nogil=True)
-def affine_components(forest, values, index, points, rates, prediction, sink):  # type: ignore[no-untyped-def]
+def affine_components(forest, node_stats, index, points, rates, prediction, sink):  # type: ignore[no-untyped-def]
     """Write the components of one tree's mixture, equation (3), into `sink`; return their number.
 
     As :func:`mondrian_bo.trees.predict.tree_components`.
     """
-    return write_components(_predict_tree, forest, values, index, points, rates, prediction, sink)
+    return write_components(
+        _predict_tree, forest, node_stats, index, points, rates, prediction, sink
+    )

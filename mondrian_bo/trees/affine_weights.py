@@ -78,7 +78,7 @@ def _unshift_columns(adjoint, shift):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _transfers(tree, values, settings, work):  # type: ignore[no-untyped-def]
+def _transfers(tree, node_stats, settings, work):  # type: ignore[no-untyped-def]
     """Return the matrices from a node's coefficients to each child's, shape (nodes, p, p).
 
     Coefficients are those of the information of upward messages. The matrix of the root starts at
@@ -87,13 +87,13 @@ def _transfers(tree, values, settings, work):  # type: ignore[no-untyped-def]
     p = len(settings.scales) + 1
     result = np.empty((tree.counters[N_NODES], p, p))
     for node in range(len(result)):
-        row, parent = values.messages[node], tree.parent[node]
+        row, parent = node_stats.messages[node], tree.parent[node]
         read_message(row, work.precision, work.information)
-        step, slope_step = steps_to(tree, values, node)
+        step, slope_step = steps_to(tree, node_stats, node)
         pass_increment(work, step, slope_step)
         _adjoint_of_increment(work, step, slope_step, result[node])
         if parent != NONE:
-            above = centre_of(values.messages[parent], p - 1)
+            above = centre_of(node_stats.messages[parent], p - 1)
             set_features(centre_of(row, p - 1), above, settings.scales, work.offset)
             _unshift_columns(result[node], work.offset)
     return result
@@ -112,7 +112,7 @@ def _add_mean(work, share, coefficient):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _coefficients_of_path(tree, values, path, points, i, rates, prediction, work):  # type: ignore[no-untyped-def]
+def _coefficients_of_path(tree, node_stats, path, points, i, rates, prediction, work):  # type: ignore[no-untyped-def]
     """Return coefficients of the messages of the nodes on the path of point i.
 
     Returns
@@ -133,7 +133,7 @@ def _coefficients_of_path(tree, values, path, points, i, rates, prediction, work
     last = length - 1
     for k in range(length):
         node = path[k]
-        centre = centre_of(values.messages[node], p - 1)
+        centre = centre_of(node_stats.messages[node], p - 1)
         distance = distance_outside(tree, node, rates, points, i)
         span = tree.split_time[node] - time_above
         time_above = tree.split_time[node]
@@ -142,7 +142,7 @@ def _coefficients_of_path(tree, values, path, points, i, rates, prediction, work
             separated = reaching * (-math.expm1(-span * distance) if span < np.inf else 1.0)
             reaching -= separated
         if k == 0 and separated > 0.0:
-            set_trend(tree, values, settings, 0.0, work)
+            set_trend(tree, node_stats, settings, 0.0, work)
             solve_total(work)
             set_features(points[i], centre, settings.scales, work.offset)
             _add_mean(work, separated, own[0])
@@ -152,15 +152,15 @@ def _coefficients_of_path(tree, values, path, points, i, rates, prediction, work
             break
         if k > 0:
             copy_message(precision, information, work.total_precision, work.total_information)
-        pass_down(tree, values, node, settings, 0.0, work)
+        pass_down(tree, node_stats, node, settings, 0.0, work)
         copy_message(work.precision, work.information, precision, information)
         if k > 0:
-            step, slope_step = steps_to(tree, values, node)
+            step, slope_step = steps_to(tree, node_stats, node)
             _adjoint_of_increment(work, step, slope_step, adjoint[k])
             _unshift_rows(adjoint[k], work.offset)
         share = separated + (reaching if k == length - 1 else 0.0)
         if share > 0.0:
-            add_own(tree, values, node, settings, work)
+            add_own(tree, node_stats, node, settings, work)
             solve_total(work)
             set_features(points[i], centre, settings.scales, work.offset)
             _add_mean(work, share, own[k + 1])
@@ -191,7 +191,7 @@ def _multiply(matrix, vector, result):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER_COUNTING)
-def _spread(tree, values, transfers, settings, top, coefficient, work, row):  # type: ignore[no-untyped-def]
+def _spread(tree, node_stats, transfers, settings, top, coefficient, work, row):  # type: ignore[no-untyped-def]
     """Add a node's coefficients to the weights of the points below it."""
     p = len(coefficient)
     stack = np.empty(_DEPTH, dtype=np.int64)
@@ -205,7 +205,7 @@ def _spread(tree, values, transfers, settings, top, coefficient, work, row):  # 
         for j in range(p):
             current[j] = coefficients[pending, j]
         if is_leaf(tree, node):
-            centre = centre_of(values.messages[node], p - 1)
+            centre = centre_of(node_stats.messages[node], p - 1)
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
                 set_features(tree.points[point], centre, settings.scales, work.offset)
@@ -226,7 +226,7 @@ def _spread(tree, values, transfers, settings, top, coefficient, work, row):  # 
 
 
 @njit(cache=True, nogil=True)
-def affine_weights(forest, values, points, rates, prediction, scale, weights):  # type: ignore[no-untyped-def]
+def affine_weights(forest, node_stats, points, rates, prediction, scale, weights):  # type: ignore[no-untyped-def]
     """Add the weights of the training targets in the means of trees; O(T n d^2) a point.
 
     Matrices of shape (d + 1, d + 1) for all nodes of one tree are computed first, in O(n d^3).
@@ -239,13 +239,13 @@ def affine_weights(forest, values, points, rates, prediction, scale, weights):  
     work = make_workspace(p - 1)
     coming, other = np.empty(p), np.empty(p)
     for t in range(len(forest.counters)):
-        tree, own_values = tree_at(forest, t), gaussian_at(values, t)
+        tree, own_stats = tree_at(forest, t), gaussian_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
-        transfers = _transfers(tree, own_values, settings, work)
+        transfers = _transfers(tree, own_stats, settings, work)
         for i in range(own_points.shape[0]):
             path = path_of(tree, own_points, i)
             own, above = _coefficients_of_path(
-                tree, own_values, path, own_points, i, rates, prediction, work
+                tree, own_stats, path, own_points, i, rates, prediction, work
             )
             own *= scale[0]
             above *= scale[0]
@@ -257,7 +257,7 @@ def affine_weights(forest, values, points, rates, prediction, scale, weights):  
                 _multiply(transfers[beside], coming + above[k], other)
                 _spread(
                     tree,
-                    own_values,
+                    own_stats,
                     transfers,
                     settings,
                     beside,
@@ -269,7 +269,7 @@ def affine_weights(forest, values, points, rates, prediction, scale, weights):  
                 coming += own[k + 1]
             _spread(
                 tree,
-                own_values,
+                own_stats,
                 transfers,
                 settings,
                 path[-1],

@@ -125,7 +125,7 @@ def path_of(tree, points, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _shares_of_posteriors(tree, values, path, points, i, rates, settings):  # type: ignore[no-untyped-def]
+def _shares_of_posteriors(tree, node_stats, path, points, i, rates, settings):  # type: ignore[no-untyped-def]
     """Return the shares of the posterior means on a path in the prediction of point i.
 
     These are the weights of Algorithm 5 of Lakshminarayanan2016; they add up to 1 less the share of
@@ -147,7 +147,7 @@ def _shares_of_posteriors(tree, values, path, points, i, rates, settings):  # ty
                         elapsed = -math.log1p(-level)
                     time = parent_time + min(elapsed / distance, span)
                     then = remaining_variance(settings.gamma_2, time)
-                    share = share_of_step(parent_remaining, values.remaining[node], then)
+                    share = share_of_step(parent_remaining, node_stats.remaining[node], then)
                     shares[k] += share * separated / len(BRIDGE_QUANTILES)
                     if k > 0:  # above the root there is the prior
                         shares[k - 1] += (1.0 - share) * separated / len(BRIDGE_QUANTILES)
@@ -156,13 +156,13 @@ def _shares_of_posteriors(tree, values, path, points, i, rates, settings):  # ty
             reaching -= separated
             if reaching < NEGLIGIBLE:
                 return shares
-        parent_time, parent_remaining = tree.split_time[node], values.remaining[node]
+        parent_time, parent_remaining = tree.split_time[node], node_stats.remaining[node]
     shares[-1] += reaching
     return shares
 
 
 @njit(cache=True, nogil=True)
-def _adjoint(tree, values, path, shares):  # type: ignore[no-untyped-def]
+def _adjoint(tree, node_stats, path, shares):  # type: ignore[no-untyped-def]
     """Turn shares of posterior means into coefficients of the locations of upward messages.
 
     The downward message to a node is computed as in :mod:`mondrian_bo.trees.predict`; then the
@@ -175,17 +175,17 @@ def _adjoint(tree, values, path, shares):  # type: ignore[no-untyped-def]
     for k in range(length):
         node = path[k]
         if k == 0:
-            down_variance[k] = 0.5 - values.remaining[node]
+            down_variance[k] = 0.5 - node_stats.remaining[node]
             continue
-        other, above = sibling(tree, node), values.remaining[path[k - 1]]
-        precision = values.messages[other, PRECISION]
-        across[k] = precision / (1.0 + (above - values.remaining[other]) * precision)
+        other, above = sibling(tree, node), node_stats.remaining[path[k - 1]]
+        precision = node_stats.messages[other, PRECISION]
+        across[k] = precision / (1.0 + (above - node_stats.remaining[other]) * precision)
         known = down_variance[k - 1] / (1.0 + down_variance[k - 1] * across[k])
-        down_variance[k] = known + above - values.remaining[node]
+        down_variance[k] = known + above - node_stats.remaining[node]
     coefficients = np.zeros((length, 2))
     down = 0.0  # the coefficient of the location of the downward message
     for k in range(length - 1, -1, -1):
-        ratio = down_variance[k] * values.messages[path[k], PRECISION]
+        ratio = down_variance[k] * node_stats.messages[path[k], PRECISION]
         coefficients[k, 0] = shares[k] * ratio / (1.0 + ratio)
         down += shares[k] / (1.0 + ratio)
         if k > 0:
@@ -196,12 +196,12 @@ def _adjoint(tree, values, path, shares):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def gaussian_weights(forest, values, points, rates, settings, scale, weights):  # type: ignore[no-untyped-def]
+def gaussian_weights(forest, node_stats, points, rates, settings, scale, weights):  # type: ignore[no-untyped-def]
     """Add the weights of the training targets in the means of trees; O(T n) a point.
 
     Parameters
     ----------
-    forest, values, points, rates, settings
+    forest, node_stats, points, rates, settings
         See :func:`mondrian_bo.trees.predict.predict_forest`.
     scale : tuple of two floats
         The weight of each tree, and a tolerance: nodes with at most this coefficient are left out.
@@ -212,7 +212,7 @@ def gaussian_weights(forest, values, points, rates, settings, scale, weights):  
     tree_weight, tolerance = scale
     nothing = np.empty(0)
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
+        tree, own = tree_at(forest, t), gaussian_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         empirical = settings.rule == EMPIRICAL
         masses = tree.size.astype(np.float64) if empirical else own.messages[:, PRECISION].copy()
@@ -232,12 +232,12 @@ def gaussian_weights(forest, values, points, rates, settings, scale, weights):  
 
 
 @njit(cache=True, nogil=True)
-def leaf_mean_weights(forest, values, index, points, i, weights):  # type: ignore[no-untyped-def]
+def leaf_mean_weights(forest, node_stats, index, points, i, weights):  # type: ignore[no-untyped-def]
     """Add the weights of the locations of leaves in the posterior mean of a leaf; O(n).
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest, node_stats : Tree, Gaussian
         With a leading axis of length T; leaves may have messages of their own.
     index : int
         The tree.
@@ -248,7 +248,7 @@ def leaf_mean_weights(forest, values, index, points, i, weights):  # type: ignor
     weights : float64 array of shape (n,)
         The weight of each leaf is added to it, in equal parts for the leaf's points.
     """
-    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    tree, own = tree_at(forest, index), gaussian_at(node_stats, index)
     path = path_of(tree, points, i)
     shares = np.zeros(len(path))
     shares[-1] = 1.0

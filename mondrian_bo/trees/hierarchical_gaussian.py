@@ -80,9 +80,11 @@ def empty_gaussian(n_trees: int) -> Gaussian:
 
 
 @njit(**COUNTING)
-def gaussian_at(values, index):  # type: ignore[no-untyped-def]
+def gaussian_at(node_stats, index):  # type: ignore[no-untyped-def]
     """Return the view of one tree's statistics."""
-    return Gaussian(values.moments[index], values.messages[index], values.remaining[index])
+    return Gaussian(
+        node_stats.moments[index], node_stats.messages[index], node_stats.remaining[index]
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -93,18 +95,18 @@ def remaining_variance(gamma_2, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _set_leaf_message(tree, values, leaf, noise):  # type: ignore[no-untyped-def]
+def _set_leaf_message(tree, node_stats, leaf, noise):  # type: ignore[no-untyped-def]
     """Compute a leaf's message from its moments: the product of (1) over its targets."""
     count = tree.size[leaf]
-    message = values.messages[leaf]
+    message = node_stats.messages[leaf]
     message[PRECISION] = count / noise
-    message[LOCATION] = values.moments[leaf, MEAN]
-    message[RESIDUAL] = values.moments[leaf, SQUARES] / noise
+    message[LOCATION] = node_stats.moments[leaf, MEAN]
+    message[RESIDUAL] = node_stats.moments[leaf, SQUARES] / noise
     message[LOG_DETERMINANT] = count * math.log(noise)
 
 
 @njit(cache=True, nogil=True)
-def collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
+def collect_leaf(tree, node_stats, targets, leaf):  # type: ignore[no-untyped-def]
     """Compute a leaf's moments from its points, in two passes."""
     total, count = 0.0, 0
     point = tree.children[leaf, FIRST_POINT]
@@ -118,49 +120,51 @@ def collect_leaf(tree, values, targets, leaf):  # type: ignore[no-untyped-def]
     while point != NONE:
         squares += (targets[point] - mean) ** 2
         point = tree.next_point[point]
-    values.moments[leaf, MEAN] = mean
-    values.moments[leaf, SQUARES] = squares
+    node_stats.moments[leaf, MEAN] = mean
+    node_stats.moments[leaf, SQUARES] = squares
 
 
 @njit(cache=True, nogil=True)
-def join_leaf(tree, values, target, leaf):  # type: ignore[no-untyped-def]
+def join_leaf(tree, node_stats, target, leaf):  # type: ignore[no-untyped-def]
     """Update a leaf's moments with the target of a point that has just joined it (Welford)."""
-    moments = values.moments[leaf]
+    moments = node_stats.moments[leaf]
     change = target - moments[MEAN]
     moments[MEAN] += change / tree.size[leaf]
     moments[SQUARES] += change * (target - moments[MEAN])
 
 
 @njit(cache=True, nogil=True)
-def combine_moments(tree, values, node):  # type: ignore[no-untyped-def]
+def combine_moments(tree, node_stats, node):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments from its children's."""
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
     n_left, n_right = tree.size[left], tree.size[right]
     share = n_right / (n_left + n_right)
-    gap = values.moments[right, MEAN] - values.moments[left, MEAN]
-    values.moments[node, MEAN] = values.moments[left, MEAN] + share * gap
-    values.moments[node, SQUARES] = (
-        values.moments[left, SQUARES] + values.moments[right, SQUARES] + n_left * share * gap * gap
+    gap = node_stats.moments[right, MEAN] - node_stats.moments[left, MEAN]
+    node_stats.moments[node, MEAN] = node_stats.moments[left, MEAN] + share * gap
+    node_stats.moments[node, SQUARES] = (
+        node_stats.moments[left, SQUARES]
+        + node_stats.moments[right, SQUARES]
+        + n_left * share * gap * gap
     )
 
 
 @njit(cache=True, nogil=True)
-def combine(tree, values, node):  # type: ignore[no-untyped-def]
+def combine(tree, node_stats, node):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments and message from its children's."""
-    combine_moments(tree, values, node)
+    combine_moments(tree, node_stats, node)
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
-    prior = values.remaining[node]
-    one, two = values.messages[left], values.messages[right]
+    prior = node_stats.remaining[node]
+    one, two = node_stats.messages[left], node_stats.messages[right]
     # Each child's message passes through N(mu_child | mu_node, phi_child) (section 3), then the two
     # are multiplied.
-    scale_one = 1.0 + (prior - values.remaining[left]) * one[PRECISION]
-    scale_two = 1.0 + (prior - values.remaining[right]) * two[PRECISION]
+    scale_one = 1.0 + (prior - node_stats.remaining[left]) * one[PRECISION]
+    scale_two = 1.0 + (prior - node_stats.remaining[right]) * two[PRECISION]
     precision_one = one[PRECISION] / scale_one
     precision_two = two[PRECISION] / scale_two
     precision = precision_one + precision_two
     weight = precision_two / precision
     shift = two[LOCATION] - one[LOCATION]
-    message = values.messages[node]
+    message = node_stats.messages[node]
     message[PRECISION] = precision
     message[LOCATION] = one[LOCATION] + weight * shift
     message[RESIDUAL] = one[RESIDUAL] + two[RESIDUAL] + precision_one * weight * shift * shift
@@ -170,66 +174,66 @@ def combine(tree, values, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh_node(tree, values, node, data):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
     targets, hyperparameters = data
     time = tree.split_time[node]
-    values.remaining[node] = remaining_variance(hyperparameters.gamma_2, time)
+    node_stats.remaining[node] = remaining_variance(hyperparameters.gamma_2, time)
     if is_leaf(tree, node):
-        collect_leaf(tree, values, targets, node)
-        _set_leaf_message(tree, values, node, hyperparameters.noise)
+        collect_leaf(tree, node_stats, targets, node)
+        _set_leaf_message(tree, node_stats, node, hyperparameters.noise)
     else:
-        combine(tree, values, node)
+        combine(tree, node_stats, node)
 
 
 @njit(cache=True, nogil=True)
-def refresh_messages(forest, values, targets, hyperparameters):  # type: ignore[no-untyped-def]
+def refresh_messages(forest, node_stats, targets, hyperparameters):  # type: ignore[no-untyped-def]
     """Compute the statistics of every node of every tree: one upward sweep, O(n) per tree.
 
     Needed when the targets or the hyper-parameters change; the trees do not depend on them.
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest, node_stats : Tree, Gaussian
         With a leading axis of length T.
     targets : float64 array of shape (n,)
         Targets of the points.
     hyperparameters : Hyperparameters
         Parameters of the messages.
     """
-    sweep_upward(_refresh_node, gaussian_at, forest, values, (targets, hyperparameters))
+    sweep_upward(_refresh_node, gaussian_at, forest, node_stats, (targets, hyperparameters))
 
 
 @njit(cache=True, nogil=True)
-def _join(tree, values, leaf, point, data):  # type: ignore[no-untyped-def]
+def _join(tree, node_stats, leaf, point, data):  # type: ignore[no-untyped-def]
     """Update a leaf that a point has just joined."""
     targets, hyperparameters = data
-    join_leaf(tree, values, targets[point], leaf)
-    _set_leaf_message(tree, values, leaf, hyperparameters.noise)
+    join_leaf(tree, node_stats, targets[point], leaf)
+    _set_leaf_message(tree, node_stats, leaf, hyperparameters.noise)
 
 
 @njit(cache=True, nogil=True)
-def _pass_up(tree, values, node, _):  # type: ignore[no-untyped-def]
+def _pass_up(tree, node_stats, node, _):  # type: ignore[no-untyped-def]
     """Compute an internal node from its children; return that it has changed."""
-    combine(tree, values, node)
+    combine(tree, node_stats, node)
     return True
 
 
 @njit(cache=True, nogil=True)
-def _update_after(tree, values, inserted, data):  # type: ignore[no-untyped-def]
+def _update_after(tree, node_stats, inserted, data):  # type: ignore[no-untyped-def]
     """Update the statistics after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _pass_up, tree, values, inserted, data)
+    update_upward(_refresh_node, _join, _pass_up, tree, node_stats, inserted, data)
 
 
 @njit(cache=True, nogil=True)
 def extend_messages(  # type: ignore[no-untyped-def]
-    forest, values, points, targets, start, rates, settings, hyperparameters
+    forest, node_stats, points, targets, start, rates, settings, hyperparameters
 ):
     """Insert stored points into every tree and update the messages on their paths.
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest, node_stats : Tree, Gaussian
         With a leading axis of length T. Each new point needs capacity for
         :func:`mondrian_bo.trees.growth.room_for_insertion` more nodes in each tree.
     points : float64 array of shape (1 or T, at least n, d)
@@ -247,11 +251,11 @@ def extend_messages(  # type: ignore[no-untyped-def]
     """
     growth = (start, len(targets), rates, np.empty(0, dtype=np.int32), settings)
     data = (targets, hyperparameters)
-    extend_upward(_update_after, gaussian_at, forest, values, points, growth, data)
+    extend_upward(_update_after, gaussian_at, forest, node_stats, points, growth, data)
 
 
 @njit(cache=True, nogil=True)
-def log_likelihood_terms(forest, values, _, terms):  # type: ignore[no-untyped-def]
+def log_likelihood_terms(forest, node_stats, _, terms):  # type: ignore[no-untyped-def]
     """Write the root's message about mu_H into `terms`, shape (T, 4).
 
     The unnamed argument has the hyper-parameters, which the messages already contain.
@@ -260,7 +264,7 @@ def log_likelihood_terms(forest, values, _, terms):  # type: ignore[no-untyped-d
     (residual + precision (location - mu_H)^2) / gamma_1)`` with its entries.
     """
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), gaussian_at(values, t)
+        tree, own = tree_at(forest, t), gaussian_at(node_stats, t)
         root = tree.counters[ROOT]
         message = own.messages[root]
         # The root's parent is at time 0, after which 1 - sigmoid(0) = 1/2 remains.

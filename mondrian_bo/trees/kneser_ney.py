@@ -66,17 +66,17 @@ def empty_counts(n_trees: int, n_classes: int) -> KneserNey:
 
 
 @njit(**COUNTING)
-def counts_at(values, index):  # type: ignore[no-untyped-def]
+def counts_at(node_stats, index):  # type: ignore[no-untyped-def]
     """Return the view of one tree's counts."""
-    return KneserNey(values.counts[index])
+    return KneserNey(node_stats.counts[index])
 
 
 @njit(cache=True, nogil=True)
-def _combine(tree, values, node, _):  # type: ignore[no-untyped-def]
+def _combine(tree, node_stats, node, _):  # type: ignore[no-untyped-def]
     """Compute an internal node's counts from its children's; return whether they changed."""
-    counts = values.counts[node]
-    one = values.counts[tree.children[node, LEFT]]
-    two = values.counts[tree.children[node, RIGHT]]
+    counts = node_stats.counts[node]
+    one = node_stats.counts[tree.children[node, LEFT]]
+    two = node_stats.counts[tree.children[node, RIGHT]]
     changed = False
     for k in range(len(counts)):
         count = min(one[k], 1.0) + min(two[k], 1.0)
@@ -86,13 +86,13 @@ def _combine(tree, values, node, _):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh_node(tree, values, node, samples):  # type: ignore[no-untyped-def]
+def _refresh_node(tree, node_stats, node, samples):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
     if not is_leaf(tree, node):
-        _combine(tree, values, node, samples)
+        _combine(tree, node_stats, node, samples)
         return
     classes, importance = samples
-    counts = values.counts[node]
+    counts = node_stats.counts[node]
     for k in range(len(counts)):
         counts[k] = 0.0
     point = tree.children[node, FIRST_POINT]
@@ -102,37 +102,37 @@ def _refresh_node(tree, values, node, samples):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def refresh_counts(forest, values, classes, importance):  # type: ignore[no-untyped-def]
+def refresh_counts(forest, node_stats, classes, importance):  # type: ignore[no-untyped-def]
     """Compute the counts of every node of every tree: one upward sweep, O(n K) per tree.
 
     Parameters
     ----------
-    forest, values : Tree, KneserNey
+    forest, node_stats : Tree, KneserNey
         With a leading axis of length T.
     classes : int32 array of shape (n,)
         The class of each point, a number below K.
     importance : float64 array of shape (n,)
         Positive weights of the samples; empty if all are 1.
     """
-    sweep_upward(_refresh_node, counts_at, forest, values, (classes, importance))
+    sweep_upward(_refresh_node, counts_at, forest, node_stats, (classes, importance))
 
 
 @njit(cache=True, nogil=True)
-def _join(tree, values, leaf, point, samples):  # type: ignore[no-untyped-def]
+def _join(tree, node_stats, leaf, point, samples):  # type: ignore[no-untyped-def]
     """Count the class of a point that has just joined a leaf."""
     classes, importance = samples
     weight = importance[point] if len(importance) > 0 else 1.0
-    values.counts[leaf, classes[point]] += weight
+    node_stats.counts[leaf, classes[point]] += weight
 
 
 @njit(cache=True, nogil=True)
-def _update_after(tree, values, inserted, samples):  # type: ignore[no-untyped-def]
+def _update_after(tree, node_stats, inserted, samples):  # type: ignore[no-untyped-def]
     """Update the counts after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _combine, tree, values, inserted, samples)
+    update_upward(_refresh_node, _join, _combine, tree, node_stats, inserted, samples)
 
 
 @njit(cache=True, nogil=True)
-def extend_counts(forest, values, points, classes, importance, start, rates, settings):  # type: ignore[no-untyped-def]
+def extend_counts(forest, node_stats, points, classes, importance, start, rates, settings):  # type: ignore[no-untyped-def]
     """Insert stored points into every tree and count their classes.
 
     O((d + K) log n) per point and tree for balanced trees. A leaf of one class is not split; when a
@@ -140,7 +140,7 @@ def extend_counts(forest, values, points, classes, importance, start, rates, set
 
     Parameters
     ----------
-    forest, values : Tree, KneserNey
+    forest, node_stats : Tree, KneserNey
         With a leading axis of length T and capacity for ``2 * n`` nodes.
     points : float64 array of shape (1 or T, at least n, d)
         Stored points; one row per tree where trees see the points differently.
@@ -153,7 +153,7 @@ def extend_counts(forest, values, points, classes, importance, start, rates, set
     """
     growth = (start, len(classes), rates, classes, settings)
     samples = (classes, importance)
-    extend_upward(_update_after, counts_at, forest, values, points, growth, samples)
+    extend_upward(_update_after, counts_at, forest, node_stats, points, growth, samples)
 
 
 @njit(cache=True, nogil=True)
@@ -187,7 +187,7 @@ def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _predict_tree(tree, values, points, settings, where, results):  # type: ignore[no-untyped-def]
+def _predict_tree(tree, node_stats, points, settings, where, results):  # type: ignore[no-untyped-def]
     """Add one tree's probabilities to the results; all points go down the tree together."""
     rates, gamma = settings
     _, first, last = where
@@ -211,12 +211,12 @@ def _predict_tree(tree, values, points, settings, where, results):  # type: igno
         discount = math.exp(-gamma * span)  # d_j
         customers, tables = 0.0, 0.0  # c_j. and tab_j.
         for k in range(n_classes):
-            count = values.counts[node, k]
+            count = node_stats.counts[node, k]
             passed_on[k] = min(count, 1.0)
             customers += count
             tables += passed_on[k]
         for k in range(n_classes):
-            kept = values.counts[node, k] - discount * passed_on[k]
+            kept = node_stats.counts[node, k] - discount * passed_on[k]
             own[k] = (kept + discount * tables * above[k]) / customers  # G_jk
             passed_on[k] /= tables
         inside = start
@@ -253,7 +253,7 @@ def _predict_tree(tree, values, points, settings, where, results):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def predict_classes(forest, values, points, rates, gamma, result):  # type: ignore[no-untyped-def]
+def predict_classes(forest, node_stats, points, rates, gamma, result):  # type: ignore[no-untyped-def]
     """Write the sum over trees of the classes' probabilities into `result`.
 
     Lakshminarayanan2014, Algorithms 7 and 8. A point x outside of the box of node j branches off
@@ -264,8 +264,8 @@ def predict_classes(forest, values, points, rates, gamma, result):  # type: igno
 
     Parameters
     ----------
-    forest, values, points, rates
-        See :func:`mondrian_bo.trees.predict.predict_forest`; `values` are KneserNey.
+    forest, node_stats, points, rates
+        See :func:`mondrian_bo.trees.predict.predict_forest`; `node_stats` are KneserNey.
     gamma : float
         Speed of the discounts.
     result : float64 array of shape (m, K)
@@ -273,5 +273,12 @@ def predict_classes(forest, values, points, rates, gamma, result):  # type: igno
     """
     result[:] = 0.0
     in_chunks(
-        _predict_tree, counts_at, forest, values, points, _SMALLEST_CHUNK, (rates, gamma), result
+        _predict_tree,
+        counts_at,
+        forest,
+        node_stats,
+        points,
+        _SMALLEST_CHUNK,
+        (rates, gamma),
+        result,
     )

@@ -59,12 +59,12 @@ def all_leaves(forest, index, leaves):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ignore[no-untyped-def]
+def set_messages(forest, node_stats, index, leaves, messages, gamma_2):  # type: ignore[no-untyped-def]
     """Set the messages of leaves of one tree and update all nodes above them.
 
     Parameters
     ----------
-    forest, values
+    forest, node_stats
         See :func:`mondrian_bo.trees.hierarchical_gaussian.refresh_messages`.
     index : int
         The tree.
@@ -75,7 +75,7 @@ def set_messages(forest, values, index, leaves, messages, gamma_2):  # type: ign
     gamma_2 : float
         Hyper-parameter of the hierarchy.
     """
-    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    tree, own = tree_at(forest, index), gaussian_at(node_stats, index)
     for k in range(len(leaves)):
         own.messages[leaves[k]] = messages[k]
     for k in range(len(leaves)):
@@ -103,12 +103,12 @@ def _path_to(tree, leaf):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: ignore[no-untyped-def]
+def leaf_means(forest, node_stats, index, leaves, mean_prior, result):  # type: ignore[no-untyped-def]
     """Write the posterior of the means of some leaves of one tree.
 
     Parameters
     ----------
-    forest, values, index
+    forest, node_stats, index
         As in :func:`set_messages`.
     leaves : int64 array of shape (k,)
         The leaves.
@@ -117,7 +117,7 @@ def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: igno
     result : float64 array of shape (k, 2)
         Results: means, and variances in units of gamma_1.
     """
-    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    tree, own = tree_at(forest, index), gaussian_at(node_stats, index)
     for k in range(len(leaves)):
         path = _path_to(tree, leaves[k])
         mean, variance = mean_prior, 0.0
@@ -127,14 +127,14 @@ def leaf_means(forest, values, index, leaves, mean_prior, result):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def draw_leaf_mean(forest, values, index, leaf, mean_prior, gamma_1, key):  # type: ignore[no-untyped-def]
+def draw_leaf_mean(forest, node_stats, index, leaf, mean_prior, gamma_1, key):  # type: ignore[no-untyped-def]
     """Return a leaf's mean in one joint draw of all means of a tree from their posterior.
 
     The means are drawn from the root down, with numbers that are fixed functions of `key` and the
     node, so further calls with the same key evaluate the same draw. `mean_prior` and `gamma_1` are
     hyper-parameters, the rest is as in :func:`set_messages`.
     """
-    tree, own = tree_at(forest, index), gaussian_at(values, index)
+    tree, own = tree_at(forest, index), gaussian_at(node_stats, index)
     mean, parent_remaining = mean_prior, 0.5
     for node in _path_to(tree, leaf):
         mean, variance = posterior_of(own, node, mean, parent_remaining - own.remaining[node])

@@ -29,7 +29,7 @@ from mondrian_bo.trees.tree import child_towards, distance_outside, is_leaf, tre
 
 
 @njit(cache=True, nogil=True)
-def sample_function(forest, values, index, key, points, rates, settings, result):  # type: ignore[no-untyped-def]
+def sample_function(forest, node_stats, index, key, points, rates, settings, result):  # type: ignore[no-untyped-def]
     """Write the values at `points` of one random function drawn from one tree's posterior.
 
     The means of the nodes are drawn jointly, from the root down, with numbers that are fixed
@@ -40,7 +40,7 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest, node_stats : Tree, Gaussian
         With a leading axis of length T; not empty.
     index : int
         The tree.
@@ -52,7 +52,7 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
         Values.
     """
     mean_prior, gamma_1, gamma_2, _, floor, rule = settings
-    tree, own_values = tree_at(forest, index), gaussian_at(values, index)
+    tree, own_stats = tree_at(forest, index), gaussian_at(node_stats, index)
     own = points[index if len(points) > 1 else 0]
     threshold = hashed_uniform(key, 0)
     for i in range(own.shape[0]):
@@ -63,12 +63,12 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
         above = mean_prior
         while True:
             # The value of this node, drawn given that of its parent.
-            remaining = own_values.remaining[node]
+            remaining = own_stats.remaining[node]
             if rule == EMPIRICAL:
-                mean = own_values.moments[node, MEAN]
-                variance = own_values.moments[node, SQUARES] / tree.size[node]
+                mean = own_stats.moments[node, MEAN]
+                variance = own_stats.moments[node, SQUARES] / tree.size[node]
             else:
-                mean, variance = posterior_of(own_values, node, above, parent_remaining - remaining)
+                mean, variance = posterior_of(own_stats, node, above, parent_remaining - remaining)
                 variance *= gamma_1
             mean += math.sqrt(variance) * hashed_normal(key, 2 * node + 2)
             distance = distance_outside(tree, node, rates, own, i)
@@ -95,5 +95,5 @@ def sample_function(forest, values, index, key, points, rates, settings, result)
                 result[i] = mean
                 break
             above = mean
-            parent_time, parent_remaining = tree.split_time[node], own_values.remaining[node]
+            parent_time, parent_remaining = tree.split_time[node], own_stats.remaining[node]
             node = child_towards(tree, node, x)

@@ -99,28 +99,28 @@ def condition(prior_mean, prior_variance, location, precision):  # type: ignore[
 
 
 @njit(**INNER)
-def posterior_of(values, node, prior_mean, prior_variance):  # type: ignore[no-untyped-def]
+def posterior_of(node_stats, node, prior_mean, prior_variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of mu_node, from those given all targets outside of its subtree."""
-    message = values.messages[node]
+    message = node_stats.messages[node]
     return condition(prior_mean, prior_variance, message[LOCATION], message[PRECISION])
 
 
 @njit(cache=True, nogil=True)
-def message_down(tree, values, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
+def message_down(tree, node_stats, node, down_mean, down_variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of mu_node given all targets outside of its subtree.
 
     `down_mean` and `down_variance` are those of the node's parent; at the root they are mu_H, 0.
     """
     parent = tree.parent[node]
     if parent == NONE:
-        return down_mean, 0.5 - values.remaining[node]
+        return down_mean, 0.5 - node_stats.remaining[node]
     other = sibling(tree, node)
-    precision = values.messages[other, PRECISION]
-    precision /= 1.0 + (values.remaining[parent] - values.remaining[other]) * precision
+    precision = node_stats.messages[other, PRECISION]
+    precision /= 1.0 + (node_stats.remaining[parent] - node_stats.remaining[other]) * precision
     mean, variance = condition(
-        down_mean, down_variance, values.messages[other, LOCATION], precision
+        down_mean, down_variance, node_stats.messages[other, LOCATION], precision
     )
-    return mean, variance + values.remaining[parent] - values.remaining[node]
+    return mean, variance + node_stats.remaining[parent] - node_stats.remaining[node]
 
 
 @njit(cache=True, nogil=True)
@@ -169,7 +169,7 @@ def write_moments(state, mean_prior, means, variances):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _predict_tree(tree, values, points, settings, where, results):  # type: ignore[no-untyped-def]
+def _predict_tree(tree, node_stats, points, settings, where, results):  # type: ignore[no-untyped-def]
     """Predict the moments of one tree at `points`, shape (m, d), into rows of the results.
 
     The results are those of :func:`predict_moments`. Each component of the mixture (3) is also
@@ -195,31 +195,33 @@ def _predict_tree(tree, values, points, settings, where, results):  # type: igno
         parent = tree.parent[node]
         parent_time, parent_remaining = 0.0, 0.5
         if parent != NONE:
-            parent_time, parent_remaining = tree.split_time[parent], values.remaining[parent]
+            parent_time, parent_remaining = tree.split_time[parent], node_stats.remaining[parent]
         span = tree.split_time[node] - parent_time  # Algorithm 5, line 5
-        step = parent_remaining - values.remaining[node]
+        step = parent_remaining - node_stats.remaining[node]
         leaf = is_leaf(tree, node)
         distances_outside(tree, node, rates, points, order, start, end, distances)
         posterior = 0.0
         if rule == EMPIRICAL:
-            own_mean = values.moments[node, MEAN]
-            own_variance = values.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
+            own_mean = node_stats.moments[node, MEAN]
+            own_variance = node_stats.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
         else:
-            down_mean, down_variance = message_down(tree, values, node, down_mean, down_variance)
-            own_mean, posterior = posterior_of(values, node, down_mean, down_variance)
+            down_mean, down_variance = message_down(
+                tree, node_stats, node, down_mean, down_variance
+            )
+            own_mean, posterior = posterior_of(node_stats, node, down_mean, down_variance)
             own_variance = gamma_1 * (posterior + noise)
         # The prediction of a branch-off above this node, if it does not depend on the time.
         branch_mean, branch_variance = own_mean, own_variance  # Algorithm 5, line 2
         if parent == NONE:
             branch_mean, branch_variance = mean_prior, gamma_1 * (0.5 - floor + noise)
         elif rule == REMAINING:
-            branch_variance += gamma_1 * (values.remaining[node] - floor)
+            branch_variance += gamma_1 * (node_stats.remaining[node] - floor)
         finite = span < np.inf
         # BRIDGE: the new node's variance is a quadratic form in (1 - share, share); `together` is
         # its mixed term, from the posterior covariance of the parent and this node.
         together, per_step = 0.0, 0.0
         if rule == BRIDGE:
-            precision = values.messages[node, PRECISION]
+            precision = node_stats.messages[node, PRECISION]
             together = 2.0 * above_variance / (1.0 + step * precision) + step
             per_step = 1.0 / step if step > 0.0 else 0.0
         kept = start
@@ -292,7 +294,7 @@ def _predict_tree(tree, values, points, settings, where, results):  # type: igno
 
 @njit(**GENERIC)
 def predict_moments(  # type: ignore[no-untyped-def]
-    predict_tree, forest, values, points, rates, settings, means, variances
+    predict_tree, forest, node_stats, points, rates, settings, means, variances
 ):
     """Write the moments of each tree's prediction, by a function that predicts with one tree.
 
@@ -305,7 +307,7 @@ def predict_moments(  # type: ignore[no-untyped-def]
         predict_tree,
         gaussian_at,
         forest,
-        values,
+        node_stats,
         points,
         SMALLEST_CHUNK,
         (rates, settings),
@@ -314,7 +316,7 @@ def predict_moments(  # type: ignore[no-untyped-def]
 
 
 @njit(**GENERIC)
-def write_components(predict_tree, forest, values, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
+def write_components(predict_tree, forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
     """Write the components of one tree's mixture by a function that predicts with one tree.
 
     Parameters are those of :func:`tree_components`, and the function of :func:`predict_moments`.
@@ -323,7 +325,7 @@ def write_components(predict_tree, forest, values, index, points, rates, setting
     n_points = own.shape[0]
     return predict_tree(
         tree_at(forest, index),
-        gaussian_at(values, index),
+        gaussian_at(node_stats, index),
         own,
         (rates, settings),
         (0, 0, n_points),
@@ -332,12 +334,12 @@ def write_components(predict_tree, forest, values, index, points, rates, setting
 
 
 @njit(cache=True, nogil=True)
-def predict_forest(forest, values, points, rates, settings, means, variances):  # type: ignore[no-untyped-def]
+def predict_forest(forest, node_stats, points, rates, settings, means, variances):  # type: ignore[no-untyped-def]
     """Write mean and variance of each tree's predictive mixture, equation (4).
 
     Parameters
     ----------
-    forest, values : Tree, Gaussian
+    forest, node_stats : Tree, Gaussian
         With a leading axis of length T; not empty.
     points : float64 array of shape (1 or T, m, d)
         Where to predict; one row per tree where trees see the points differently.
@@ -348,15 +350,15 @@ def predict_forest(forest, values, points, rates, settings, means, variances):  
     means, variances : float64 arrays of shape (T, m)
         Results.
     """
-    predict_moments(_predict_tree, forest, values, points, rates, settings, means, variances)
+    predict_moments(_predict_tree, forest, node_stats, points, rates, settings, means, variances)
 
 
 @njit(cache=True, nogil=True)
-def tree_components(forest, values, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
+def tree_components(forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
     """Write the components of one tree's mixture, equation (3), into `sink`; return their number.
 
     Rows of `sink`, a float64 array of shape (rows, 4), are point, weight, mean, variance, in no
     particular order. Components beyond its length are counted and not written. `index` is the
     tree's; the other parameters are those of :func:`predict_forest`.
     """
-    return write_components(_predict_tree, forest, values, index, points, rates, settings, sink)
+    return write_components(_predict_tree, forest, node_stats, index, points, rates, settings, sink)

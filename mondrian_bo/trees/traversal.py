@@ -23,18 +23,18 @@ STACK_DEPTH = 64
 
 
 @njit(**GENERIC)
-def in_chunks(predict, stats_at, forest, values, points, smallest, settings, results):  # type: ignore[no-untyped-def]
+def in_chunks(predict, stats_at, forest, node_stats, points, smallest, settings, results):  # type: ignore[no-untyped-def]
     """Predict with each tree, some of the points at a time.
 
     Parameters
     ----------
     predict : compiled function
-        ``predict(tree, values, points, settings, where, results)`` predicts some of the points with
-        one tree; `where` has the number of the tree, that of the first of the points, and their
-        end.
+        ``predict(tree, node_stats, points, settings, where, results)`` predicts some of the points
+        with one tree; `where` has the number of the tree, that of the first of the points, and
+        their end.
     stats_at : compiled function
-        ``stats_at(values, t)`` returns the view of one tree's statistics.
-    forest, values : Tree, NamedTuple of arrays
+        ``stats_at(node_stats, t)`` returns the view of one tree's statistics.
+    forest, node_stats : Tree, NamedTuple of arrays
         With a leading axis of length T; not empty.
     points : float64 array of shape (1 or T, m, d)
         Where to predict; one row per tree where trees see the points differently.
@@ -45,7 +45,7 @@ def in_chunks(predict, stats_at, forest, values, points, smallest, settings, res
     """
     n_points = points.shape[1]
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), stats_at(values, t)
+        tree, own = tree_at(forest, t), stats_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         # Fewer points than nodes at a time would load most nodes for a point or two.
         size = max(smallest, 2 * tree.counters[N_NODES])

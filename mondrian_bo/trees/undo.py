@@ -52,12 +52,12 @@ class Entry(NamedTuple):
     stream: NDArray[np.uint64]
 
 
-Values = tuple[AnyArray, ...]
+NodeStats = tuple[AnyArray, ...]
 """Statistics of the nodes: arrays with an entry per tree and node."""
 
 
-def _node_arrays(trees: Tree, values: Values) -> list[NDArray[np.generic]]:
-    return [*(getattr(trees, name) for name in NODE_FIELDS), *values]
+def _node_arrays(trees: Tree, node_stats: NodeStats) -> list[NDArray[np.generic]]:
+    return [*(getattr(trees, name) for name in NODE_FIELDS), *node_stats]
 
 
 @njit(cache=True, nogil=True)
@@ -111,14 +111,16 @@ def most_new_nodes(n_points: int, n_new: int, room: int) -> int:
     return min(n_new * room, 2 * (n_points + n_new))
 
 
-def record(trees: Tree, values: Values, points: FloatArray, n_points: int, room: int) -> Entry:
+def record(
+    trees: Tree, node_stats: NodeStats, points: FloatArray, n_points: int, room: int
+) -> Entry:
     """Copy what the insertion of points may overwrite.
 
     Parameters
     ----------
     trees : Tree
         The forest, with capacity for the insertions (`most_new_nodes`).
-    values : NamedTuple of arrays
+    node_stats : NamedTuple of arrays
         Statistics of its nodes.
     points : float64 array of shape (S, m, d)
         The points, once (S = 1) or as each tree sees them (S = T).
@@ -155,7 +157,7 @@ def record(trees: Tree, values: Values, points: FloatArray, n_points: int, room:
     return Entry(
         n_points,
         (tree_of_node, node),
-        [field[tree_of_node, node] for field in _node_arrays(trees, values)],
+        [field[tree_of_node, node] for field in _node_arrays(trees, node_stats)],
         boxes,
         trees.box[boxes],
         (tree_of_link, link),
@@ -171,9 +173,9 @@ def _of_tree(tree: int, old: IntArray, new: IntArray) -> IntArray:
     return np.stack([np.full(len(entries), tree), entries])
 
 
-def restore(trees: Tree, values: Values, entry: Entry) -> None:
+def restore(trees: Tree, node_stats: NodeStats, entry: Entry) -> None:
     """Write the former content back."""
-    for field, content in zip(_node_arrays(trees, values), entry.node_content, strict=True):
+    for field, content in zip(_node_arrays(trees, node_stats), entry.node_content, strict=True):
         field[entry.nodes] = content
     trees.box[entry.boxes] = entry.box_content
     trees.next_point[entry.links] = entry.link_content

@@ -16,22 +16,22 @@ from mondrian_bo.trees.tree import is_leaf, preorder, tree_at
 
 
 @njit(**GENERIC)
-def sweep_upward(refresh, stats_at, forest, values, data):  # type: ignore[no-untyped-def]
+def sweep_upward(refresh, stats_at, forest, node_stats, data):  # type: ignore[no-untyped-def]
     """Compute the statistics of every node of every tree, children before their parents.
 
     Parameters
     ----------
     refresh : compiled function
-        ``refresh(tree, values, node, data)`` computes a node, whose children are up to date.
+        ``refresh(tree, node_stats, node, data)`` computes a node, whose children are up to date.
     stats_at : compiled function
-        ``stats_at(values, t)`` returns the view of one tree's statistics.
-    forest, values : Tree, NamedTuple of arrays
+        ``stats_at(node_stats, t)`` returns the view of one tree's statistics.
+    forest, node_stats : Tree, NamedTuple of arrays
         With a leading axis of length T.
     data
         What `refresh` needs.
     """
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), stats_at(values, t)
+        tree, own = tree_at(forest, t), stats_at(node_stats, t)
         nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
         preorder(tree, nodes)
         for k in range(len(nodes) - 1, -1, -1):
@@ -39,7 +39,7 @@ def sweep_upward(refresh, stats_at, forest, values, data):  # type: ignore[no-un
 
 
 @njit(**GENERIC)
-def update_upward(refresh, join, combine, tree, values, inserted, data):  # type: ignore[no-untyped-def]
+def update_upward(refresh, join, combine, tree, node_stats, inserted, data):  # type: ignore[no-untyped-def]
     """Update the statistics of one tree after a point was inserted into it.
 
     Parameters
@@ -47,11 +47,11 @@ def update_upward(refresh, join, combine, tree, values, inserted, data):  # type
     refresh : compiled function
         See :func:`sweep_upward`.
     join : compiled function
-        ``join(tree, values, leaf, point, data)`` updates a leaf that the point has joined.
+        ``join(tree, node_stats, leaf, point, data)`` updates a leaf that the point has joined.
     combine : compiled function
-        ``combine(tree, values, node, data)`` computes an internal node from its children, and
+        ``combine(tree, node_stats, node, data)`` computes an internal node from its children, and
         returns whether it may have changed; if not, nothing above changes.
-    tree, values : Tree, NamedTuple of arrays
+    tree, node_stats : Tree, NamedTuple of arrays
         The tree and its statistics.
     inserted : tuple of int
         The point, the node that :func:`mondrian_bo.trees.growth.extend_tree` returned, and the
@@ -61,28 +61,28 @@ def update_upward(refresh, join, combine, tree, values, inserted, data):  # type
     """
     point, node, first_new = inserted
     for new in range(tree.counters[N_NODES] - 1, first_new - 1, -1):
-        refresh(tree, values, new, data)
+        refresh(tree, node_stats, new, data)
     if node < first_new:
         if is_leaf(tree, node):
-            join(tree, values, node, point, data)
+            join(tree, node_stats, node, point, data)
         else:
-            refresh(tree, values, node, data)
+            refresh(tree, node_stats, node, data)
     node = tree.parent[node]
-    while node != NONE and combine(tree, values, node, data):
+    while node != NONE and combine(tree, node_stats, node, data):
         node = tree.parent[node]
 
 
 @njit(**GENERIC)
-def extend_upward(update, stats_at, forest, values, points, growth, data):  # type: ignore[no-untyped-def]
+def extend_upward(update, stats_at, forest, node_stats, points, growth, data):  # type: ignore[no-untyped-def]
     """Insert stored points into every tree and update the statistics above them.
 
     Parameters
     ----------
     update : compiled function
-        ``update(tree, values, inserted, data)`` updates one tree, see :func:`update_upward`.
+        ``update(tree, node_stats, inserted, data)`` updates one tree, see :func:`update_upward`.
     stats_at : compiled function
         See :func:`sweep_upward`.
-    forest, values : Tree, NamedTuple of arrays
+    forest, node_stats : Tree, NamedTuple of arrays
         With a leading axis of length T, and room for the new nodes.
     points : float64 array of shape (1 or T, at least n, d)
         Stored points; one row per tree where trees see the points differently.
@@ -94,7 +94,7 @@ def extend_upward(update, stats_at, forest, values, points, growth, data):  # ty
     """
     start, end, rates, classes, settings = growth
     for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), stats_at(values, t)
+        tree, own = tree_at(forest, t), stats_at(node_stats, t)
         own_points = points[t if len(points) > 1 else 0]
         for point in range(start, end):
             first_new = tree.counters[N_NODES]

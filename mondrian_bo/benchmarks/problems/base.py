@@ -16,7 +16,10 @@ from mondrian_bo.search_space import Categorical, Float, SearchSpace
 __all__ = ["Half", "ListedProblem", "Objective", "Problem", "missing_modules", "problem", "suggest"]
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
+"""A function of the parameters by name."""
+
 Half: TypeAlias = Literal["development", "held-out"]
+"""Whether defaults may be chosen on a problem, or not."""
 
 
 def missing_modules(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ _PLAIN = tuple(
     for dimension, half in _HALVES
     for number, optimum, name in _FUNCTIONS
 )
+"""Functions of the suite bbob, in both halves."""
 
 _CONSTRAINED = (
     _Constrained(1, 10, 2, "development", "sphere", 1, 4443.5594176, 1e4),

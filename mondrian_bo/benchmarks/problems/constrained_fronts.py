@@ -124,7 +124,10 @@ def _mw7(x: FloatArray) -> Outcomes:
 
 
 _BNH_BOX = SearchSpace({"x1": Float(0, 5), "x2": Float(0, 3)})
+"""Published box of the problem of Binh and Korn."""
+
 _CONSTR_BOX = SearchSpace({"x1": Float(0.1, 1), "x2": Float(0, 5)})
+"""Published box of the problem CONSTR."""
 
 _COLUMNS = ("space", "function", "volume", "n_constraints", "reference", "tolerance", "half")
 """Arguments of `two_objectives` in the table."""

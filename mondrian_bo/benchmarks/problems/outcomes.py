@@ -45,7 +45,10 @@ class Outcomes(NamedTuple):
 
 
 OutcomeFunction: TypeAlias = Callable[[Mapping[str, Any]], Outcomes]
+"""Values and constraints as a function of the parameters by name."""
+
 VectorFunction: TypeAlias = Callable[[FloatArray], Outcomes]
+"""Values and constraints as a function of a vector."""
 
 
 @dataclass(frozen=True, kw_only=True)
