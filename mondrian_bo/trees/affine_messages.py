@@ -413,6 +413,9 @@ def _refresh_node(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
         combine_affine(tree, node_stats, node, settings, work)
 
 
+_sweep = sweep_upward(_refresh_node, gaussian_at)
+
+
 @njit(cache=True, nogil=True)
 def refresh_affine(forest, node_stats, targets, settings):  # type: ignore[no-untyped-def]
     """Compute the statistics of every node of every tree: one upward sweep, O(n d^3) per tree.
@@ -421,7 +424,7 @@ def refresh_affine(forest, node_stats, targets, settings):  # type: ignore[no-un
     AffineSettings.
     """
     work = make_workspace(len(settings.scales))
-    sweep_upward(_refresh_node, gaussian_at, forest, node_stats, (targets, settings, work))
+    _sweep(forest, node_stats, (targets, settings, work))
 
 
 @njit(**INNER_COUNTING)
@@ -440,10 +443,16 @@ def _pass_up(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
     return True
 
 
+_update = update_upward(_refresh_node, _join, _pass_up)
+
+
 @njit(**INNER_COUNTING)
 def _update_after(tree, node_stats, inserted, data):  # type: ignore[no-untyped-def]
     """Update the statistics after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _pass_up, tree, node_stats, inserted, data)
+    _update(tree, node_stats, inserted, data)
+
+
+_extend = extend_upward(_update_after, gaussian_at)
 
 
 @njit(cache=True, nogil=True)
@@ -455,7 +464,7 @@ def extend_affine(forest, node_stats, points, targets, start, rates, growth, set
     """
     data = (targets, settings, make_workspace(len(settings.scales)))
     insertion = (start, len(targets), rates, np.empty(0, dtype=np.int32), growth)
-    extend_upward(_update_after, gaussian_at, forest, node_stats, points, insertion, data)
+    _extend(forest, node_stats, points, insertion, data)
 
 
 @njit(**INNER_COUNTING)

@@ -298,6 +298,10 @@ def _predict_tree(tree, node_stats, points, prediction, where, results):  # type
     return n_components
 
 
+_write_moments_of_trees = predict_moments(_predict_tree)
+_write_components = write_components(_predict_tree)
+
+
 @njit(cache=True, nogil=True)
 def predict_affine(forest, node_stats, points, rates, prediction, means, variances):  # type: ignore[no-untyped-def]
     """Write mean and variance of each tree's predictive mixture, equation (4).
@@ -312,7 +316,7 @@ def predict_affine(forest, node_stats, points, rates, prediction, means, varianc
     prediction : AffinePrediction
         Hyper-parameters and the rule for points that branch off.
     """
-    predict_moments(_predict_tree, forest, node_stats, points, rates, prediction, means, variances)
+    _write_moments_of_trees(forest, node_stats, points, rates, prediction, means, variances)
 
 
 @njit(cache=True, nogil=True)
@@ -321,6 +325,4 @@ def affine_components(forest, node_stats, index, points, rates, prediction, sink
 
     As :func:`mondrian_bo.trees.predict.tree_components`.
     """
-    return write_components(
-        _predict_tree, forest, node_stats, index, points, rates, prediction, sink
-    )
+    return _write_components(forest, node_stats, index, points, rates, prediction, sink)

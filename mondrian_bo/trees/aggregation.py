@@ -24,7 +24,7 @@ is known.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -272,35 +272,46 @@ def _learn(tree, stats, best, trace, samples, point, settings):  # type: ignore[
         trace[point, BEST] = best[root]
 
 
-@njit(**GENERIC)
-def _extend_forest(insert, arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
-    """Learn stored points, or only insert them; return False if an insertion finds no room."""
-    forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
-    samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
-    growth = Growth(*growth_fields)
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), aggregation_at(stats, t)
-        best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
-        for point in range(progress.next_point[t], growth.end):
-            _look_ahead(tree, own, ahead, point, growth, settings)
-            if not insert(tree, own, best, samples, point, growth, settings):
-                return False
-            if growth.learn:
-                _learn(tree, own, best, trace, samples, point, settings)
-            progress.next_point[t] = point + 1
-    return True
+def _extending(insert: Any) -> Any:
+    """Make a function that learns stored points, or only inserts them by another function.
+
+    The function returns False if an insertion finds no room.
+    """
+
+    @njit(**GENERIC)
+    def extend(arrays, sample_fields, growth_fields, setting_fields):  # type: ignore[no-untyped-def]
+        forest, stats, progress = Tree(*arrays[0]), Aggregation(*arrays[1]), Progress(*arrays[2])
+        samples, settings = Samples(*sample_fields), AggregationSettings(*setting_fields)
+        growth = Growth(*growth_fields)
+        for t in range(len(forest.counters)):
+            tree, own = tree_at(forest, t), aggregation_at(stats, t)
+            best, trace, ahead = progress.best[t], progress.trace[t], progress.ahead[t]
+            for point in range(progress.next_point[t], growth.end):
+                _look_ahead(tree, own, ahead, point, growth, settings)
+                if not insert(tree, own, best, samples, point, growth, settings):
+                    return False
+                if growth.learn:
+                    _learn(tree, own, best, trace, samples, point, settings)
+                progress.next_point[t] = point + 1
+        return True
+
+    return extend
+
+
+_extend_by_insertion = _extending(_insert)
+_extend_by_cells = _extending(_insert_into_cells)
 
 
 @njit(**COUNTING)
 def _extend_restricted(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, with partitions restricted to the data (Algorithms 4, 5)."""
-    return _extend_forest(_insert, arrays, samples, growth, settings)
+    return _extend_by_insertion(arrays, samples, growth, settings)
 
 
 @njit(**COUNTING)
 def _extend_cells(arrays, samples, growth, settings):  # type: ignore[no-untyped-def]
     """Learn stored points, or only insert them, in unrestricted partitions; False if no room."""
-    return _extend_forest(_insert_into_cells, arrays, samples, growth, settings)
+    return _extend_by_cells(arrays, samples, growth, settings)
 
 
 def extend_aggregation(

@@ -186,6 +186,9 @@ def _refresh_node(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
         combine(tree, node_stats, node)
 
 
+_sweep = sweep_upward(_refresh_node, gaussian_at)
+
+
 @njit(cache=True, nogil=True)
 def refresh_messages(forest, node_stats, targets, hyperparameters):  # type: ignore[no-untyped-def]
     """Compute the statistics of every node of every tree: one upward sweep, O(n) per tree.
@@ -201,7 +204,7 @@ def refresh_messages(forest, node_stats, targets, hyperparameters):  # type: ign
     hyperparameters : Hyperparameters
         Parameters of the messages.
     """
-    sweep_upward(_refresh_node, gaussian_at, forest, node_stats, (targets, hyperparameters))
+    _sweep(forest, node_stats, (targets, hyperparameters))
 
 
 @njit(cache=True, nogil=True)
@@ -219,10 +222,16 @@ def _pass_up(tree, node_stats, node, _):  # type: ignore[no-untyped-def]
     return True
 
 
+_update = update_upward(_refresh_node, _join, _pass_up)
+
+
 @njit(cache=True, nogil=True)
 def _update_after(tree, node_stats, inserted, data):  # type: ignore[no-untyped-def]
     """Update the statistics after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _pass_up, tree, node_stats, inserted, data)
+    _update(tree, node_stats, inserted, data)
+
+
+_extend = extend_upward(_update_after, gaussian_at)
 
 
 @njit(cache=True, nogil=True)
@@ -251,7 +260,7 @@ def extend_messages(  # type: ignore[no-untyped-def]
     """
     growth = (start, len(targets), rates, np.empty(0, dtype=np.int32), settings)
     data = (targets, hyperparameters)
-    extend_upward(_update_after, gaussian_at, forest, node_stats, points, growth, data)
+    _extend(forest, node_stats, points, growth, data)
 
 
 @njit(cache=True, nogil=True)

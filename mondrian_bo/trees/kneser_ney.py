@@ -101,6 +101,9 @@ def _refresh_node(tree, node_stats, node, samples):  # type: ignore[no-untyped-d
         point = tree.next_point[point]
 
 
+_sweep = sweep_upward(_refresh_node, counts_at)
+
+
 @njit(cache=True, nogil=True)
 def refresh_counts(forest, node_stats, classes, importance):  # type: ignore[no-untyped-def]
     """Compute the counts of every node of every tree: one upward sweep, O(n K) per tree.
@@ -114,7 +117,7 @@ def refresh_counts(forest, node_stats, classes, importance):  # type: ignore[no-
     importance : float64 array of shape (n,)
         Positive weights of the samples; empty if all are 1.
     """
-    sweep_upward(_refresh_node, counts_at, forest, node_stats, (classes, importance))
+    _sweep(forest, node_stats, (classes, importance))
 
 
 @njit(cache=True, nogil=True)
@@ -125,10 +128,16 @@ def _join(tree, node_stats, leaf, point, samples):  # type: ignore[no-untyped-de
     node_stats.counts[leaf, classes[point]] += weight
 
 
+_update = update_upward(_refresh_node, _join, _combine)
+
+
 @njit(cache=True, nogil=True)
 def _update_after(tree, node_stats, inserted, samples):  # type: ignore[no-untyped-def]
     """Update the counts after an insertion, see `update_upward`."""
-    update_upward(_refresh_node, _join, _combine, tree, node_stats, inserted, samples)
+    _update(tree, node_stats, inserted, samples)
+
+
+_extend = extend_upward(_update_after, counts_at)
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +162,7 @@ def extend_counts(forest, node_stats, points, classes, importance, start, rates,
     """
     growth = (start, len(classes), rates, classes, settings)
     samples = (classes, importance)
-    extend_upward(_update_after, counts_at, forest, node_stats, points, growth, samples)
+    _extend(forest, node_stats, points, growth, samples)
 
 
 @njit(cache=True, nogil=True)
@@ -252,6 +261,9 @@ def _predict_tree(tree, node_stats, points, settings, where, results):  # type: 
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
 
 
+_predict_in_chunks = in_chunks(_predict_tree, counts_at)
+
+
 @njit(cache=True, nogil=True)
 def predict_classes(forest, node_stats, points, rates, gamma, result):  # type: ignore[no-untyped-def]
     """Write the sum over trees of the classes' probabilities into `result`.
@@ -272,13 +284,4 @@ def predict_classes(forest, node_stats, points, rates, gamma, result):  # type: 
         Result. The row of a point does not depend on the other points.
     """
     result[:] = 0.0
-    in_chunks(
-        _predict_tree,
-        counts_at,
-        forest,
-        node_stats,
-        points,
-        _SMALLEST_CHUNK,
-        (rates, gamma),
-        result,
-    )
+    _predict_in_chunks(forest, node_stats, points, _SMALLEST_CHUNK, (rates, gamma), result)

@@ -8,7 +8,7 @@ so the exact posterior of the nodes on a path costs O(depth), with no sweep over
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -292,45 +292,62 @@ def _predict_tree(tree, node_stats, points, settings, where, results):  # type: 
     return n_components
 
 
-@njit(**GENERIC)
-def predict_moments(  # type: ignore[no-untyped-def]
-    predict_tree, forest, node_stats, points, rates, settings, means, variances
-):
-    """Write the moments of each tree's prediction, by a function that predicts with one tree.
+def predict_moments(predict_tree: Any) -> Any:
+    """Make a function that writes the moments of each tree's prediction.
 
-    It is called as :func:`mondrian_bo.trees.traversal.in_chunks` says, with the rates and the
-    settings, and with means, variances and the sink as results. The other parameters are those of
-    :func:`predict_forest`.
+    Parameters
+    ----------
+    predict_tree : compiled function
+        Predicts with one tree. It is called as :func:`mondrian_bo.trees.traversal.in_chunks` says,
+        with the rates and the settings, and with means, variances and the sink as results.
+
+    Returns
+    -------
+    compiled function
+        Has the parameters of :func:`predict_forest`.
     """
-    results = (means, variances, np.empty((0, 4)))
-    in_chunks(
-        predict_tree,
-        gaussian_at,
-        forest,
-        node_stats,
-        points,
-        SMALLEST_CHUNK,
-        (rates, settings),
-        results,
-    )
+    run = in_chunks(predict_tree, gaussian_at)
+
+    @njit(**GENERIC)
+    def write(forest, node_stats, points, rates, settings, means, variances):  # type: ignore[no-untyped-def]
+        results = (means, variances, np.empty((0, 4)))
+        run(forest, node_stats, points, SMALLEST_CHUNK, (rates, settings), results)
+
+    return write
 
 
-@njit(**GENERIC)
-def write_components(predict_tree, forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
-    """Write the components of one tree's mixture by a function that predicts with one tree.
+def write_components(predict_tree: Any) -> Any:
+    """Make a function that writes the components of one tree's mixture.
 
-    Parameters are those of :func:`tree_components`, and the function of :func:`predict_moments`.
+    Parameters
+    ----------
+    predict_tree : compiled function
+        See :func:`predict_moments`.
+
+    Returns
+    -------
+    compiled function
+        Has the parameters of :func:`tree_components`.
     """
-    own = points[index if len(points) > 1 else 0]
-    n_points = own.shape[0]
-    return predict_tree(
-        tree_at(forest, index),
-        gaussian_at(node_stats, index),
-        own,
-        (rates, settings),
-        (0, 0, n_points),
-        (np.empty((1, n_points)), np.empty((1, n_points)), sink),
-    )
+
+    @njit(**GENERIC)
+    def write(forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
+        own = points[index if len(points) > 1 else 0]
+        n_points = own.shape[0]
+        return predict_tree(
+            tree_at(forest, index),
+            gaussian_at(node_stats, index),
+            own,
+            (rates, settings),
+            (0, 0, n_points),
+            (np.empty((1, n_points)), np.empty((1, n_points)), sink),
+        )
+
+    return write
+
+
+_write_moments_of_trees = predict_moments(_predict_tree)
+_write_components = write_components(_predict_tree)
 
 
 @njit(cache=True, nogil=True)
@@ -350,7 +367,7 @@ def predict_forest(forest, node_stats, points, rates, settings, means, variances
     means, variances : float64 arrays of shape (T, m)
         Results.
     """
-    predict_moments(_predict_tree, forest, node_stats, points, rates, settings, means, variances)
+    _write_moments_of_trees(forest, node_stats, points, rates, settings, means, variances)
 
 
 @njit(cache=True, nogil=True)
@@ -361,4 +378,4 @@ def tree_components(forest, node_stats, index, points, rates, settings, sink):  
     particular order. Components beyond its length are counted and not written. `index` is the
     tree's; the other parameters are those of :func:`predict_forest`.
     """
-    return write_components(_predict_tree, forest, node_stats, index, points, rates, settings, sink)
+    return _write_components(forest, node_stats, index, points, rates, settings, sink)

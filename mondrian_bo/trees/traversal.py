@@ -11,6 +11,8 @@ of nodes in memory.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -22,9 +24,8 @@ STACK_DEPTH = 64
 """Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""
 
 
-@njit(**GENERIC)
-def in_chunks(predict, stats_at, forest, node_stats, points, smallest, settings, results):  # type: ignore[no-untyped-def]
-    """Predict with each tree, some of the points at a time.
+def in_chunks(predict: Any, stats_at: Any) -> Any:
+    """Make a function that predicts with each tree, some of the points at a time.
 
     Parameters
     ----------
@@ -34,24 +35,29 @@ def in_chunks(predict, stats_at, forest, node_stats, points, smallest, settings,
         their end.
     stats_at : compiled function
         ``stats_at(node_stats, t)`` returns the view of one tree's statistics.
-    forest, node_stats : Tree, NamedTuple of arrays
-        With a leading axis of length T; not empty.
-    points : float64 array of shape (1 or T, m, d)
-        Where to predict; one row per tree where trees see the points differently.
-    smallest : int
-        Smallest number of points at a time, so that their intermediate results fit into the cache.
-    settings, results
-        What `predict` needs.
+
+    Returns
+    -------
+    compiled function
+        ``run(forest, node_stats, points, smallest, settings, results)``. The trees and their
+        statistics have a leading axis of length T, not 0. `points` has shape (1 or T, m, d), with
+        one row per tree where trees see the points differently. `smallest` is the smallest number
+        of points at a time, so that their intermediate results fit into the cache.
     """
-    n_points = points.shape[1]
-    for t in range(len(forest.counters)):
-        tree, own = tree_at(forest, t), stats_at(node_stats, t)
-        own_points = points[t if len(points) > 1 else 0]
-        # Fewer points than nodes at a time would load most nodes for a point or two.
-        size = max(smallest, 2 * tree.counters[N_NODES])
-        for start in range(0, n_points, size):
-            end = min(start + size, n_points)
-            predict(tree, own, own_points[start:end], settings, (t, start, end), results)
+
+    @njit(**GENERIC)
+    def run(forest, node_stats, points, smallest, settings, results):  # type: ignore[no-untyped-def]
+        n_points = points.shape[1]
+        for t in range(len(forest.counters)):
+            tree, own = tree_at(forest, t), stats_at(node_stats, t)
+            own_points = points[t if len(points) > 1 else 0]
+            # Fewer points than nodes at a time would load most nodes for a point or two.
+            size = max(smallest, 2 * tree.counters[N_NODES])
+            for start in range(0, n_points, size):
+                end = min(start + size, n_points)
+                predict(tree, own, own_points[start:end], settings, (t, start, end), results)
+
+    return run
 
 
 @njit(**INNER)
