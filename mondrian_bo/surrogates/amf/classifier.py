@@ -65,6 +65,11 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
 
     A new sample takes O(T d log n), a prediction O(T K log n), memory is O(T n (d + K)).
 
+    References
+    ----------
+    J. Mourtada, S. Gaïffas, E. Scornet: AMF: Aggregated Mondrian Forests for Online Learning
+    (Mourtada2021).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

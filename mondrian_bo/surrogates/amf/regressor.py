@@ -90,6 +90,11 @@ class AMFRegressor(
 
     A new sample takes O(T d log n), a prediction O(T d log n), memory is O(T n d).
 
+    References
+    ----------
+    J. Mourtada, S. Gaïffas, E. Scornet: AMF: Aggregated Mondrian Forests for Online Learning
+    (Mourtada2021).
+
     Examples
     --------
     >>> import numpy as np

@@ -74,6 +74,10 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
 
     Outside of the box the density is 0, and its logarithm -inf.
 
+    References
+    ----------
+    M. Balog: The Mondrian Process in Machine Learning, 2015 (Balog2016thesis).
+
     Examples
     --------
     >>> import numpy as np

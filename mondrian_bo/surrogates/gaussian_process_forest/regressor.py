@@ -63,6 +63,11 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     A first `partial_fit` grows the trees in a batch. Later ones insert sample after sample, so that
     the result does not depend on how the stream is divided.
 
+    References
+    ----------
+    B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests for Large-Scale Regression when
+    Uncertainty Matters, AISTATS 2016 (Lakshminarayanan2016).
+
     Examples
     --------
     >>> import numpy as np

@@ -145,6 +145,11 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     the result does not depend on how the stream is divided. Growing trees anew where the range of
     the data grows takes O(T d log n) per sample, on average over the stream.
 
+    References
+    ----------
+    B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests for Large-Scale Regression when
+    Uncertainty Matters, AISTATS 2016 (Lakshminarayanan2016).
+
     Examples
     --------
     >>> import numpy as np

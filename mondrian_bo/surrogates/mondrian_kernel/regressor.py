@@ -88,6 +88,11 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     With C cells and n samples, fitting takes O(min(C, n)^3 + n M^2), a new sample
     O(min(C, n)^2), a predicted mean O(M d depth) and a standard deviation O(min(C, n)^2).
 
+    References
+    ----------
+    M. Balog, B. Lakshminarayanan, Z. Ghahramani, D. M. Roy, Y. W. Teh: The Mondrian Kernel, UAI
+    2016 (Balog2016).
+
     Examples
     --------
     >>> import numpy as np
