@@ -53,6 +53,8 @@ def test_values_away_from_the_minima():
 @pytest.mark.parametrize("name", KNOWN)
 def test_nothing_is_below_the_optimum(name):
     problem = get_problem(name)
+    for module in problem.requires:
+        pytest.importorskip(module, reason=f"needs {module}")
     rng = np.random.default_rng(0)
     for seed in range(3):
         function = problem.instance(seed)
