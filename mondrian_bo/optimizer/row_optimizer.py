@@ -16,6 +16,7 @@ from mondrian_bo.optimizer.portfolio import SearchOptions, check_settings
 from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
 from mondrian_bo.optimizer.search import Request, SearchFactory
 from mondrian_bo.optimizer.transactions import Transactional, transaction
+from mondrian_bo.optimizer.trials import KEY_DIGITS
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.optimizer.validation import (
     Direction,
@@ -324,7 +325,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         ValueError
             If `is_valid` refuses all points that are tried.
         """
-        running = {row.tobytes() for row in pending}
+        running = {row.tobytes() for row in np.round(pending, KEY_DIGITS)}
         request = Request(
             self.space if within is None else within,
             pending,

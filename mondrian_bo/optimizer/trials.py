@@ -15,6 +15,10 @@ _N_INCUMBENTS = 10
 """Number of best trials that candidates start from: several, so that one lucky trial of a noisy
 objective does not hold the search."""
 
+KEY_DIGITS = 12
+"""Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
+row moves its entries by a few units of rounding, 1e-16."""
+
 
 class TrialsState(NamedTuple):
     """What identifies a former state of :class:`Trials`.
@@ -88,7 +92,7 @@ class Trials:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)
-            self._known[rows[i].tobytes()] = None
+            self._known[np.round(rows[i], KEY_DIGITS).tobytes()] = None
 
     def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
         """Whether a trial has been told, or ruled out by `avoid` or `exclude`, or is running.
@@ -98,8 +102,9 @@ class Trials:
         row : float64 array of shape (d,)
             The point.
         running : collection of bytes
-            Bytes of the rows of running trials.
+            Bytes of the rows of running trials, rounded to `KEY_DIGITS`.
         """
+        row = np.round(row, KEY_DIGITS)
         key = row.tobytes()
         if key in self._known or key in running:
             return True
@@ -108,7 +113,7 @@ class Trials:
 
     def avoid(self, rows: FloatArray) -> None:
         """Count rows of shape (m, d) as known without a value, as for trials that failed."""
-        self._known.update((row.tobytes(), None) for row in rows)
+        self._known.update((row.tobytes(), None) for row in np.round(rows, KEY_DIGITS))
 
     def exclude(self, rows: FloatArray) -> None:
         """Count all points as known that have the values of one of these rows.
@@ -118,13 +123,13 @@ class Trials:
         rows : float64 array of shape (m, d)
             Points; NaN matches every value.
         """
-        for row in rows:
+        for row in np.round(rows, KEY_DIGITS):
             gaps = np.isnan(row)
             self._excluded.setdefault(gaps.tobytes(), (gaps, {}))[1][row.tobytes()] = None
 
     @property
     def excluded(self) -> FloatArray:
-        """The rows that `exclude` was called with, without duplicates, shape (k, d)."""
+        """The rows that `exclude` was called with, rounded, without duplicates, shape (k, d)."""
         keys = [key for _, rows in self._excluded.values() for key in rows]
         return np.frombuffer(b"".join(keys)).reshape(len(keys), self._rows.rows.shape[1])
 

@@ -376,3 +376,13 @@ def test_pending_trials_can_be_told_as_they_are_listed(seed):
     for params in optimizer.pending:
         optimizer.tell(params, 0.0)
     assert optimizer.pending == []
+
+
+@pytest.mark.parametrize("index", range(8))
+def test_a_running_trial_is_recognised_by_its_values(index):
+    """Workers know the values of running trials, whose rows may differ by a rounding error."""
+    space = SearchSpace({"rate": Float(1e-4, 1.0, log=True)})
+    optimizer = MondrianOptimizer(space, seed=0)
+    optimizer.tell({"rate": 0.3}, 1.0)
+    params = optimizer.suggest(np.empty((0, 1)), index)
+    assert optimizer.suggest(space.to_unit(params)[None], index) != params
