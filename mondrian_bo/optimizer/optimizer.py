@@ -13,6 +13,7 @@ from mondrian_bo.optimizer.portfolio import AcquisitionChoice
 from mondrian_bo.optimizer.row_optimizer import Params
 from mondrian_bo.optimizer.stored_optimizer import StoredOptimizer
 from mondrian_bo.optimizer.transactions import transaction
+from mondrian_bo.optimizer.trials import KEY_DIGITS
 from mondrian_bo.optimizer.validation import (
     Direction,
     check_constraints,
@@ -24,11 +25,6 @@ from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials, ToldTrials
-
-
-_ROUNDING = 1e-12
-"""Largest difference between encodings of the same parameters: decoding and encoding a logarithm
-moves a coordinate of the unit cube by a few units of rounding, 1e-16."""
 
 
 class MondrianOptimizer(StoredOptimizer):
@@ -298,7 +294,8 @@ class MondrianOptimizer(StoredOptimizer):
         self.tell_rows(rows, values, constraints)
         for row in rows if len(self._pending) else ():
             # A trial may lack parameters that were suggested.
-            told = ((np.abs(self._pending - row) <= _ROUNDING) | np.isnan(row)).all(axis=1)
+            is_same = np.abs(self._pending - row) <= 10.0**-KEY_DIGITS
+            told = (is_same | np.isnan(row)).all(axis=1)
             self._pending = np.delete(self._pending, np.flatnonzero(told)[:1], axis=0)
         if self._allow_missing:
             # With any value of the parameters that it lacks, a trial is the same trial.
