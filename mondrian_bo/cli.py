@@ -56,11 +56,16 @@ def _parser() -> argparse.ArgumentParser:
         "report",
         help="write a page about an Optuna study",
         description="Write a self-contained HTML page about an Optuna study: history, model, "
-        "importance, calibration. It needs matplotlib.",
+        "importance, calibration. It needs matplotlib, or plotly with --interactive.",
     )
     report.add_argument("storage", help="URL of the storage, or path of a journal file")
     report.add_argument("study", help="name of the study")
     report.add_argument("--out", type=Path, help="the file (default: STUDY.html)")
+    report.add_argument(
+        "--interactive",
+        action="store_true",
+        help="plots that can be zoomed and name trials, with plotly; the page has some 5 MB",
+    )
     report.set_defaults(command=_report)
     return parser
 
@@ -269,7 +274,8 @@ def _report(arguments: argparse.Namespace) -> int:
     study = load_study(arguments.storage, arguments.study)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)
     out = arguments.out or Path(f"{safe}.html")
-    out.write_text(html_report(study), encoding="utf-8")
+    page = html_report(study, interactive=arguments.interactive)
+    out.write_text(page, encoding="utf-8")
     print(out)
     return 0
 

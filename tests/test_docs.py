@@ -129,6 +129,7 @@ FACES = (
     "mondrian_bo.surrogates",
     "mondrian_bo.integrations.optuna",
     "mondrian_bo.plotting",
+    "mondrian_bo.plotting.plotly",
     "mondrian_bo.integrations.ax",
     "mondrian_bo.integrations.river",
 )

@@ -22,7 +22,7 @@ PAGES = (
 )
 """Pages whose code runs."""
 
-NEEDS = {"docs/how-to/pytorch.md": "torch"}
+NEEDS = {"docs/how-to/pytorch.md": "torch", "docs/how-to/dashboard.md": "optuna_dashboard"}
 """Packages of pages that only an extra installs."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from mondrian_bo.array_types import FloatArray
 
@@ -103,6 +103,11 @@ class StudentPrediction(NamedTuple):
     def chance(self, outcome: float | FloatArray) -> FloatArray:
         """Return the probabilities of more than an outcome."""
         return np.asarray(stdtr(self.freedom, (self.location - outcome) / self.scale))
+
+    def quantiles(self, levels: FloatArray) -> FloatArray:
+        """Return the quantiles at q levels, shape (m, q)."""
+        scores = stdtrit(self.freedom[:, None], levels)
+        return np.asarray(self.location[:, None] + self.scale[:, None] * scores)
 
 
 class LocalRegression(NamedTuple):

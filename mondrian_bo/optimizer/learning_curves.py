@@ -156,6 +156,25 @@ class LearningCurves:
         low, median, high = self._transform.inverse(location + scale * np.array([-1.0, 0.0, 1.0]))
         return float(median), float(0.5 * high - 0.5 * low)
 
+    def predict_quantiles(self, curve: Curve, levels: FloatArray) -> FloatArray | None:
+        """Predict quantiles of the outcome of a curve, shape (q,).
+
+        None if there is too little to compare it with.
+
+        Parameters
+        ----------
+        curve : Curve
+            The reports so far.
+        levels : float64 array of shape (q,)
+            Probabilities in (0, 1).
+        """
+        self._fit()
+        prediction = self._predict(curve)
+        if prediction is None or self._transform is None:
+            return None
+        # A quantile is exact under a monotone transform.
+        return self._transform.inverse(prediction.quantiles(levels)[0])
+
     def _predict(self, curve: Curve) -> StudentPrediction | None:
         if self._transform is None or not curve.values:
             return None

@@ -1,19 +1,18 @@
 """Plots of Optuna studies and of their models, with matplotlib.
 
 They work with studies of any sampler. Each function draws into given axes or a new figure, and
-returns the axes. ``docs/reading.md`` shows them.
+returns the axes. :mod:`mondrian_bo.plotting.plotly` has the same plots for notebooks and
+optuna-dashboard. ``docs/reading.md`` shows them.
 """
 
 from __future__ import annotations
 
-from mondrian_bo.integrations.optuna.plots.history import (
+from mondrian_bo.integrations.optuna.plots.with_matplotlib import (
+    plot_acquisition,
     plot_calibration,
     plot_history,
-    plot_learning_curves,
-)
-from mondrian_bo.integrations.optuna.plots.model import (
-    plot_acquisition,
     plot_importance,
+    plot_learning_curves,
     plot_map,
     plot_pairs,
     plot_partition,

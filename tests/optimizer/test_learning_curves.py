@@ -131,6 +131,22 @@ def test_the_scale_of_values_does_not_matter() -> None:
         assert one == pytest.approx(other, rel=1e-4)
 
 
+def test_quantiles_are_those_of_the_probabilities() -> None:
+    """The best outcome so far is the quantile at one minus the probability of a better one."""
+    curves = _trainings(30, seed=1)
+    model = _model(curves[:25], outcomes=np.exp(curves[:25, -1]))
+    best = float(np.exp(curves[:25, -1].max()))
+    for values in curves[25:]:
+        curve = _curve(values[:8])
+        chance = model.chance(curve)
+        assert chance is not None and 0.0 < chance < 1.0
+        found = model.predict_quantiles(curve, np.array([1.0 - chance, 0.5]))
+        predicted = model.predict(curve)
+        assert found is not None and predicted is not None
+        assert found == pytest.approx([best, predicted[0]])
+    assert model.predict_quantiles(_curve([]), np.array([0.5])) is None
+
+
 def test_curves_of_different_steps_and_lengths() -> None:
     """A curve is compared with those that go on beyond it, at the latest report before it."""
     model = LearningCurves()

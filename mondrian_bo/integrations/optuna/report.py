@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.storages import BaseStorage, JournalStorage
@@ -17,18 +17,20 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
+from mondrian_bo.integrations.optuna.plots import draw_matplotlib, draw_plotly
 from mondrian_bo.integrations.optuna.plots.history import (
-    plot_calibration,
-    plot_history,
-    plot_learning_curves,
+    calibration_data,
+    curves_data,
+    history_data,
 )
-from mondrian_bo.integrations.optuna.plots.lines import StudyView, new_axes, objective_label, view
+from mondrian_bo.integrations.optuna.plots.lines import StudyView, objective_label, view
 from mondrian_bo.integrations.optuna.plots.model import (
-    draw_map,
-    draw_slice,
+    acquisition_data,
+    importance_data,
     important,
-    plot_importance,
-    plot_partition,
+    map_data,
+    partition_data,
+    slice_data,
 )
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
@@ -42,6 +44,9 @@ _MOST_MAPS = 3
 _RESOLUTION = 110
 """Dots per inch of the pictures: sharp on a phone, and the page stays below a megabyte."""
 
+_PIXELS_PER_INCH = 92
+"""Height of an interactive plot, by that of the picture; our choice: as tall as pictures are."""
+
 _STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; padding: 1rem;
@@ -50,17 +55,20 @@ h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ddd; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr));
   gap: 1rem; }
-figure { margin: 0; max-width: 600px; }
+figure { margin: 0; max-width: 600px; min-width: 0; }
 img { width: 100%; height: auto; }
 figcaption, .note { color: #555; font-size: 0.9rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; }
-th, td { text-align: left; padding: 0.2rem 0.8rem 0.2rem 0; border-bottom: 1px solid #eee;
-  overflow-wrap: anywhere; }
+th, td { text-align: left; padding: 0.2rem 0.8rem 0.2rem 0; border-bottom: 1px solid #eee; }
 th, td.number { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 """The page's style: columns on a wide screen, one below the other on a phone."""
+
+
+_FIT = 'window.addEventListener("load", () => window.dispatchEvent(new Event("resize")));'
+"""Fits plots to their columns, which become narrower while the browser reads the page."""
 
 
 def load_study(storage: str, name: str) -> optuna.Study:
@@ -95,73 +103,89 @@ def load_study(storage: str, name: str) -> optuna.Study:
         raise ValueError(f"There is no study {name!r}; the storage has {names}.") from None
 
 
-def html_report(study: optuna.Study) -> str:
+def html_report(study: optuna.Study, *, interactive: bool = False) -> str:
     """Return a page with history, model, importance and calibration of a study.
 
     Parameters
     ----------
     study : optuna.Study
         A study of any sampler. The model is that of the study's own sampler, or the default one.
+    interactive : bool, default=False
+        Whether plotly draws the plots: they can be zoomed, and points say which trials they are.
+        The page then has the code of plotly inside, some 5 MB.
 
     Returns
     -------
     str
-        HTML with all pictures and styles inside.
+        HTML with all pictures, styles and code inside.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed, or plotly with `interactive=True`.
     """
     name = html.escape(study.study_name)
-    body = "\n".join(_sections(study))
+    head = f"<title>{name}</title>\n<style>{_STYLE}</style>\n"
+    show: _Show = _picture
+    if interactive:
+        show, head = _interactive_plot, head + _plotly_code()
+    body = "\n".join(_sections(study, show))
+    if interactive:
+        body += f"\n<script>{_FIT}</script>"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>Study {name}</h1>\n{body}\n</body>\n</html>\n"
+        f"{head}</head>\n<body>\n<h1>Study {name}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
-def _sections(study: optuna.Study) -> Iterator[str]:
+class _Plot(NamedTuple):
+    """A plot of the page: the function that computes it, what it shows, and its size in inches."""
+
+    compute: Callable[[], Any]
+    caption: str
+    size: tuple[float, float] = (5.0, 3.4)
+
+
+_Show = Callable[[Any, tuple[float, float], str], str]
+"""Draws computed data in a size, with a caption as alternative, and returns an element."""
+
+
+def _sections(study: optuna.Study, show: _Show) -> Iterator[str]:
     trials = study.get_trials(deepcopy=False)
     yield _summary(study, trials)
     objectives = range(len(study.directions))
     if any(trial.state == TrialState.COMPLETE for trial in trials):
-        yield _section(
-            "History",
-            [
-                _picture(
-                    partial(_history, study, k),
-                    f"Values of complete trials: {objective_label(study, k)}.",
-                )
-                for k in objectives
-            ],
-        )
+        plots = [
+            _Plot(
+                partial(history_data, study, k),
+                f"Values of complete trials: {objective_label(study, k)}.",
+            )
+            for k in objectives
+        ]
+        yield _section("History", plots, show)
     if any(trial.intermediate_values for trial in trials):
-        yield _section(
-            "Learning curves",
-            [
-                _picture(
-                    lambda axes: plot_learning_curves(study, axes=axes),
-                    "Complete trials (blue), pruned ones (grey), and the best (orange).",
-                )
-            ],
+        caption = (
+            "Intermediate values. Right of the last step: predicted values of running and pruned "
+            "trials, with 90 % intervals."
         )
+        plot = _Plot(partial(curves_data, study), caption, (5.0, 3.8))
+        yield _section("Learning curves", [plot], show)
     try:
         seen = view(study)
     except ValueError as error:
         yield f'<p class="note">There is no model: {html.escape(str(error))}</p>'
         return
     for k in objectives:
-        yield from _model_sections(study, seen, k)
+        for title, plots in _model_sections(study, seen, k):
+            yield _section(title, plots, show)
     if len(objectives) == 1:
-        yield _section(
-            "Calibration of past predictions",
-            [
-                _picture(
-                    lambda axes: plot_calibration(study, axes=axes),
-                    "How often a trial fell into the central interval that was predicted from the "
-                    "trials before it. The band holds 95 % of calibrated predictions.",
-                    (4.4, 4.0),
-                )
-            ],
+        caption = (
+            "How often a trial fell into the central interval that was predicted from the trials "
+            "before it. The band holds 95 % of calibrated predictions."
         )
+        plot = _Plot(partial(calibration_data, study), caption, (4.4, 4.0))
+        yield _section("Calibration of past predictions", [plot], show)
 
 
 def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str:
@@ -207,87 +231,100 @@ def _params(params: dict[str, Any]) -> str:
     )
 
 
-def _model_sections(study: optuna.Study, seen: StudyView, objective: int) -> Iterator[str]:
+def _model_sections(
+    study: optuna.Study, seen: StudyView, objective: int
+) -> Iterator[tuple[str, list[_Plot]]]:
+    """Yield titles and plots of what the model says about an objective."""
     of = "" if len(study.directions) == 1 else f" of {objective_label(study, objective)}"
     names = important(study, objective)
     if not names:
         return
     evaluator = MondrianImportanceEvaluator()
-    yield _section(
-        f"Importance{of}",
-        [
-            _picture(
-                lambda axes: plot_importance(
-                    study, objective=objective, evaluator=evaluator, axes=axes
-                ),
-                "Shares of the variance of the model over the whole space: main effects (blue) and "
-                "interactions of pairs (orange).",
-                (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3))),
-            )
-        ],
+    caption = (
+        "Shares of the variance of the model over the whole space: main effects (blue) and "
+        "interactions of pairs (orange)."
     )
-    yield _section(
-        f"Slices{of}",
-        [
-            _picture(
-                partial(draw_slice, seen, name, objective),
-                f"{name}: prediction through the best trial (ring), with 90 % intervals.",
-            )
-            for name in names[:_MOST_SLICES]
-        ],
-    )
+    importance = partial(importance_data, study, objective, evaluator=evaluator)
+    size = (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3)))
+    yield f"Importance{of}", [_Plot(importance, caption, size)]
+    slices = [
+        _Plot(
+            partial(slice_data, seen, name, objective),
+            f"{name}: prediction through the best trial (ring), with 90 % intervals.",
+        )
+        for name in names[:_MOST_SLICES]
+    ]
+    yield f"Slices{of}", slices
     pairs = list(evaluator.pairs(study, target=lambda trial: trial.values[objective]))
     pairs = [pair for pair in pairs if pair[0] in names and pair[1] in names][:_MOST_MAPS]
-    maps = []
-    for x, y in pairs:
-        for uncertain in (False, True):
-            maps.append(
-                _picture(
-                    partial(draw_map, seen, x, y, objective, uncertain),
-                    f"{x} and {y}: {'standard deviation' if uncertain else 'mean'}.",
-                )
-            )
-    if maps:
-        yield _section(f"Maps{of}", maps)
-        x, y = pairs[0]
-        yield _section(
-            f"A Mondrian partition{of}",
-            [
-                _picture(
-                    lambda axes: plot_partition(study, x, y, objective=objective, axes=axes),
-                    f"One random tree over {x} and {y}, grown from the trials.",
-                    (4.6, 4.0),
-                )
-            ],
+    maps = [
+        _Plot(
+            partial(map_data, seen, x, y, objective, uncertain),
+            f"{x} and {y}: {'standard deviation' if uncertain else 'mean'}.",
         )
+        for x, y in pairs
+        for uncertain in (False, True)
+    ]
+    if maps:
+        yield f"Maps{of}", maps
+    if len(study.directions) == 1:
+        # Standardised scores of few choices say little.
+        number = next((name for name in names if seen.line(name).labels is None), names[0])
+        caption = f"{number}: what the next suggestion would maximise, standardised."
+        plots = [_Plot(partial(acquisition_data, seen, number), caption)]
+        for x, y in pairs[:1]:
+            caption = f"{x} and {y}: the first of these acquisitions."
+            plots.append(_Plot(partial(acquisition_data, seen, x, y), caption))
+        yield "Acquisition", plots
+    for x, y in pairs[:1]:
+        caption = f"One random tree over {x} and {y}, grown from the trials."
+        partition = partial(partition_data, seen, x, y, objective)
+        yield f"A Mondrian partition{of}", [_Plot(partition, caption, (4.6, 4.0))]
 
 
-def _history(study: optuna.Study, objective: int, axes: Any) -> Any:
-    return plot_history(study, objective=objective, axes=axes)
+def _section(title: str, plots: list[_Plot], show: _Show) -> str:
+    figures = "\n".join(_figure(plot, show) for plot in plots)
+    return f'<h2>{html.escape(title)}</h2>\n<div class="grid">\n{figures}\n</div>'
 
 
-def _section(title: str, figures: list[str]) -> str:
-    return f'<h2>{html.escape(title)}</h2>\n<div class="grid">\n' + "\n".join(figures) + "\n</div>"
+def _figure(plot: _Plot, show: _Show) -> str:
+    """Return a plot with its caption; a note if it cannot be drawn."""
+    text = html.escape(plot.caption)
+    try:
+        drawn = show(plot.compute(), plot.size, text)
+    except (ValueError, ArithmeticError) as error:
+        return f'<p class="note">{text} Not drawn: {html.escape(str(error))}</p>'
+    return f"<figure>{drawn}<figcaption>{text}</figcaption></figure>"
 
 
-def _picture(
-    draw: Callable[[Any], Any], caption: str, size: tuple[float, float] = (5.0, 3.4)
-) -> str:
-    """Return a figure with a picture inside the page; a note if it cannot be drawn."""
+def _picture(data: Any, size: tuple[float, float], text: str) -> str:
+    """Return a picture that matplotlib draws."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    try:
-        draw(new_axes(figure.add_subplot()))
-        written = io.BytesIO()
-        figure.savefig(written, format="png", dpi=_RESOLUTION)
-    except (ValueError, ArithmeticError) as error:
-        return f'<p class="note">{html.escape(caption)} Not drawn: {html.escape(str(error))}</p>'
-    data = base64.b64encode(written.getvalue()).decode("ascii")
-    text = html.escape(caption)
-    return (
-        f'<figure><img alt="{text}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{text}</figcaption></figure>"
-    )
+    draw_matplotlib.draw(data, figure.add_subplot())
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=_RESOLUTION)
+    encoded = base64.b64encode(written.getvalue()).decode("ascii")
+    return f'<img alt="{text}" src="data:image/png;base64,{encoded}">'
+
+
+def _interactive_plot(data: Any, size: tuple[float, float], text: str) -> str:
+    """Return a plot that plotly draws in the browser."""
+    figure = draw_plotly.draw(data)
+    figure.update_layout(height=_PIXELS_PER_INCH * size[1], font_size=11)
+    # Dragging scrolls the page on a phone; two fingers zoom the plot.
+    figure.update_layout(dragmode=False)
+    config = {"responsive": True, "displaylogo": False}
+    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config=config)
+    return f'<div role="img" aria-label="{text}">{drawn}</div>'
+
+
+def _plotly_code() -> str:
+    """Return the code of plotly as an element of a page."""
+    draw_plotly.check_plotly()
+    from plotly.offline import get_plotlyjs
+
+    return f"<script>{get_plotlyjs()}</script>\n"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
+from mondrian_bo.array_types import FloatArray
+
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.curve_regression import Curve
 
@@ -75,12 +77,25 @@ class StudyCurves:
 
         None if there is too little to compare it with.
         """
-        if self._notices_disorder(list(trial.intermediate_values)):
-            return self.predict(trial)
+        predicted = self.model.predict(self._whole(trial))
+        return None if predicted is None else (self._sign * predicted[0], predicted[1])
+
+    def predict_quantiles(self, trial: FrozenTrial, levels: FloatArray) -> FloatArray | None:
+        """Predict quantiles of the value of a trial that has none, shape (q,).
+
+        None if there is too little to compare it with.
+        """
+        own = levels if self._sign > 0.0 else 1.0 - levels
+        curve = self._whole(trial)
+        found = self.model.predict_quantiles(curve, own)
+        return None if found is None else self._sign * found
+
+    def _whole(self, trial: FrozenTrial) -> Curve:
+        """Return all reports of a trial as a curve."""
+        self._notices_disorder(list(trial.intermediate_values))
         curve = self._new_curve()
         curve.extend(*self._reports(trial))
-        predicted = self.model.predict(curve)
-        return None if predicted is None else (self._sign * predicted[0], predicted[1])
+        return curve
 
     def _new_curve(self) -> Curve:
         from mondrian_bo.optimizer.curve_regression import Curve

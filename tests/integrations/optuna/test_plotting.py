@@ -11,7 +11,7 @@ import optuna
 import pytest
 
 from mondrian_bo import MondrianSampler, plotting
-from mondrian_bo.integrations.optuna.plots.history import past_predictions
+from mondrian_bo.integrations.optuna.plots.history import curves_data, past_predictions
 
 matplotlib.use("Agg")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -120,6 +120,7 @@ def test_history_and_curves(study: optuna.Study) -> None:
     assert (np.diff(best) <= 0.0).all()
     curves = plotting.plot_learning_curves(study)
     assert len(curves.lines) == 40
+    assert curves.get_ylabel() == "intermediate value"
 
 
 def test_past_predictions_do_not_know_the_future() -> None:
@@ -161,3 +162,72 @@ def test_several_objectives_and_wrong_names(study: optuna.Study) -> None:
         plotting.plot_slice(study, "z")
     with pytest.raises(ValueError, match="no finished trial"):
         plotting.plot_slice(optuna.create_study(), "x")
+
+
+def _curve_study(direction: str = "minimize") -> optuna.Study:
+    """Ten complete trials whose curves end at their offset, and unfinished ones."""
+    study = optuna.create_study(direction=direction, sampler=optuna.samplers.RandomSampler(seed=0))
+    sign = 1.0 if direction == "minimize" else -1.0
+    offsets = [*np.linspace(0.1, 1.0, 10).tolist(), 0.25, 0.45, 0.65, 0.85, 0.5]
+    for number, offset in enumerate(offsets):
+        study.enqueue_trial({"x": offset})
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
+        value = trial.params["x"]
+        n_steps = 10 if number < 10 else 1 if number == 14 else 4
+        for step in range(n_steps):
+            trial.report(sign * (value + math.exp(-step)), step)
+        if number < 10:
+            study.tell(trial, sign * (value + math.exp(-9.0)))
+        elif number < 13:
+            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    return study
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_predicted_ends_of_curves(direction: str) -> None:
+    """Unfinished trials have intervals around the values that they would end with."""
+    study = _curve_study(direction)
+    data = curves_data(study)
+    assert [curve.kind for curve in data.curves[10:]] == ["pruned"] * 3 + ["running"] * 2
+    sign = 1.0 if direction == "minimize" else -1.0
+    for curve, trial in zip(data.curves, study.trials, strict=True):
+        if trial.number < 10:
+            assert curve.kind in ("complete", "best") and curve.end is None
+            continue
+        assert curve.end is not None
+        low, median, high = curve.end
+        assert low < median < high
+        assert low < sign * (trial.params["x"] + math.exp(-9.0)) < high
+        # The last report is worse by far.
+        assert abs(median - sign * trial.params["x"]) < 0.2 * abs(curve.values[-1] - median) + 0.05
+    # After four reports less is unknown than after one.
+    widths = [curve.end[2] - curve.end[0] for curve in data.curves[10:] if curve.end is not None]
+    assert max(widths[:4]) < widths[4]
+    positions = [data.end_positions[number] for number in range(10, 15)]
+    assert min(positions) > 9.0
+    medians = [curve.end[1] for curve in data.curves[10:] if curve.end is not None]
+    assert np.argsort(positions).tolist() == np.argsort(medians).tolist()
+
+
+def test_running_trials_are_predicted_first() -> None:
+    study = _curve_study()
+    assert set(curves_data(study, n_predicted=3).end_positions) == {13, 14, 12}
+    assert curves_data(study, n_predicted=0).end_positions == {}
+    axes = plotting.plot_learning_curves(study)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sorted(labels) == ["best", "complete", "predicted value, 90 %", "pruned", "running"]
+
+
+def test_curves_that_cannot_be_compared_have_no_end() -> None:
+    study = optuna.create_study()
+    for _ in range(2):
+        trial = study.ask()
+        trial.report(1.0, 0)
+        trial.report(0.5, 1)
+        study.tell(trial, 0.5)
+    running = study.ask()
+    running.report(float("nan"), 0)
+    data = curves_data(study)
+    assert [curve.kind for curve in data.curves] == ["best", "complete", "running"]
+    assert data.end_positions == {}
+    assert curves_data(optuna.create_study()).curves == []

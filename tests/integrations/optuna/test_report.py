@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import re
 import shutil
 import subprocess
@@ -51,6 +52,7 @@ def test_has_all_parts_and_needs_nothing_else(page: Path) -> None:
         "Importance",
         "Slices",
         "Maps",
+        "Acquisition",
         "A Mondrian partition",
         "Calibration of past predictions",
     ]
@@ -58,44 +60,80 @@ def test_has_all_parts_and_needs_nothing_else(page: Path) -> None:
     for raw in ("<script", "<i>", "http://", "https://", "Not drawn"):
         assert raw not in text
     sources = re.findall(r'src="([^"]*)"', text)
-    assert len(sources) == 1 + 1 + 1 + 3 + 6 + 1 + 1
+    assert len(sources) == 1 + 1 + 1 + 3 + 6 + 2 + 1 + 1
     for source in sources:
         picture = base64.b64decode(source.removeprefix("data:image/png;base64,"))
         assert picture.startswith(b"\x89PNG")
     assert len(text) < 1_500_000
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-@pytest.mark.parametrize("width", [1280, 500])
-def test_opens_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
-    """All pictures are shown, and nothing is wider than the window."""
-    check = (
-        "<script>window.onload = () => { const root = document.documentElement;"
-        "const shown = [...document.images].filter(i => i.complete && i.naturalWidth > 100);"
-        "root.setAttribute('data-shown', shown.length);"
-        "root.setAttribute('data-overflow', root.scrollWidth - root.clientWidth); }</script>"
-    )
-    copy = tmp_path / "page.html"
-    text = page.read_text(encoding="utf-8")
-    copy.write_text(text.replace("</body>", check + "</body>"), encoding="utf-8")
+_MEASURE = """
+window.addEventListener("load", () => {
+  const outer = window.parent.document.documentElement, root = document.documentElement;
+  const shown = [...document.images].filter(image => image.complete && image.naturalWidth > 100);
+  const plots = [...document.querySelectorAll(".main-svg")].map(one => one.parentElement);
+  const wide = [...shown, ...plots].filter(one => one.getBoundingClientRect().right > innerWidth);
+  outer.setAttribute("data-shown", shown.length);
+  outer.setAttribute("data-drawn", new Set(plots).size);
+  outer.setAttribute("data-wide", wide.length + Math.max(root.scrollWidth - root.clientWidth, 0));
+});
+"""
+
+
+def _measured(text: str, width: int, folder: Path) -> str:
+    """Return the root element of a page in a browser: how much is shown, how much is too wide."""
     assert CHROMIUM is not None
+    inner = html.escape(text.replace("</body>", f"<script>{_MEASURE}</script></body>"))
+    page = folder / "page.html"
+    # No window is narrower than 500 pixels, so a frame takes the part of the phone.
+    frame = f'<iframe width="{width}" height="900" srcdoc="{inner}"></iframe>'
+    page.write_text(f"<html><body>{frame}</body></html>", encoding="utf-8")
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
     done = subprocess.run(
-        [
-            CHROMIUM,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            f"--window-size={width},900",
-            "--dump-dom",
-            copy.as_uri(),
-        ],
+        [*command, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert f'data-shown="{text.count("<img")}"' in done.stdout
-    assert 'data-overflow="0"' in done.stdout
+    return re.findall("<html[^>]*>", done.stdout)[0]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_opens_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
+    """All pictures are shown, and nothing is wider than the window of a computer or a phone."""
+    text = page.read_text(encoding="utf-8")
+    root = _measured(text, width, tmp_path)
+    assert f'data-shown="{text.count("<img")}"' in root
+    assert 'data-wide="0"' in root
+
+
+@pytest.fixture(scope="module")
+def interactive(page: Path) -> str:
+    pytest.importorskip("plotly")
+    out = page.with_name("interactive.html")
+    journal = str(page.with_name("studies.log"))
+    assert main(["report", journal, NAME, "--out", str(out), "--interactive"]) == 0
+    return out.read_text(encoding="utf-8")
+
+
+def test_interactive_report_needs_nothing_else(page: Path, interactive: str) -> None:
+    still = page.read_text(encoding="utf-8")
+    assert re.findall(r"<h2>[^<]*</h2>", interactive) == re.findall(r"<h2>[^<]*</h2>", still)
+    assert interactive.count('role="img"') == still.count("<img")
+    assert not re.findall(r"<(?:script|link|img)[^>]* (?:src|href)=", interactive)
+    # Choices and names are no tags.
+    assert "<i>n" not in interactive and 'label="<' not in interactive
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_interactive_report_opens_in_a_browser(
+    interactive: str, tmp_path: Path, width: int
+) -> None:
+    root = _measured(interactive, width, tmp_path)
+    assert f'data-drawn="{interactive.count("<figure><div")}"' in root
+    assert 'data-wide="0"' in root
 
 
 def test_several_objectives() -> None:

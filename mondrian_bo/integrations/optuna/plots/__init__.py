@@ -1,1 +1,1 @@
-"""Plots of a study and of its model, with matplotlib. :mod:`mondrian_bo.plotting` is their face."""
+"""Plots of a study and of its model: computed once, drawn with matplotlib or plotly."""

@@ -1,24 +1,25 @@
-"""Plots of what happened: history, learning curves, and how past predictions turned out."""
+"""What plots of the trials show: history, learning curves, and how past predictions turned out.
+
+Each function computes one plot. ``draw_matplotlib`` and ``draw_plotly`` draw it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.plots.lines import (
-    BLUE,
-    GREY,
-    ORANGE,
     check_single_objective,
-    new_axes,
     objective_label,
     sign_of,
 )
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.trial_rows import trial_rows
 
 _MOST_PREDICTED = 200
@@ -27,76 +28,208 @@ _MOST_PREDICTED = 200
 _FIRST_PREDICTED = 10
 """Number of trials before the first prediction: the sampler's default number of startup trials."""
 
+_END_LEVELS = np.array([0.05, 0.5, 0.95])
+"""Levels of predicted ends of curves: the median, and the ends of 90 % intervals."""
 
-def plot_history(study: optuna.Study, *, objective: int = 0, axes: Any = None) -> Any:
-    """Plot the values of complete trials and the best one so far.
+
+class HistoryData(NamedTuple):
+    """Values of complete trials.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Numbers of the n trials.
+    values : float64 array of shape (n,)
+        Their values.
+    best : float64 array of shape (n,)
+        The best value so far.
+    limits : tuple of two floats or None
+        Ends of the vertical axis; None if a drawer chooses them.
+    label : str
+        Name of the objective.
+    """
+
+    numbers: list[int]
+    values: FloatArray
+    best: FloatArray
+    limits: tuple[float, float] | None
+    label: str
+
+
+CurveKind = Literal["complete", "pruned", "running", "failed", "best"]
+"""What became of a trial; "best" is the best complete one."""
+
+
+class CurveData(NamedTuple):
+    """The learning curve of a trial.
+
+    Attributes
+    ----------
+    number : int
+        Number of the trial.
+    kind : {"complete", "pruned", "running", "failed", "best"}
+        What became of it.
+    steps, values : float64 arrays of shape (m,)
+        Its reports, in ascending order of steps.
+    end : float64 array of shape (3,) or None
+        The predicted value of a trial without one: the median between the ends of a 90 % interval,
+        lower end first. None if it is not predicted.
+    """
+
+    number: int
+    kind: CurveKind
+    steps: FloatArray
+    values: FloatArray
+    end: FloatArray | None
+
+
+class CurvesData(NamedTuple):
+    """The learning curves of a study.
+
+    Attributes
+    ----------
+    curves : list of CurveData
+        The curves of all trials with reports.
+    end_positions : dict of int to float
+        Where predicted values are drawn, by number of the trial: right of all steps, the smallest
+        median first.
+    label : str
+        Name of the vertical axis.
+    """
+
+    curves: list[CurveData]
+    end_positions: dict[int, float]
+    label: str
+
+
+class CalibrationData(NamedTuple):
+    """Nominal and observed shares of central intervals, float64 arrays of shape (m,).
+
+    Attributes
+    ----------
+    nominal : array
+        Probabilities of the intervals.
+    observed : array
+        Shares of the trials inside; empty without predictions.
+    by_chance : array
+        Half the width of the band around `nominal` that holds 95 % of the shares of calibrated
+        predictions; empty without predictions.
+    n_trials : int
+        Number of predicted trials.
+    """
+
+    nominal: FloatArray
+    observed: FloatArray
+    by_chance: FloatArray
+    n_trials: int
+
+
+def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
+    """Return the values of complete trials and the best one so far."""
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    values = np.array([trial.values[objective] for trial in trials], dtype=np.float64)
+    is_maximised = sign_of(study, objective) > 0.0
+    best = (np.maximum if is_maximised else np.minimum).accumulate(values)
+    limits, finite = None, values[np.isfinite(values)]
+    if len(finite):
+        # A few very bad trials must not hide all others.
+        low = float(np.quantile(finite, 0.05) if is_maximised else finite.min())
+        high = float(finite.max() if is_maximised else np.quantile(finite, 0.95))
+        margin = 0.05 * (high - low) or 1.0
+        limits = low - margin, high + margin
+    label = objective_label(study, objective)
+    return HistoryData([trial.number for trial in trials], values, best, limits, label)
+
+
+def curves_data(study: optuna.Study, n_predicted: int = 20) -> CurvesData:
+    """Return the learning curves of all trials, and predict the values of unfinished ones.
 
     Parameters
     ----------
     study : optuna.Study
         The study.
-    objective : int, default=0
-        Which objective.
-    axes : matplotlib.axes.Axes or None, default=None
-        Where to draw; None makes a figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot.
+    n_predicted : int, default=20
+        Largest number of running and pruned trials whose values are predicted: running ones first,
+        then the latest ones.
     """
-    axes = new_axes(axes)
-    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    numbers = [trial.number for trial in trials]
-    values = np.array([trial.values[objective] for trial in trials])
-    axes.plot(numbers, values, ".", color=GREY, label="trials")
-    best = np.maximum if sign_of(study, objective) > 0.0 else np.minimum
-    if len(values):
-        axes.step(numbers, best.accumulate(values), where="post", color=ORANGE, label="best")
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            # A few very bad trials must not hide all others.
-            low, high = np.quantile(finite, [0.05, 0.95])
-            low, high = min(low, finite.min()) if sign_of(study, objective) < 0 else low, high
-            high = finite.max() if sign_of(study, objective) > 0 else high
-            margin = 0.05 * (high - low) or 1.0
-            axes.set_ylim(low - margin, high + margin)
-    axes.set_xlabel("trial")
-    axes.set_ylabel(objective_label(study, objective))
-    axes.legend(fontsize="small")
-    return axes
+    trials = [one for one in study.get_trials(deepcopy=False) if one.intermediate_values]
+    ends = predicted_ends(study, trials, n_predicted) if len(study.directions) == 1 else {}
+    best = _best_number(study)
+    curves = []
+    for trial in trials:
+        steps, values = np.array(sorted(trial.intermediate_values.items()), dtype=np.float64).T
+        kind: CurveKind = "best" if trial.number == best else _KINDS[trial.state]
+        curves.append(CurveData(trial.number, kind, steps, values, ends.get(trial.number)))
+    last = max((float(curve.steps[-1]) for curve in curves), default=0.0)
+    first = min((float(curve.steps[0]) for curve in curves), default=0.0)
+    # The predicted values take a strip of a fifth of the plot.
+    gap = max(last - first, 1.0) / (4.0 * max(len(ends), 1))
+    order = sorted(ends, key=lambda number: float(ends[number][1]))
+    positions = {number: last + (k + 1.0) * gap for k, number in enumerate(order)}
+    return CurvesData(curves, positions, "intermediate value")
 
 
-def plot_learning_curves(study: optuna.Study, *, axes: Any = None) -> Any:
-    """Plot the intermediate values of trials: complete ones, pruned ones, and the best.
+_KINDS: dict[TrialState, CurveKind] = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.RUNNING: "running",
+    TrialState.WAITING: "running",
+    TrialState.FAIL: "failed",
+}
+"""Kinds of curves by the states of their trials."""
+
+
+def predicted_ends(
+    study: optuna.Study, trials: Sequence[FrozenTrial], n_predicted: int
+) -> dict[int, FloatArray]:
+    """Predict the values of running and pruned trials from their reports.
+
+    The prediction is that of the model of learning curves, which `MondrianPruner` decides with, of
+    all complete trials.
 
     Parameters
     ----------
-    study, axes
-        See :func:`plot_history`.
+    study : optuna.Study
+        A study with one objective.
+    trials : sequence of FrozenTrial
+        Trials with reports.
+    n_predicted : int
+        Largest number of predictions: running trials first, then the latest ones.
 
     Returns
     -------
-    matplotlib.axes.Axes
-        The plot.
+    dict of int to float64 array of shape (3,)
+        By number of the trial: quantiles at 5, 50 and 95 %. Trials that fewer than three complete
+        trials can be compared with are left out.
     """
-    axes = new_axes(axes)
-    best = study.best_trial.number if len(study.directions) == 1 and _has_best(study) else None
-    for trial in study.get_trials(deepcopy=False):
-        if not trial.intermediate_values:
-            continue
-        steps, values = zip(*sorted(trial.intermediate_values.items()), strict=True)
-        is_pruned = trial.state == TrialState.PRUNED
-        colour = ORANGE if trial.number == best else GREY if is_pruned else BLUE
-        width, order = (2.0, 3) if trial.number == best else (0.8, 2)
-        axes.plot(steps, values, color=colour, linewidth=width, zorder=order, alpha=0.8)
-    axes.set_xlabel("step")
-    axes.set_ylabel("intermediate value")
-    return axes
+    unfinished = [one for one in trials if _KINDS[one.state] in ("running", "pruned")]
+    unfinished.sort(key=lambda one: (_KINDS[one.state] != "running", -one.number))
+    result: dict[int, FloatArray] = {}
+    if not unfinished or n_predicted < 1:
+        return result
+    # As the sampler learns pruned trials: from the first report on.
+    model = StudyCurves({"n_warmup_steps": 0}, sign_of(study, 0) > 0.0)
+    for trial in trials:
+        if trial.state == TrialState.COMPLETE:
+            model.learn(trial)
+    for trial in unfinished:
+        found = model.predict_quantiles(trial, _END_LEVELS)
+        if found is not None:
+            result[trial.number] = found
+        if len(result) == n_predicted:
+            break
+    return result
 
 
-def _has_best(study: optuna.Study) -> bool:
-    return any(trial.state == TrialState.COMPLETE for trial in study.get_trials(deepcopy=False))
+def _best_number(study: optuna.Study) -> int | None:
+    """Return the number of the best trial; None if there is no single one."""
+    if len(study.directions) > 1:
+        return None
+    try:
+        return study.best_trial.number
+    except ValueError:
+        # No trial is complete, or none is feasible.
+        return None
 
 
 def past_predictions(study: optuna.Study) -> FloatArray:
@@ -144,22 +277,8 @@ def past_predictions(study: optuna.Study) -> FloatArray:
     return np.array(result)
 
 
-def plot_calibration(study: optuna.Study, *, axes: Any = None) -> Any:
-    """Plot how often past trials fell into intervals of their predictions.
-
-    Each complete trial is predicted from those before it. It takes a second for every hundred
-    trials.
-
-    Parameters
-    ----------
-    study, axes
-        See :func:`plot_history`; the study has one objective.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Nominal and observed shares of central intervals. Calibrated predictions are on the
-        diagonal, up to the grey band that holds 95 % of the shares by chance.
+def calibration_data(study: optuna.Study) -> CalibrationData:
+    """Return how often past trials fell into intervals of their predictions.
 
     Raises
     ------
@@ -167,19 +286,12 @@ def plot_calibration(study: optuna.Study, *, axes: Any = None) -> Any:
         If the study has several objectives.
     """
     check_single_objective(study, "plot_calibration")
-    axes = new_axes(axes, (4.2, 4.0))
     probabilities = past_predictions(study)
     nominal = np.linspace(0.0, 1.0, 51)
-    if len(probabilities):
-        central = np.abs(2.0 * probabilities - 1.0)
-        observed = (central <= nominal[:, None]).mean(axis=1)
-        by_chance = 1.96 * np.sqrt(nominal * (1.0 - nominal) / len(central))
-        axes.fill_between(
-            nominal, nominal - by_chance, nominal + by_chance, color=GREY, alpha=0.25, linewidth=0
-        )
-        axes.plot(nominal, observed, color=BLUE, label=f"{len(central)} trials")
-        axes.legend(fontsize="small")
-    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal share", ylabel="observed share")
-    axes.set_aspect("equal")
-    return axes
+    n = len(probabilities)
+    if n == 0:
+        return CalibrationData(nominal, np.empty(0), np.empty(0), 0)
+    central = np.abs(2.0 * probabilities - 1.0)
+    observed = (central <= nominal[:, None]).mean(axis=1)
+    by_chance = 1.96 * np.sqrt(nominal * (1.0 - nominal) / n)
+    return CalibrationData(nominal, observed, by_chance, n)

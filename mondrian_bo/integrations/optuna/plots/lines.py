@@ -1,10 +1,9 @@
-"""What plots share: lines and grids through a point of a study's space, and axes for them."""
+"""What plots share: lines and grids through a point of a study's space."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import optuna
@@ -17,9 +16,6 @@ from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel,
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.search_space import Categorical
-
-BLUE, ORANGE, GREY = "#1f77b4", "#d95f02", "#888888"
-"""Colours of predictions, of what is best, and of trials."""
 
 _MOST_VALUES = 60
 """Largest grid whose values are all shown, our choice: more points touch each other."""
@@ -64,17 +60,29 @@ class Line:
     is_log: bool
     has_few_values: bool
 
-    def label_axis(self, axis: Any, which: str) -> None:
-        """Set label, scale and ticks of an axis of matplotlib, "x" or "y"."""
-        getattr(axis, f"set_{which}label")(self.name)
-        if self.is_log:
-            getattr(axis, f"set_{which}scale")("log")
-        set_ticks = getattr(axis, f"set_{which}ticks")
+    @property
+    def edges(self) -> FloatArray:
+        """Boundaries of cells around the values, shape (m + 1,): halfway between neighbours."""
+        at = np.log(self.values) if self.is_log else self.values
+        middles = 0.5 * (at[1:] + at[:-1])
+        edges = np.concatenate([[2.0 * at[0] - middles[0]], middles, [2.0 * at[-1] - middles[-1]]])
+        return np.asarray(np.exp(edges) if self.is_log else edges)
+
+    @property
+    def ticks(self) -> tuple[FloatArray, list[str]] | None:
+        """Positions and labels of the ticks; None if a drawer chooses them."""
         if self.labels is not None:
-            set_ticks(range(len(self.labels)), self.labels)
-        elif self.has_few_values:
-            set_ticks(self.values, [f"{value:g}" for value in self.values])
-            set_ticks([], minor=True)
+            return self.values, self.labels
+        if self.has_few_values:
+            return self.values, [f"{value:g}" for value in self.values]
+        return None
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Ends of the axis of a map; None if a drawer chooses them."""
+        if self.labels is not None or self.has_few_values:
+            return None
+        return float(self.values.min()), float(self.values.max())
 
 
 @dataclass(frozen=True)
@@ -225,13 +233,3 @@ def objective_label(study: optuna.Study, objective: int) -> str:
     if names is not None:
         return str(names[objective])
     return "value" if len(study.directions) == 1 else f"value {objective}"
-
-
-def new_axes(axes: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
-    """Return given axes of matplotlib, or those of a new figure."""
-    if axes is not None:
-        return axes
-    # Loaded here: matplotlib is optional.
-    from matplotlib import pyplot
-
-    return pyplot.subplots(figsize=size, layout="constrained")[1]

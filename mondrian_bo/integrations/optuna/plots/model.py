@@ -1,8 +1,12 @@
-"""Plots of the model: slices, maps, the acquisition, pairs, importance and a partition."""
+"""What plots of the model show: slices, maps, the acquisition, pairs, importance, a partition.
+
+Each function computes one plot. ``draw_matplotlib`` and ``draw_plotly`` draw it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -11,17 +15,12 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.models import MondrianForestAnova
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots.lines import (
-    BLUE,
-    GREY,
-    ORANGE,
     Line,
     StudyView,
     check_single_objective,
-    new_axes,
     objective_label,
     view,
 )
-from mondrian_bo.integrations.optuna.reading import ReadableSampler
 from mondrian_bo.search_space import Float, SearchSpace
 
 _TAILS = np.array([0.05, 0.95])
@@ -30,190 +29,221 @@ _TAILS = np.array([0.05, 0.95])
 _GRID = 40
 """Points of a map along each continuous parameter, our choice: 1600 predictions a map."""
 
-_RING: dict[str, Any] = {"color": ORANGE, "markerfacecolor": "none", "markersize": 9}
-"""Style of the marker of the best trial."""
 
+class SliceData(NamedTuple):
+    """A prediction along a parameter through the best trial.
 
-def plot_slice(
-    study: optuna.Study,
-    param: str,
-    *,
-    objective: int = 0,
-    sampler: ReadableSampler | None = None,
-    axes: Any = None,
-) -> Any:
-    """Plot the prediction along a parameter through the best trial, with 90 % intervals.
-
-    Parameters
+    Attributes
     ----------
-    study : optuna.Study
-        A study of any sampler.
-    param : str
-        The parameter.
-    objective : int, default=0
-        Which objective.
-    sampler : MondrianSampler or None, default=None
-        The sampler whose model is asked; None is the study's own, or the default one.
-    axes : matplotlib.axes.Axes or None, default=None
-        Where to draw; None makes a figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot. Dots are all complete trials; the ring is the best one that has the parameter, and
-        the slice goes through it.
+    line : Line
+        The m values of the parameter.
+    mean, lower, upper : float64 arrays of shape (m,)
+        The predicted mean, and the ends of 90 % intervals.
+    trials : float64 array of shape (n, 2)
+        Positions and values of the complete trials; NaN where one lacks the parameter.
+    numbers : list of int
+        Numbers of these trials.
+    best : tuple of two floats
+        Position of the best trial that has the parameter, and its predicted mean.
+    limits : tuple of two floats or None
+        Ends of the vertical axis; None if a drawer chooses them.
+    label : str
+        Name of the objective.
     """
-    return draw_slice(view(study, sampler), param, objective, new_axes(axes))
+
+    line: Line
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    trials: FloatArray
+    numbers: list[int]
+    best: tuple[float, float]
+    limits: tuple[float, float] | None
+    label: str
 
 
-def draw_slice(seen: StudyView, param: str, objective: int, axes: Any) -> Any:
-    """Draw a slice; see :func:`plot_slice`."""
+class MapData(NamedTuple):
+    """Values over two parameters through the best trial.
+
+    Attributes
+    ----------
+    x, y : Line
+        The values of the parameters, m and k of them.
+    surface : float64 array of shape (k, m)
+        Predicted means, their deviations, or scores.
+    trials : float64 array of shape (n, 2)
+        Positions of the complete trials; NaN where one lacks a parameter.
+    numbers : list of int
+        Numbers of these trials.
+    best : tuple of two floats
+        Position of the best trial that has both parameters.
+    label : str
+        What the surface is.
+    """
+
+    x: Line
+    y: Line
+    surface: FloatArray
+    trials: FloatArray
+    numbers: list[int]
+    best: tuple[float, float]
+    label: str
+
+
+class AcquisitionData(NamedTuple):
+    """Acquisitions along a parameter through the best trial.
+
+    Attributes
+    ----------
+    line : Line
+        The m values of the parameter.
+    scores : list of (str, float64 array of shape (m,))
+        Each acquisition of the portfolio with its standardised scores.
+    """
+
+    line: Line
+    scores: list[tuple[str, FloatArray]]
+
+
+class ImportanceData(NamedTuple):
+    """Shares of the variance, the largest main effect first, then the pairs.
+
+    Attributes
+    ----------
+    names : list of str
+        Parameters and pairs of them.
+    shares : list of float
+        Their shares.
+    n_pairs : int
+        Number of pairs.
+    label : str
+        Name of the objective.
+    """
+
+    names: list[str]
+    shares: list[float]
+    n_pairs: int
+    label: str
+
+
+class PartitionData(NamedTuple):
+    """The cells of one Mondrian tree over two parameters, on the unit scale.
+
+    Attributes
+    ----------
+    names : tuple of two str
+        The parameters.
+    lower, upper : float64 arrays of shape (m, 2)
+        Corners of the cells.
+    means : float64 array of shape (m,)
+        Mean values of the cells, in the units of the objective.
+    points : float64 array of shape (n, 2)
+        The trials.
+    numbers : list of int
+        Their numbers.
+    label : str
+        Name of the objective.
+    """
+
+    names: tuple[str, str]
+    lower: FloatArray
+    upper: FloatArray
+    means: FloatArray
+    points: FloatArray
+    numbers: list[int]
+    label: str
+
+
+def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
+    """Predict along a parameter.
+
+    Raises
+    ------
+    ValueError
+        If the study has no such parameter.
+    """
     line = seen.line(param)
     rows = seen.rows({param: line.units})
     optimizer = seen.model.optimizer
     mean = optimizer.predict_rows(rows)[0][:, objective]
     lower, upper = optimizer.predict_quantiles(rows, _TAILS)[:, objective].T
-    if line.labels is None:
-        axes.fill_between(line.values, lower, upper, color=BLUE, alpha=0.2, linewidth=0)
-        axes.plot(line.values, mean, color=BLUE)
-    else:
-        spread = np.maximum([mean - lower, upper - mean], 0.0)
-        axes.errorbar(line.values, mean, spread, fmt="_", color=BLUE, capsize=4)
     values = np.array([trial.values[objective] for trial in seen.trials])
-    axes.plot(seen.positions(line, seen.trials), values, ".", color=GREY, alpha=0.5, zorder=1)
     base = seen.base_with([param])
-    at = optimizer.predict_rows(base[None])[0][0, objective]
-    axes.plot(_nearest(seen, line, base), at, "o", **_RING)
-    _limit(axes, values, mean)
-    line.label_axis(axes, "x")
-    axes.set_ylabel(objective_label(seen.study, objective))
-    return axes
+    at = float(optimizer.predict_rows(base[None])[0][0, objective])
+    return SliceData(
+        line,
+        mean,
+        lower,
+        upper,
+        np.column_stack([seen.positions(line, seen.trials), values]),
+        [trial.number for trial in seen.trials],
+        (_nearest(seen, line, base), at),
+        _limits(values, mean),
+        objective_label(seen.study, objective),
+    )
 
 
-def plot_map(
-    study: optuna.Study,
-    x: str,
-    y: str,
-    *,
-    objective: int = 0,
-    uncertainty: bool = False,
-    sampler: ReadableSampler | None = None,
-    axes: Any = None,
-) -> Any:
-    """Plot the prediction over two parameters through the best trial, or its deviation.
-
-    Parameters
-    ----------
-    study, objective, sampler, axes
-        See :func:`plot_slice`.
-    x, y : str
-        The parameters.
-    uncertainty : bool, default=False
-        Whether to show the standard deviation instead of the mean.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot. Dots are trials, the ring is the best one.
-    """
-    return draw_map(view(study, sampler), x, y, objective, uncertainty, new_axes(axes))
-
-
-def draw_map(seen: StudyView, x: str, y: str, objective: int, uncertainty: bool, axes: Any) -> Any:
-    """Draw a map; see :func:`plot_map`."""
-    first, second, rows = _mesh(seen, x, y)
-    predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
-    label = objective_label(seen.study, objective)
-    label = f"deviation of {label}" if uncertainty else label
-    return _draw_surface(seen, first, second, predicted, label, axes)
-
-
-def plot_acquisition(
-    study: optuna.Study,
-    x: str,
-    y: str | None = None,
-    *,
-    sampler: ReadableSampler | None = None,
-    axes: Any = None,
-) -> Any:
-    """Plot the acquisition through the best trial: what the next suggestion would maximise.
-
-    Parameters
-    ----------
-    study, sampler, axes
-        See :func:`plot_slice`; the study has one objective.
-    x : str
-        The parameter.
-    y : str or None, default=None
-        A second parameter, for a map; None is a line for each acquisition of the portfolio.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot. Scores are standardised, as those of different acquisitions have different units.
+def map_data(
+    seen: StudyView, x: str, y: str, objective: int = 0, uncertainty: bool = False
+) -> MapData:
+    """Predict the mean over two parameters, or its deviation.
 
     Raises
     ------
     ValueError
-        If the study has several objectives.
+        If the study has no such parameters.
     """
-    check_single_objective(study, "plot_acquisition")
-    seen, axes = view(study, sampler), new_axes(axes)
+    first, second, rows = _mesh(seen, x, y)
+    predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
+    label = objective_label(seen.study, objective)
+    return _surface(
+        seen, first, second, predicted, f"deviation of {label}" if uncertainty else label
+    )
+
+
+def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> AcquisitionData | MapData:
+    """Score what the next suggestion would maximise, along one parameter or over two.
+
+    A map has the first acquisition of the portfolio.
+
+    Raises
+    ------
+    ValueError
+        If the study has several objectives, or no such parameters.
+    """
+    check_single_objective(seen.study, "plot_acquisition")
     (model, arm), *_ = seen.model.optimizer._search.whole.arms
     (model,) = model.models
     rng = np.random.default_rng(0)
     if y is not None:
-        line, second, rows = _mesh(seen, x, y)
+        first, second, rows = _mesh(seen, x, y)
         scores = _standardised(model.score(arm.acquisitions[0], rng)[0](rows))
-        return _draw_surface(seen, line, second, scores, "acquisition", axes)
+        return _surface(seen, first, second, scores, "acquisition")
     line = seen.line(x)
     rows = seen.rows({x: line.units})
-    for acquisition in arm.acquisitions:
-        scores = _standardised(model.score(acquisition, rng)[0](rows))
-        style = "o" if line.labels is not None else "-"
-        axes.plot(line.values, scores, style, label=repr(acquisition))
-    line.label_axis(axes, "x")
-    axes.set_ylabel("acquisition, standardised")
-    axes.legend(fontsize="x-small")
-    return axes
-
-
-def plot_pairs(
-    study: optuna.Study,
-    params: list[str] | None = None,
-    *,
-    objective: int = 0,
-    sampler: ReadableSampler | None = None,
-) -> Any:
-    """Plot all slices and maps of some parameters in one figure.
-
-    Parameters
-    ----------
-    study, objective, sampler
-        See :func:`plot_slice`.
-    params : list of str or None, default=None
-        The parameters; None is the four most important ones.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Slices are on the diagonal, means below it and deviations above it.
-    """
-    from matplotlib import pyplot
-
-    seen = view(study, sampler)
-    chosen = important(study, objective)[:4] if params is None else params
-    n = len(chosen)
-    figure, grid = pyplot.subplots(
-        n, n, figsize=(2.6 * n + 0.6, 2.3 * n + 0.4), layout="constrained", squeeze=False
+    return AcquisitionData(
+        line,
+        [(repr(one), _standardised(model.score(one, rng)[0](rows))) for one in arm.acquisitions],
     )
-    for i, y in enumerate(chosen):
-        for j, x in enumerate(chosen):
-            if i == j:
-                draw_slice(seen, x, objective, grid[i, j])
-            else:
-                draw_map(seen, x, y, objective, j > i, grid[i, j])
-    return figure
+
+
+def pairs_data(
+    seen: StudyView, params: Sequence[str] | None = None, objective: int = 0
+) -> list[list[SliceData | MapData]]:
+    """Compute slices (diagonal), maps of means (below) and of deviations (above).
+
+    Parameters are the four most important ones if `params` is None.
+    """
+    chosen = important(seen.study, objective)[:4] if params is None else params
+    return [
+        [
+            slice_data(seen, x, objective)
+            if x == y
+            else map_data(seen, x, y, objective, uncertainty=j > i)
+            for j, x in enumerate(chosen)
+        ]
+        for i, y in enumerate(chosen)
+    ]
 
 
 def important(study: optuna.Study, objective: int = 0) -> list[str]:
@@ -224,76 +254,38 @@ def important(study: optuna.Study, objective: int = 0) -> list[str]:
     return [name for name in shares if name in known]
 
 
-def plot_importance(
+def importance_data(
     study: optuna.Study,
-    *,
     objective: int = 0,
     n_pairs: int = 3,
     evaluator: MondrianImportanceEvaluator | None = None,
-    axes: Any = None,
-) -> Any:
-    """Plot shares of the variance: main effects of all parameters, and the largest pairs.
-
-    Parameters
-    ----------
-    study, objective, axes
-        See :func:`plot_slice`.
-    n_pairs : int, default=3
-        Number of pairs.
-    evaluator : MondrianImportanceEvaluator or None, default=None
-        What computes the shares; None is the default one.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot.
-    """
-    axes = new_axes(axes)
+) -> ImportanceData:
+    """Compute main effects of all parameters, and the largest pairs."""
     evaluator = MondrianImportanceEvaluator() if evaluator is None else evaluator
 
     def target(trial: optuna.trial.FrozenTrial) -> float:
         return float(trial.values[objective])
 
-    bars = {**evaluator.evaluate(study, target=target)}
+    effects = evaluator.evaluate(study, target=target)
     pairs = list(evaluator.pairs(study, target=target).items())[:n_pairs]
-    bars.update({f"{a} \N{MULTIPLICATION SIGN} {b}": share for (a, b), share in pairs})
-    names = list(bars)[::-1]
-    colours = [ORANGE if "\N{MULTIPLICATION SIGN}" in name else BLUE for name in names]
-    axes.barh(names, [bars[name] for name in names], color=colours)
-    axes.set_xlabel(f"share of the variance of {objective_label(study, objective)}")
-    return axes
+    return ImportanceData(
+        [*effects, *(f"{a} \N{MULTIPLICATION SIGN} {b}" for (a, b), _ in pairs)],
+        [*effects.values(), *(share for _, share in pairs)],
+        len(pairs),
+        objective_label(study, objective),
+    )
 
 
-def plot_partition(
-    study: optuna.Study,
-    x: str,
-    y: str,
-    *,
-    objective: int = 0,
-    seed: int = 0,
-    sampler: ReadableSampler | None = None,
-    axes: Any = None,
-) -> Any:
-    """Plot a Mondrian partition of two parameters: one tree grown from the trials.
+def partition_data(
+    seen: StudyView, x: str, y: str, objective: int = 0, seed: int = 0
+) -> PartitionData:
+    """Grow a Mondrian tree from the trials over two parameters.
 
-    Parameters
-    ----------
-    study, objective, sampler, axes
-        See :func:`plot_slice`.
-    x, y : str
-        The parameters. Other ones are ignored.
-    seed : int, default=0
-        Seed of the tree.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The plot, on the unit scale of the sampler. Cells have the colour of their mean value.
+    Raises
+    ------
+    ValueError
+        If the study has no such parameters.
     """
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
-    seen, axes = view(study, sampler), new_axes(axes)
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
     for name in (x, y):
@@ -303,22 +295,21 @@ def plot_partition(
         units = [np.nan if np.isnan(v) else _unit(parameter, v) for v in internal]
         columns.append(np.array(units) / (1 if line.labels is None else len(line.labels)))
     points = np.column_stack(columns)
-    known = ((points >= 0.0) & (points <= 1.0)).all(axis=1)
-    values = np.array([trial.values[objective] for trial in seen.trials])
+    known = np.flatnonzero(((points >= 0.0) & (points <= 1.0)).all(axis=1))
+    values = np.array([trial.values[objective] for trial in seen.trials])[known]
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    scaled = (values[known] - values[known].mean()) / (values[known].std() or 1.0)
-    model = MondrianForestAnova(space, points[known], scaled, 1, seed)
+    centre, size = values.mean(), values.std() or 1.0
+    model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
     (cells,) = model._cells
-    means = model._means[0, cells.leaves]
-    shares = (means - means.min()) / (np.ptp(means) or 1.0)
-    lower, upper = np.clip(cells.lower, 0.0, 1.0), np.clip(cells.upper, 0.0, 1.0)
-    for low, high, share in zip(lower, upper, shares, strict=True):
-        axes.add_patch(
-            Rectangle(low, *(high - low), facecolor=colormaps["viridis"](share), edgecolor="white")
-        )
-    axes.plot(*points[known].T, ".", color="black", markersize=3)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=f"{x}, unit scale", ylabel=f"{y}, unit scale")
-    return axes
+    return PartitionData(
+        (x, y),
+        np.clip(cells.lower, 0.0, 1.0),
+        np.clip(cells.upper, 0.0, 1.0),
+        centre + size * model._means[0, cells.leaves],
+        points[known],
+        [seen.trials[k].number for k in known.tolist()],
+        objective_label(seen.study, objective),
+    )
 
 
 def _unit(parameter: Any, value: float) -> float:
@@ -352,38 +343,23 @@ def _mesh(seen: StudyView, x: str, y: str) -> tuple[Line, Line, FloatArray]:
     return first, second, seen.rows(units)
 
 
-def _draw_surface(
-    seen: StudyView, first: Line, second: Line, values: FloatArray, label: str, axes: Any
-) -> Any:
-    """Draw values over two parameters, with the trials."""
-    surface = values.reshape(len(second.units), len(first.units))
-    mesh = axes.pcolormesh(first.values, second.values, surface, shading="nearest", cmap="viridis")
-    axes.figure.colorbar(mesh, ax=axes, label=label)
-    axes.plot(
-        seen.positions(first, seen.trials),
-        seen.positions(second, seen.trials),
-        ".",
-        color="white",
-        markeredgecolor="black",
-        markeredgewidth=0.4,
-        markersize=5,
-    )
+def _surface(seen: StudyView, first: Line, second: Line, values: FloatArray, label: str) -> MapData:
+    """Return a map with values at the rows of `_mesh`."""
     base = seen.base_with([first.name, second.name])
-    at = [_nearest(seen, line, base) for line in (first, second)]
-    axes.plot(*at, "o", markeredgewidth=2, **_RING)
-    first.label_axis(axes, "x")
-    second.label_axis(axes, "y")
-    if first.labels is None and not first.has_few_values:
-        axes.set_xlim(first.values.min(), first.values.max())
-    if second.labels is None and not second.has_few_values:
-        axes.set_ylim(second.values.min(), second.values.max())
-    return axes
+    return MapData(
+        first,
+        second,
+        values.reshape(len(second.units), len(first.units)),
+        np.column_stack([seen.positions(line, seen.trials) for line in (first, second)]),
+        [trial.number for trial in seen.trials],
+        (_nearest(seen, first, base), _nearest(seen, second, base)),
+        label,
+    )
 
 
-def _limit(axes: Any, values: FloatArray, mean: FloatArray) -> None:
-    """Limit the vertical axis to the mean and to nine tenths of the trials."""
-    low, high = np.quantile(values, [0.05, 0.95])
-    low, high = min(low, mean.min()), max(high, mean.max())
+def _limits(values: FloatArray, mean: FloatArray) -> tuple[float, float] | None:
+    """Return ends of an axis that shows the mean and nine tenths of the trials."""
+    low, high = (float(end) for end in np.quantile(values, [0.05, 0.95]))
+    low, high = min(low, float(mean.min())), max(high, float(mean.max()))
     margin = 0.15 * (high - low)
-    if margin > 0.0:
-        axes.set_ylim(low - margin, high + margin)
+    return (low - margin, high + margin) if margin > 0.0 else None
