@@ -1,11 +1,20 @@
-"""A folder for compiled code where neither the installation nor the home can be written."""
+"""Compiled code where it cannot be stored: no folder can be written, or a disk is full."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
+from collections.abc import Sequence
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_CACHING = "numba.core.caching"
+"""The module of numba that stores compiled code."""
 
 
 def ensure_cache_folder() -> None:
@@ -52,3 +61,65 @@ def _can_be_written(folder: Path) -> bool:
         if existing.exists():
             return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     return False
+
+
+def survive_full_disks() -> None:
+    """Let functions of this package run where numba cannot store their compiled code.
+
+    Numba raises the OSError of a full disk out of the call of the function. Here a warning takes
+    its place. Other packages' functions are not affected. Numba is not imported.
+    """
+    if _CACHING in sys.modules:
+        _tolerate(sys.modules[_CACHING])
+    elif not any(isinstance(finder, _CachingFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _CachingFinder())
+
+
+class _CachingFinder(MetaPathFinder):
+    """Finds numba's module when it is imported, and changes it once it is loaded."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return the specification of that module; None for all others."""
+        if fullname != _CACHING:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_and_change(module: ModuleType) -> None:
+            load(module)
+            _tolerate(module)
+
+        spec.loader.exec_module = load_and_change  # type: ignore[method-assign]
+        return spec
+
+
+def _tolerate(caching: Any) -> None:
+    save = caching.Cache.save_overload
+    if getattr(save, "is_tolerant", False):
+        return
+
+    @wraps(save)
+    def save_or_warn(self: Any, sig: Any, data: Any) -> None:
+        try:
+            save(self, sig, data)
+        except OSError as error:
+            if self._py_func.__module__.partition(".")[0] != __package__:
+                raise
+            warnings.warn(
+                f"Compiled code cannot be stored in {self.cache_path}: {error}. This process goes "
+                "on, and the next one compiles again. Free space on the disk, or set "
+                "NUMBA_CACHE_DIR to a folder of another one.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    save_or_warn.is_tolerant = True  # type: ignore[attr-defined]
+    caching.Cache.save_overload = save_or_warn

@@ -1,4 +1,4 @@
-"""Compiled code has a place where neither the installation nor the home can be written."""
+"""Compiled code where neither the installation nor the home can be written, or a disk is full."""
 
 from __future__ import annotations
 
@@ -56,3 +56,48 @@ def test_a_temporary_folder_with_a_warning(tmp_path):
 def test_the_users_own_choice_has_precedence(tmp_path):
     chosen = str(tmp_path / "only")
     assert _run(tmp_path, NUMBA_CACHE_DIR=chosen) == ["0", chosen]
+
+
+FULL = """
+import resource, sys, warnings
+# As on a full disk, writing raises an OSError, beyond the index of a function.
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+if sys.argv[1] == "numba first":
+    import numba.core.caching
+import mondrian_bo
+assert ("numba" in sys.modules) == (sys.argv[1] == "numba first")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from mondrian_bo.optimizer.candidates import _are_close
+    import numpy as np
+    for _ in range(2):
+        assert _are_close(np.zeros(2), np.zeros(2))
+print(sum("NUMBA_CACHE_DIR" in str(one.message) for one in caught))
+
+import numba
+
+@numba.njit(cache=True)
+def of_another_package(x):
+    return x + 1
+
+try:
+    of_another_package(1)
+except OSError:
+    print("raises")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of file sizes on POSIX systems")
+@pytest.mark.parametrize("order", ["numba first", "numba later"])
+def test_a_full_disk_under_the_cache(tmp_path, order):
+    script = tmp_path / "script.py"
+    script.write_text(FULL, encoding="utf-8")
+    (tmp_path / "cache").mkdir()
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": str(Path(mondrian_bo.__file__).parents[1]),
+    }
+    code = [sys.executable, str(script), order]
+    done = subprocess.run(code, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1", "raises"]

@@ -96,7 +96,7 @@ def to_parameter(
     """
     try:
         if isinstance(distribution, CategoricalDistribution):
-            return Categorical(_indices(distribution), condition=condition)
+            return Categorical(to_indices(distribution), condition=condition)
         if isinstance(distribution, IntDistribution | FloatDistribution):
             number: Callable[..., Parameter] = (
                 Int if isinstance(distribution, IntDistribution) else Float
@@ -130,7 +130,7 @@ def to_space(
     return SearchSpace(parameters) if parameters else None
 
 
-def _indices(distribution: CategoricalDistribution) -> tuple[int, ...]:
+def to_indices(distribution: CategoricalDistribution) -> tuple[int, ...]:
     """Return the indices of the choices, without those of choices that are equal to others."""
     choices = distribution.choices
     try:

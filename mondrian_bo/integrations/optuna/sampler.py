@@ -14,7 +14,6 @@ import optuna
 from optuna import _deprecated
 from optuna._warnings import optuna_warn
 from optuna.distributions import BaseDistribution
-from optuna.samplers import RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -48,10 +47,6 @@ if TYPE_CHECKING:
 
 _FIXED = "fixed_params"
 """Name of the attribute in which Optuna keeps the values of an enqueued trial."""
-
-_MOST_REDRAWN = 4096
-"""Number of draws of one parameter before the search for a valid one gives up: a range of 0.1 % is
-then missed with a probability of 2 %."""
 
 
 class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
@@ -237,31 +232,31 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Draw uniformly a parameter that no finished trial has had, or whose range is new."""
+        # Loaded here: few trials draw parameters one by one.
+        from mondrian_bo.integrations.optuna.first_values import FirstValues
+
         with self._lock:
             # Studies that are not supported raise here.
             memory = self._memory_of(study)
-        words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
-        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
-        sampler = RandomSampler(seed=seed)
-        value = sampler.sample_independent(study, trial, param_name, param_distribution)
-        if self._earlier is not None:
-            value = self._earlier.first_value(trial.number, param_name, param_distribution, value)
-        if self._is_valid is None:
-            return value
-        known = memory.values_of(trial)
-        if _FIXED in trial.system_attrs and not _may_be_valid(self._is_valid, known):
-            # What the user has set is not valid itself.
-            return value
-        for _ in range(_MOST_REDRAWN):
-            if _may_be_valid(self._is_valid, {**known, param_name: value}):
-                return value
-            value = sampler.sample_independent(study, trial, param_name, param_distribution)
-        raise ValueError(
-            f"`is_valid` refused all of {_MOST_REDRAWN} values of {param_name!r} beside {known!r}. "
-            "New parameters are drawn one after the other: `is_valid` should return False as soon "
-            "as nothing valid is left, or the study should start with a valid trial "
-            "(`study.enqueue_trial`)."
-        )
+            words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
+            seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+            values = FirstValues(study, trial, param_name, param_distribution, seed)
+            value = values.draw()
+            if self._earlier is not None:
+                value = self._earlier.first_value(
+                    trial.number, param_name, param_distribution, value
+                )
+            known = memory.values_of(trial) if self._is_valid is not None else {}
+            is_valid = self._is_valid
+            if is_valid and _FIXED in trial.system_attrs and not _may_be_valid(is_valid, known):
+                # What the user has set is not valid itself.
+                is_valid = None
+
+            def accepts(value: Any) -> bool:
+                return _may_be_valid(is_valid, {**known, param_name: value})
+
+            value = values.valid(value, accepts, known)
+            return values.free(value, accepts, memory.reader.distributions)
 
     def after_trial(
         self,
@@ -472,8 +467,12 @@ def _has(rows: FloatArray, row: FloatArray) -> bool:
     return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())
 
 
-def _may_be_valid(is_valid: Callable[[dict[str, Any]], bool], values: Mapping[str, Any]) -> bool:
-    """Whether a user's function accepts values, or misses one."""
+def _may_be_valid(
+    is_valid: Callable[[dict[str, Any]], bool] | None, values: Mapping[str, Any]
+) -> bool:
+    """Whether a user's function accepts values, or misses one; None accepts all."""
+    if is_valid is None:
+        return True
     try:
         return check_answer(is_valid(dict(values)))
     except KeyError:

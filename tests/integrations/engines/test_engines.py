@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import joblib
 import numpy as np
 import optuna
 import pytest
+from optuna.exceptions import StorageInternalError
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from mondrian_bo.surrogates import MondrianForestRegressor
@@ -86,46 +89,95 @@ def test_grpc(tmp_path):
         server.communicate()
 
 
-@contextlib.contextmanager
-def postgres():
-    """Start a server with empty data on a free loopback port; yield its address."""
-    programs = POSTGRES[-1]
-    # PostgreSQL refuses to run as root, and other users cannot read pytest's folders.
-    unprivileged = {"user": "nobody"} if os.getuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
-    if unprivileged:
-        shutil.chown(folder, "nobody")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", **unprivileged}
-    data, port = folder / "data", free_port()
-    server = None
-    try:
-        initdb = [programs / "initdb", "-D", data, "-U", "study", "-A", "trust", "--no-sync"]
-        subprocess.run(initdb, check=True, **quiet)
-        command = [programs / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1"]
-        server = subprocess.Popen([*command, "-k", folder, "-F"], **quiet)
+class Postgres:
+    """A server with empty data on a free loopback port.
+
+    Attributes
+    ----------
+    address : str
+        Its URL for Optuna.
+    """
+
+    def __init__(self):
+        self._programs = POSTGRES[-1]
+        # PostgreSQL refuses to run as root, and other users cannot read pytest's folders.
+        unprivileged = {"user": "nobody"} if os.getuid() == 0 else {}
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        if unprivileged:
+            shutil.chown(self._folder, "nobody")
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._settings = {"cwd": "/", **silent, **unprivileged}
+        self._port, self._server = free_port(), None
+        self.address = f"postgresql+psycopg2://study@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self):
+        initdb = ["initdb", "-D", self._folder / "data", "-U", "study", "-A", "trust", "--no-sync"]
+        subprocess.run([self._programs / initdb[0], *initdb[1:]], check=True, **self._settings)
+        self.start()
+        return self
+
+    def __exit__(self, *error):
+        if self._server is not None:
+            self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self):
+        """Start the server and wait until it answers."""
+        command = [self._programs / "postgres", "-D", self._folder / "data", "-h", "127.0.0.1"]
+        command += ["-p", str(self._port), "-k", self._folder, "-F"]
+        self._server = subprocess.Popen(command, **self._settings)
+        ready = [self._programs / "pg_isready", "-h", "127.0.0.1", "-p", str(self._port)]
         for _ in range(300):
-            ready = [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-U", "study"]
-            if subprocess.run(ready, **quiet).returncode == 0:
+            if subprocess.run([*ready, "-U", "study"], **self._settings).returncode == 0:
                 break
-            assert server.poll() is None
+            assert self._server.poll() is None
             time.sleep(0.1)
-        yield f"postgresql+psycopg2://study@127.0.0.1:{port}/postgres"
-    finally:
-        if server is not None:
-            server.terminate()
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+
+    def stop(self):
+        """Stop the server, which ends all connections."""
+        self._server.send_signal(signal.SIGINT)
+        try:
+            self._server.wait(10)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        self._server = None
 
 
 @pytest.mark.skipif(not POSTGRES, reason="PostgreSQL is not in /usr/lib/postgresql")
 def test_postgresql():
     pytest.importorskip("psycopg2", reason="needs psycopg2: pip install 'mondrian-bo[engines]'")
-    with postgres() as address:
-        run_workers("postgresql", address, 8, 49)
+    with Postgres() as server:
+        run_workers("postgresql", server.address, 8, 49)
+
+
+@pytest.mark.skipif(not POSTGRES, reason="PostgreSQL is not in /usr/lib/postgresql")
+def test_postgresql_is_restarted():
+    """The study goes on after the restart, and no trial is lost or learnt twice."""
+    pytest.importorskip("psycopg2", reason="needs psycopg2: pip install 'mondrian-bo[engines]'")
+    with Postgres() as server:
+        storage = RDBStorage(server.address, engine_kwargs={"pool_pre_ping": True})
+        study = optuna.create_study(storage=storage, sampler=worker.new_sampler())
+        study.optimize(worker.objective, n_trials=8)
+        # Between two trials: the connection is tested before its use, and opened again.
+        server.stop()
+        server.start()
+        study.optimize(worker.objective, n_trials=2)
+        # In a trial, and it ends while the server is away.
+        trial = study.ask()
+        value = worker.objective(trial)
+        server.stop()
+        with pytest.raises(StorageInternalError):
+            study.tell(trial, value)
+        with pytest.raises(StorageInternalError):
+            study.ask()
+        server.start()
+        study.tell(trial, value)
+        study.optimize(worker.objective, n_trials=3)
+        check(study, 14)
+        (memory,) = study.sampler._memory[study._storage].values()
+        # The last trial has not been read.
+        assert memory._optimizer.n_trials == memory.n_told == 15
 
 
 def test_dask():
