@@ -73,8 +73,9 @@ class MondrianOptimizer(StoredOptimizer):
         Which points may be suggested, where that is known without a trial: a function of the
         active parameters by name (a dict) that returns True or False. A ``KeyError`` of an
         inactive parameter counts as True, so ``lambda p: p["depth"] * p["width"] <= 64`` holds in
-        branches without depth. Told trials need not be valid. A saved file does not hold the
-        function, and `load` is given it again.
+        branches without depth. Told trials need not be valid. One that is not was evaluated: it is
+        learnt as any other, and `best` and `pareto_front` return it if its value is the best. A
+        saved file does not hold the function, and `load` is given it again.
     warm_start : sequence of (params, values) or EarlierTrials, default=None
         Trials of earlier studies of the same or similar spaces, as `tell` takes them. They count as
         far as they predict this search's trials, see :mod:`mondrian_bo.optimizer.earlier_mean`:
@@ -163,10 +164,10 @@ class MondrianOptimizer(StoredOptimizer):
 
     @property
     def pending(self) -> list[Params]:
-        """Parameters asked for and not told yet, in the order of asking."""
+        """Parameters asked for and not told yet, as `ask` gave them and in its order."""
         with self._lock:
             self._settle()
-            return [self.space.from_unit(row) for row in self._pending]
+            return self._pending_params()
 
     @property
     def best(self) -> tuple[Params, float]:
@@ -244,14 +245,16 @@ class MondrianOptimizer(StoredOptimizer):
     @transaction
     def _ask(self, n: int) -> list[Params]:
         asked: list[Params] = []
-        pending = self._pending
+        pending, as_asked = self._pending, self._known_params()
         for i in range(n):
             params = self.suggest(pending, self._n_asked + i)
             # Decoding and encoding may differ by a rounding error. The stored row is the one that
             # `tell` will get.
             row = self.space.to_unit(params)
             pending = np.concatenate([pending, row[None]])
+            as_asked[row.tobytes()] = params.copy()
             asked.append(params)
+        self._as_asked = as_asked
         # The last step: nothing is asked for if this is not reached.
         self._pending, self._n_asked = pending, self._n_asked + n
         return asked

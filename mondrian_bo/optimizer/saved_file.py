@@ -20,7 +20,7 @@ from mondrian_bo.array_types import FloatArray
 FORMAT = "mondrian-bo optimizer"
 """What a file says it is."""
 
-VERSION = (1, 1)
+VERSION = (1, 2)
 """Version of the format. The first number changes where a former reader would go wrong, the second
 where something is added that a former reader may pass over."""
 

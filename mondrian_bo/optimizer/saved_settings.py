@@ -85,6 +85,16 @@ def decode_space(encoded: Sequence[Mapping[str, Any]]) -> SearchSpace:
     return SearchSpace(parameters)
 
 
+def encode_params(params: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters of a trial of a space that `encode_space` takes."""
+    return {name: _encode_value(value) for name, value in params.items()}
+
+
+def decode_params(encoded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `encode_params` was given."""
+    return {name: _decode_value(value) for name, value in encoded.items()}
+
+
 def encode_acquisition(acquisition: object) -> object:
     """Return an acquisition, its name, or a portfolio.
 

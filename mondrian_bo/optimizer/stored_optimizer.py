@@ -17,12 +17,15 @@ from mondrian_bo.optimizer.row_optimizer import OptimizerState, Params, RowOptim
 from mondrian_bo.optimizer.saved_file import read_file, refuse, write_file
 from mondrian_bo.optimizer.saved_settings import (
     decode_acquisition,
+    decode_params,
     decode_space,
     encode_acquisition,
+    encode_params,
     encode_seed,
     encode_space,
 )
 from mondrian_bo.optimizer.transactions import transaction
+from mondrian_bo.optimizer.trials import KEY_DIGITS
 from mondrian_bo.optimizer.validation import check_names
 from mondrian_bo.search_space import SearchSpace
 
@@ -90,6 +93,8 @@ class StoredOptimizer(RowOptimizer):
         self._acquisition = acquisition
         self._n_asked = 0
         self._pending = np.empty((0, space.n_dimensions))
+        # Pending parameters by the bytes of their row. Decoding a row may change the last digit.
+        self._as_asked: dict[bytes, Params] = {}
         self._journal = self._new_journal()
         self._former = _Former(self._pending, 0)
 
@@ -164,6 +169,8 @@ class StoredOptimizer(RowOptimizer):
             "n_steps": [len(model.steps) for model in models],
             "n_denoised": 0,
         }
+        if len(self._pending):
+            state["pending"] = [encode_params(params) for params in self._pending_params()]
         arrays = {
             **{name: array.copy() for name, array in self._journal.arrays().items()},
             "reference_point": self._reference,
@@ -237,6 +244,9 @@ class StoredOptimizer(RowOptimizer):
             self.tell_rows(*batch[:3], nan_is_failure=batch.nan_is_failure)
         self._search.trials.exclude(arrays["excluded"])
         self._pending, self._n_asked = arrays["pending"], int(state["n_asked"])
+        # Files of earlier versions have rows alone.
+        if "pending" in state:
+            self._as_asked = self._decode_pending(state["pending"])
         models, ends = self._models(), np.cumsum(state["n_steps"]).tolist()
         steps = arrays["steps"].astype(int).tolist()
         if len(models) == len(ends):
@@ -256,6 +266,31 @@ class StoredOptimizer(RowOptimizer):
             self._pending = self._former.pending
             self._journal.shorten(self._former.n_batches)
         super()._undo(before)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; pickles of earlier versions have rows of pending trials alone."""
+        super().__setstate__({"_as_asked": {}, **state})
+
+    def _known_params(self) -> dict[bytes, Params]:
+        """Return the entries of `_as_asked` whose trials are still pending."""
+        keys = {row.tobytes() for row in self._pending}
+        return {key: params for key, params in self._as_asked.items() if key in keys}
+
+    def _pending_params(self) -> list[Params]:
+        """Return copies of the parameters of pending trials, as they were asked for."""
+        known = self._known_params()
+        return [
+            known[key].copy() if (key := row.tobytes()) in known else self.space.from_unit(row)
+            for row in self._pending
+        ]
+
+    def _decode_pending(self, encoded: Sequence[Mapping[str, Any]]) -> dict[bytes, Params]:
+        """Return `_as_asked` of a file; raise a ValueError if it is not that of the rows."""
+        many = [decode_params(one) for one in encoded]
+        rows = np.array([self.space.to_unit(one) for one in many]).reshape(self._pending.shape)
+        if not np.allclose(rows, self._pending, rtol=0.0, atol=10.0**-KEY_DIGITS, equal_nan=True):
+            raise ValueError("pending trials are not those of their rows")
+        return {row.tobytes(): one for row, one in zip(self._pending, many, strict=True)}
 
     def _new_journal(self) -> Journal:
         return Journal(self.space.n_dimensions, len(self.directions))

@@ -281,6 +281,18 @@ def test_additions_of_the_same_major_version_are_passed_over(saved, tmp_path, mo
     assert content(path) == content(saved)
 
 
+def test_files_of_the_first_versions_have_pending_rows(saved, tmp_path):
+    from mondrian_bo.optimizer import stored_optimizer
+
+    optimizer = MondrianOptimizer.load(saved)
+    settings, state, arrays = optimizer._content()
+    path = tmp_path / "former.npz"
+    del state["pending"]
+    stored_optimizer.write_file(path, {"settings": settings, "state": state}, arrays)
+    (former,), (now,) = MondrianOptimizer.load(path).pending, optimizer.pending
+    np.testing.assert_array_equal(MIXED.to_unit(former), MIXED.to_unit(now))
+
+
 def test_contradictions_are_refused(saved, tmp_path, monkeypatch):
     from mondrian_bo.optimizer import stored_optimizer
 
@@ -301,6 +313,13 @@ def test_contradictions_are_refused(saved, tmp_path, monkeypatch):
     ):
         stored_optimizer.write_file(
             path, {"settings": settings, "state": state}, {**arrays, **changed}
+        )
+        with pytest.raises(ValueError, match=r"odd.npz cannot be loaded: .* contradict"):
+            MondrianOptimizer.load(path)
+    (waiting,) = state["pending"]
+    for pending in ([], [waiting, waiting], [{**waiting, "y": 0.123}], [{"x": 0.0}], ["x"]):
+        stored_optimizer.write_file(
+            path, {"settings": settings, "state": {**state, "pending": pending}}, arrays
         )
         with pytest.raises(ValueError, match=r"odd.npz cannot be loaded: .* contradict"):
             MondrianOptimizer.load(path)

@@ -166,6 +166,25 @@ def test_several_objectives_and_constraints():
     assert optimizer.pareto_front()
 
 
+@pytest.mark.parametrize("directions", [["maximize"], ["maximize", "maximize"]])
+def test_an_invalid_trial_that_was_told_was_evaluated(directions):
+    optimizer = MondrianOptimizer(
+        SQUARE, seed=0, directions=directions, n_startup_trials=3, is_valid=in_corner
+    )
+    invalid, value = {"x": 0.5, "y": 0.5}, np.full(len(directions), 9.0)
+    optimizer.tell(invalid, value if len(value) > 1 else 9.0)
+    for _ in range(6):
+        params = optimizer.ask()
+        assert in_corner(params)
+        values = [params["x"], params["y"]][: len(directions)]
+        optimizer.tell(params, values if len(values) > 1 else values[0])
+    ((best, front),) = optimizer.pareto_front()
+    assert best == invalid
+    np.testing.assert_array_equal(front, value)
+    if len(directions) == 1:
+        assert optimizer.best == (invalid, 9.0)
+
+
 def test_suggestions_of_a_part_are_valid():
     optimizer = RowOptimizer(SQUARE, seed=0, n_startup_trials=3, is_valid=in_ring)
     within = RestrictedSpace(SQUARE, {"x": 0.5})
