@@ -19,7 +19,8 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from tqdm import tqdm
 
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed
+from mondrian_bo.benchmarks.speed.clock import Cost, mean, timed
+from mondrian_bo.benchmarks.speed.growing_studies import GrowingStudies, Objective, floats
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.benchmarks.speed.suite import write_tables
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
@@ -53,14 +54,6 @@ _JOINED = 30_000
 _GROWTH = 1.5
 """Largest ratio of the cost at 100,000 trials to that at 10,000: our target."""
 
-Objective = Callable[[optuna.Trial], float]
-"""An objective of no cost."""
-
-
-def _floats(trial: optuna.Trial, n_parameters: int) -> float:
-    values = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(n_parameters)]
-    return sum((i + 1) * (x - 0.3) ** 2 for i, x in enumerate(values))
-
 
 def _mixed(trial: optuna.Trial) -> float:
     values = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4)]
@@ -79,7 +72,7 @@ def _conditional(trial: optuna.Trial) -> float:
 
 
 SPACES: dict[str, Objective] = {
-    **{f"{n} floats": partial(_floats, n_parameters=n) for n in (5, 10, 20)},
+    **{f"{n} floats": partial(floats, n_parameters=n) for n in (5, 10, 20)},
     "10 mixed parameters": _mixed,
     "3 branches of 3 floats": _conditional,
 }
@@ -135,23 +128,13 @@ def grow(
     parts : Parts
         Means over our trials.
     """
-    objective = SPACES[space]
-    random = _study(None, RandomSampler(seed=0))
-    studies = _pair(storage)
-    n_trials = 0
+    samplers = MondrianSampler(seed=0), TPESampler(seed=0)
+    studies = GrowingStudies(samplers, SPACES[space], storage, shared=True)
     for size in sizes:
         n_timed = _FEWER if size >= 100_000 else _TIMED
-        n_missing = max(size - n_trials - 2 * n_timed, 0)
-        random.optimize(objective, n_trials=n_missing)
-        drawn = random.get_trials(deepcopy=False)
-        studies[0].add_trials(drawn[len(drawn) - n_missing :])
-        for study in studies:
-            # Samplers read the added trials when they are first asked.
-            _step(study, objective)
+        studies.fill(size, n_timed)
         with _stopwatch() as seconds:
-            programs = [partial(timed, partial(_step, study, objective)) for study in studies]
-            ours, theirs = in_turns(programs, n_timed)
-        n_trials += n_missing + 2 * (n_timed + 1)
+            ours, theirs = studies.take_turns(n_timed)
         in_all = sum(cost.cpu for cost in ours)
         yield (
             size,
@@ -180,18 +163,17 @@ def beside_running(n_trials: int, n_running: int, n_parameters: int, below: floa
     Row
         One row, compared with TPE and its constant liar.
     """
-    objective = partial(_floats, n_parameters=n_parameters)
+    objective = partial(floats, n_parameters=n_parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         liar = TPESampler(seed=0, constant_liar=True)
-    studies = [_study(None, MondrianSampler(seed=0)), _study(None, liar)]
-    for study in studies:
-        for _ in range(n_trials - _TIMED):
-            _step(study, objective)
+    studies = GrowingStudies([MondrianSampler(seed=0), liar], objective)
+    studies.take_turns(n_trials - _TIMED)
+    for study in studies.studies:
         for _ in range(n_running):
             objective(study.ask())
-    programs = [partial(timed, partial(_step, study, objective)) for study in studies]
-    ours, theirs = ([c.in_milliseconds() for c in one] for one in in_turns(programs, _TIMED))
+    costs = studies.take_turns(_TIMED)
+    ours, theirs = ([cost.in_milliseconds() for cost in one] for one in costs)
     name = f"{n_parameters} floats, in memory, at {n_trials} trials, {n_running} running"
     limit = Limit("ours", below)
     return time_row(name, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
@@ -215,7 +197,7 @@ def joining(n_trials: int, space: str = "10 floats", below: float = 5.0) -> list
         The time beside TPE's, and the bytes that a worker holds for each trial, beside the study.
     """
     objective = SPACES[space]
-    study = _study(None, RandomSampler(seed=0))
+    study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.optimize(objective, n_trials=n_trials)
 
     def join(sampler: BaseSampler) -> None:
@@ -335,21 +317,3 @@ def _parts(in_all: float, seconds: dict[str, float], n_trials: int) -> Parts:
         seconds["improve"],
     )
     return Parts(*(1e3 * part / n_trials for part in parts))
-
-
-def _pair(storage: str | optuna.storages.BaseStorage | None) -> tuple[optuna.Study, optuna.Study]:
-    """Return one study twice, with our sampler and with TPE."""
-    ours = _study(storage, MondrianSampler(seed=0))
-    theirs = optuna.load_study(
-        study_name=ours.study_name, storage=ours._storage, sampler=TPESampler(seed=0)
-    )
-    return ours, theirs
-
-
-def _study(storage: str | optuna.storages.BaseStorage | None, sampler: BaseSampler) -> optuna.Study:
-    return optuna.create_study(storage=storage, sampler=sampler)
-
-
-def _step(study: optuna.Study, objective: Objective) -> None:
-    trial = study.ask()
-    study.tell(trial, objective(trial))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution, FloatDistribution
 
-from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, mean, timed, typical
+from mondrian_bo.benchmarks.speed.clock import Cost, mean, typical
+from mondrian_bo.benchmarks.speed.growing_studies import GrowingStudies, Objective, floats
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
@@ -46,17 +43,10 @@ def ask_and_tell(
     list of Row
         One row compared with TPE, one compared with random search.
     """
-    studies = [_study(make()) for make in _SAMPLERS.values()]
-    rng = np.random.default_rng(0)
-    points = rng.random((max(n_trials - n_timed, 2), n_parameters))
-    for study in studies:
-        _fill(study, points)
-        # Samplers read the added trials when they are first asked.
-        _step(study, n_parameters)
-    gc.collect()
-    costs = in_turns([_stepper(study, n_parameters) for study in studies], n_timed)
+    studies = _studies(partial(floats, n_parameters=n_parameters))
+    studies.fill(n_trials, n_timed)
     name = f"ask + tell, {n_parameters} floats, at {n_trials:,} trials"
-    return _rows(name, costs, below)
+    return _rows(name, studies.take_turns(n_timed), below)
 
 
 def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = None) -> list[Row]:
@@ -72,8 +62,7 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
     list of Row
         One row, compared with TPE.
     """
-    studies = [_study(make()) for make in _SAMPLERS.values()]
-    costs = in_turns([_stepper(study, n_parameters) for study in studies], n_trials)
+    costs = _studies(partial(floats, n_parameters=n_parameters)).take_turns(n_trials)
     name = f"ask + tell, {n_parameters} floats, mean over a study of {n_trials:,} trials"
     return _rows(name, costs, below)[:1]
 
@@ -96,7 +85,7 @@ def _many_choices(trial: optuna.Trial, n_choices: int) -> float:
     return 0.01 * (choice % 100) + (trial.suggest_float("x", 0.0, 1.0) - 0.2) ** 2
 
 
-WIDE_SPACES: dict[str, Callable[[optuna.Trial], float]] = {
+WIDE_SPACES: dict[str, Objective] = {
     "200 branches": partial(_branches, n_branches=200),
     "2,000 branches": partial(_branches, n_branches=2_000),
     "300 parameters, an own one in each trial": partial(_own_parameter, n_parameters=300),
@@ -113,24 +102,19 @@ def wide_space(
     The other parameters are those of :func:`ask_and_tell`. The mean includes the trials' share of
     the rebuilds. There is one row, compared with TPE.
     """
-    objective = WIDE_SPACES[space]
-
-    def step(study: optuna.Study) -> None:
-        trial = study.ask()
-        study.tell(trial, objective(trial))
-
-    studies = [_study(make()) for make in _SAMPLERS.values()]
-    costs = in_turns([partial(timed, partial(step, study)) for study in studies], n_trials)
+    costs = _studies(WIDE_SPACES[space]).take_turns(n_trials)
     name = f"ask + tell, {space}, at {n_trials} trials"
     return _rows(name, [one[-n_timed:] for one in costs], below)[:1]
 
 
 def warm_up() -> None:
     """Compile or load all measured code."""
-    for make in _SAMPLERS.values():
-        study = _study(make())
-        for _ in range(25):
-            _step(study, 3)
+    _studies(partial(floats, n_parameters=3)).take_turns(25)
+
+
+def _studies(objective: Objective) -> GrowingStudies:
+    """Return a study for each sampler. A user's study has one sampler, which knows its trials."""
+    return GrowingStudies([make() for make in _SAMPLERS.values()], objective)
 
 
 def _rows(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> list[Row]:
@@ -149,44 +133,3 @@ def _rows(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> li
         )
         rows.append(row)
     return rows
-
-
-def _study(sampler: optuna.samplers.BaseSampler) -> optuna.Study:
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.create_study(sampler=sampler)
-
-
-def _names(n_parameters: int) -> list[str]:
-    return [f"x{i}" for i in range(n_parameters)]
-
-
-def _objective(point: Sequence[float]) -> float:
-    return sum((i + 1) * (x - 0.3) ** 2 for i, x in enumerate(point))
-
-
-def _fill(study: optuna.Study, points: np.ndarray) -> None:
-    names = _names(points.shape[1])
-    distributions: dict[str, BaseDistribution] = {
-        name: FloatDistribution(0.0, 1.0) for name in names
-    }
-    study.add_trials(
-        [
-            optuna.create_trial(
-                params=dict(zip(names, point, strict=True)),
-                distributions=distributions,
-                value=_objective(point),
-            )
-            for point in points.tolist()
-        ]
-    )
-
-
-def _step(study: optuna.Study, n_parameters: int) -> None:
-    trial = study.ask()
-    study.tell(trial, _objective([trial.suggest_float(n, 0.0, 1.0) for n in _names(n_parameters)]))
-
-
-def _stepper(study: optuna.Study, n_parameters: int) -> Callable[[], Cost]:
-    return lambda: timed(lambda: _step(study, n_parameters))

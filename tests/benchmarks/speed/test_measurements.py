@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from mondrian_bo.benchmarks.speed import learning, memory, suggestions
+from mondrian_bo.benchmarks.speed import growing_studies, learning, memory, suggestions
 from mondrian_bo.benchmarks.speed.data import regression_data
 from mondrian_bo.surrogates import MondrianForestRegressor
 
@@ -84,13 +84,20 @@ def test_ask_and_tell():
 
 
 def test_studies_are_filled_up_to_the_number(monkeypatch):
-    studies = []
-    make = suggestions._study
-    monkeypatch.setattr(suggestions, "_study", lambda s: studies.append(make(s)) or studies[-1])
+    made = []
+
+    class Recorded(growing_studies.GrowingStudies):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(suggestions, "GrowingStudies", Recorded)
     suggestions.ask_and_tell(14, n_parameters=2, n_timed=3)
+    ((*studies,),) = (one.studies for one in made)
     # And the one trial with which samplers read the others.
     assert [len(study.trials) for study in studies] == [15, 15, 15]
     assert len({str([t.params for t in study.trials[:11]]) for study in studies}) == 1
+    assert len({str(study.trials[11].params) for study in studies}) == 3
 
 
 @pytest.mark.parametrize("space", suggestions.WIDE_SPACES)

@@ -1,0 +1,99 @@
+"""Studies of several samplers that grow by random trials, and by trials whose time is measured."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import optuna
+from optuna.samplers import BaseSampler, RandomSampler
+
+from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, timed
+
+__all__ = ["GrowingStudies", "Objective", "floats", "step"]
+
+Objective: TypeAlias = Callable[[optuna.Trial], float]
+"""An objective of no cost."""
+
+
+class GrowingStudies:
+    """The studies of the compared samplers, with the same random trials.
+
+    Parameters
+    ----------
+    samplers : sequence of BaseSampler
+        The samplers.
+    objective : callable
+        The objective of all studies.
+    storage : str, storage or None, default=None
+        Where the studies are stored; None is in memory.
+    shared : bool, default=False
+        Whether all samplers work on one study. By default each sampler has a study of its own.
+
+    Attributes
+    ----------
+    studies : list of Study
+        A study for each sampler: the same one, if it is shared.
+    """
+
+    def __init__(
+        self,
+        samplers: Sequence[BaseSampler],
+        objective: Objective,
+        storage: str | optuna.storages.BaseStorage | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._objective = objective
+        self._random = optuna.create_study(sampler=RandomSampler(seed=0))
+        first = optuna.create_study(storage=storage, sampler=samplers[0])
+        self.studies = [first]
+        for sampler in samplers[1:]:
+            if shared:
+                study = optuna.load_study(
+                    study_name=first.study_name, storage=first._storage, sampler=sampler
+                )
+            else:
+                study = optuna.create_study(storage=storage, sampler=sampler)
+            self.studies.append(study)
+        self._different = [first] if shared else self.studies
+        # Trials that one turn adds to a study.
+        self._per_turn = len(samplers) if shared else 1
+        self._n_trials = 0
+
+    def fill(self, n_trials: int, n_turns: int) -> None:
+        """Add random trials, so that a study has `n_trials` trials after `n_turns` turns.
+
+        Each sampler then suggests one more trial, as samplers read the random trials when they are
+        first asked.
+        """
+        n_missing = max(n_trials - n_turns * self._per_turn - self._n_trials, 0)
+        self._random.optimize(self._objective, n_trials=n_missing)
+        drawn = self._random.get_trials(deepcopy=False)
+        for study in self._different:
+            study.add_trials(drawn[len(drawn) - n_missing :])
+        for study in self.studies:
+            step(study, self._objective)
+        self._n_trials += n_missing + self._per_turn
+        gc.collect()
+
+    def take_turns(self, n_turns: int) -> list[list[Cost]]:
+        """Let the samplers suggest trials in turns, and return each one's costs in seconds."""
+        programs = [partial(timed, partial(step, one, self._objective)) for one in self.studies]
+        self._n_trials += n_turns * self._per_turn
+        return in_turns(programs, n_turns)
+
+
+def step(study: optuna.Study, objective: Objective) -> None:
+    """Ask for a trial, evaluate it and tell its value."""
+    trial = study.ask()
+    study.tell(trial, objective(trial))
+
+
+def floats(trial: optuna.Trial, n_parameters: int) -> float:
+    """Return the value of a quadratic function of float parameters."""
+    values = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(n_parameters)]
+    return sum((i + 1) * (x - 0.3) ** 2 for i, x in enumerate(values))
