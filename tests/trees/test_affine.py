@@ -32,8 +32,12 @@ def make_forest(seed, *, n=28, n_trees=2, first=None, offset=0.0, **settings):
 def check_against_dense(forest, rule=REMAINING, seed=0, tolerance=1e-8, mean_prior=MEAN_PRIOR):
     rng = np.random.default_rng(seed)
     points = probes(forest.points[0], 8, rng)
-    means, variances = forest.predict(points[None], RATES, mean_prior, GAMMA_1, rule)
-    rows = forest.components(points[None], RATES, mean_prior, GAMMA_1, rule)
+    means, variances = forest.predict(
+        points[None], RATES, forest.prediction_settings(mean_prior, GAMMA_1, rule)
+    )
+    rows = forest.components(
+        points[None], RATES, forest.prediction_settings(mean_prior, GAMMA_1, rule)
+    )
     found = log_evidence(forest.log_likelihood_terms(), forest.n_points, mean_prior, GAMMA_1)
     dense = [
         DenseAffineTree(forest, t, mean_prior=mean_prior, gamma_1=GAMMA_1)
@@ -115,7 +119,9 @@ def test_each_tree_with_its_own_view_of_the_points():
         kind=LinearForest,
         hyperparameters=PARAMETERS,
     )
-    means, variances = forest.predict(views, RATES, MEAN_PRIOR, GAMMA_1, REMAINING)
+    means, variances = forest.predict(
+        views, RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, REMAINING)
+    )
     for t in range(2):
         dense = DenseAffineTree(forest, t, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
         for i in (0, 13, 24):
@@ -155,7 +161,9 @@ def test_one_affine_function_is_found_and_extrapolated():
         hyperparameters=LinearHyperparameters(gamma_2=1e-4, noise=1e-3, slope=1.0),
     )
     far = np.array([[3.0, -2.0], [-10.0, 10.0]])
-    means, variances = forest.predict(far[None], np.ones(2), targets.mean(), 1.0, REMAINING)
+    means, variances = forest.predict(
+        far[None], np.ones(2), forest.prediction_settings(targets.mean(), 1.0, REMAINING)
+    )
     assert np.allclose(means, 2.0 + far @ [1.5, -0.7], rtol=0.05)
     assert np.all(variances[:, 1] > variances[:, 0])
 
@@ -165,13 +173,23 @@ def test_draws_have_the_moments_of_the_posterior():
     points = probes(forest.points[0], 3, np.random.default_rng(0))[:12]
     draws = np.array(
         [
-            forest.sample_function(0, key, points[None], RATES, MEAN_PRIOR, GAMMA_1, REMAINING)
+            forest.sample_function(
+                0,
+                key,
+                points[None],
+                RATES,
+                forest.prediction_settings(MEAN_PRIOR, GAMMA_1, REMAINING),
+            )
             for key in range(4000)
         ]
     )
-    again = forest.sample_function(0, 17, points[None], RATES, MEAN_PRIOR, GAMMA_1, REMAINING)
+    again = forest.sample_function(
+        0, 17, points[None], RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, REMAINING)
+    )
     assert np.array_equal(again, draws[17])
-    mean, variance = forest.predict(points[None], RATES, MEAN_PRIOR, GAMMA_1, REMAINING)
+    mean, variance = forest.predict(
+        points[None], RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, REMAINING)
+    )
     spread = np.sqrt(variance[0] - GAMMA_1 * PARAMETERS.noise)
     # Five standard errors of means and, for tails as of a normal distribution, of deviations.
     assert np.all(np.abs(draws.mean(axis=0) - mean[0]) < 5.0 * spread / np.sqrt(4000.0))
@@ -185,7 +203,13 @@ def test_draws_are_joint():
     dense = DenseAffineTree(forest, 0, mean_prior=MEAN_PRIOR, gamma_1=GAMMA_1)
     draws = np.array(
         [
-            forest.sample_function(0, key, points[None], RATES, MEAN_PRIOR, GAMMA_1, REMAINING)
+            forest.sample_function(
+                0,
+                key,
+                points[None],
+                RATES,
+                forest.prediction_settings(MEAN_PRIOR, GAMMA_1, REMAINING),
+            )
             for key in range(4000)
         ]
     )

@@ -41,7 +41,9 @@ def log_likelihoods(forest, mean_prior, gamma_1):
 def check_against_dense(forest, mean_prior=0.7, gamma_1=2.5, tolerance=1e-8):
     """Compare likelihoods, the predictions at the data and the moments of the root."""
     rates = np.ones(forest.points.shape[2])
-    means, variances = forest.predict(forest.points, rates, mean_prior, gamma_1, REMAINING)
+    means, variances = forest.predict(
+        forest.points, rates, forest.prediction_settings(mean_prior, gamma_1, REMAINING)
+    )
     likelihoods = log_likelihoods(forest, mean_prior, gamma_1)
     for t in range(forest.n_trees):
         dense = DenseTree(forest, t, mean_prior=mean_prior, gamma_1=gamma_1)
@@ -161,7 +163,9 @@ def test_targets_far_from_zero(offset):
     targets = offset + 0.1 * targets
     forest = grow(points, targets, first=0, n_trees=2)
     rates = np.ones(2)
-    means, variances = forest.predict(points[None], rates, offset, 0.01, REMAINING)
+    means, variances = forest.predict(
+        points[None], rates, forest.prediction_settings(offset, 0.01, REMAINING)
+    )
     # The same targets except for the offset: the subtraction has no rounding error.
     small = grow(points, targets - offset, first=0, n_trees=2)
     for t in range(2):

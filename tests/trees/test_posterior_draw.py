@@ -34,7 +34,9 @@ def make_forest(seed=0, *, lifetime=np.inf, min_samples_split=2, first=8):
 
 
 def draw(forest, tree, key, points, rule=REMAINING):
-    return forest.sample_function(tree, key, points[None], RATES, MEAN_PRIOR, GAMMA_1, rule)
+    return forest.sample_function(
+        tree, key, points[None], RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, rule)
+    )
 
 
 def draws(forest, tree, points, rule=REMAINING, n_draws=N_DRAWS, seed=1):

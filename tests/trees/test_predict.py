@@ -25,13 +25,13 @@ def make_forest(seed, *, n=28, **settings):
 
 def predict(forest, points, rule, rates=RATES):
     views = points[None] if points.ndim == 2 else points
-    return forest.predict(views, rates, MEAN_PRIOR, GAMMA_1, rule)
+    return forest.predict(views, rates, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, rule))
 
 
 def components(forest, points, rule):
     """Return the components of each point, as a list of arrays (weight, mean, variance)."""
     views = points[None] if points.ndim == 2 else points
-    rows = forest.components(views, RATES, MEAN_PRIOR, GAMMA_1, rule)
+    rows = forest.components(views, RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, rule))
     assert np.all(np.diff(rows[:, 0]) >= 0.0)
     return [rows[rows[:, 0] == i, 1:] for i in range(views.shape[1])]
 
@@ -211,7 +211,11 @@ def test_component_weights_add_up(rule):
 def test_posterior_means_do_not_depend_on_gamma_1():
     forest = make_forest(12, n_trees=3)
     points = probes(forest.points[0], 20, np.random.default_rng(4))
-    one = forest.components(points[None], RATES, MEAN_PRIOR, 1.0, REMAINING)
-    other = forest.components(points[None], RATES, MEAN_PRIOR, 9.0, REMAINING)
+    one = forest.components(
+        points[None], RATES, forest.prediction_settings(MEAN_PRIOR, 1.0, REMAINING)
+    )
+    other = forest.components(
+        points[None], RATES, forest.prediction_settings(MEAN_PRIOR, 9.0, REMAINING)
+    )
     assert np.array_equal(one[:, :3], other[:, :3])
     assert np.allclose(9.0 * one[:, 3], other[:, 3], rtol=1e-12)

@@ -63,9 +63,9 @@ def test_moments_and_components(first, min_samples_split, lifetime):
             seed, first=first, n_trees=2, min_samples_split=min_samples_split, lifetime=lifetime
         )
         points = probes(forest.points[0], 6, np.random.default_rng(seed))
-        settings = (points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
-        means, variances = forest.predict(*settings)
-        found = forest.components(*settings)
+        settings = forest.prediction_settings(MEAN_PRIOR, GAMMA_1, BRIDGE)
+        means, variances = forest.predict(points[None], RATES, settings)
+        found = forest.components(points[None], RATES, settings)
         for i, x in enumerate(points):
             expected = [dense(forest, t).components(x, RATES, BRIDGE) for t in range(2)]
             for t in range(2):
@@ -79,7 +79,9 @@ def test_moments_and_components(first, min_samples_split, lifetime):
 def test_three_quantiles_are_close_to_the_integral():
     forest = make_forest(3, n=12, hyperparameters=Hyperparameters(gamma_2=1.0, noise=0.02))
     points = probes(forest.points[0], 4, np.random.default_rng(0))
-    means, variances = forest.predict(points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    means, variances = forest.predict(
+        points[None], RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, BRIDGE)
+    )
     spread = forest.targets.std()
     for i, x in enumerate(points):
         mean, variance = dense(forest, 0).exact_moments(x, RATES)
@@ -95,7 +97,13 @@ def test_functions_have_the_distribution(lifetime):
     keys = np.random.default_rng(2).integers(2**63, size=3000)
     draws = np.stack(
         [
-            forest.sample_function(0, int(k), points[None], RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
+            forest.sample_function(
+                0,
+                int(k),
+                points[None],
+                RATES,
+                forest.prediction_settings(MEAN_PRIOR, GAMMA_1, BRIDGE),
+            )
             for k in keys
         ]
     )
@@ -110,7 +118,7 @@ def test_functions_have_the_distribution(lifetime):
 
 def test_next_to_the_data_is_the_leaf_and_far_away_the_prior():
     forest = make_forest(5, n_trees=3)
-    settings = (RATES, MEAN_PRIOR, GAMMA_1, BRIDGE)
+    settings = (RATES, forest.prediction_settings(MEAN_PRIOR, GAMMA_1, BRIDGE))
     noise = forest.hyperparameters.noise
     far = np.array([[1e4, 1e5], [-1e7, 1.0], [0.5, 1e300]])
     means, variances = forest.predict(far[None], *settings)

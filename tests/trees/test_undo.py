@@ -67,8 +67,8 @@ def test_block(kind, min_samples_split, lifetime, first, n_views):
         assert forest.n_points == 23 + len(targets)
         query = np.random.default_rng(5).random((n_views, 20, 2))
         for own, other in zip(
-            forest.predict(query, RATES, 0.0, 1.0, REMAINING),
-            replica.predict(query, RATES, 0.0, 1.0, REMAINING),
+            forest.predict(query, RATES, forest.prediction_settings(0.0, 1.0, REMAINING)),
+            replica.predict(query, RATES, replica.prediction_settings(0.0, 1.0, REMAINING)),
             strict=True,
         ):
             assert np.array_equal(own, other)

@@ -156,20 +156,7 @@ class RiverClassifier(base.Classifier):
         return True
 
     def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
-        """Learn a sample.
-
-        Parameters
-        ----------
-        x : dict
-            Values of features by name.
-        y : hashable
-            The class.
-
-        Raises
-        ------
-        ValueError
-            If a number is not finite.
-        """
+        """Learn a sample of class y, as :meth:`RiverRegressor.learn_one` does."""
         stream = self._stream
         stream.table.row(x)  # raises before anything changes
         if y not in self._labels:

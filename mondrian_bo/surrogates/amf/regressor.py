@@ -99,10 +99,11 @@ class AMFRegressor(
     --------
     >>> import numpy as np
     >>> from mondrian_bo.surrogates import AMFRegressor
-    >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> forest = AMFRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
-    >>> mean, std = forest.predict([[0.5], [3.0]], return_std=True)
-    >>> bool(std[0] < std[1])
+    >>> forest = AMFRegressor(record_losses=True, random_state=0)
+    >>> for x in np.random.default_rng(0).random((200, 1, 1)):
+    ...     forest = forest.partial_fit(x, np.sin(6 * x[:, 0]))
+    >>> losses = forest.loss_trace().loss.mean(axis=0)
+    >>> bool(losses[100:].mean() < 0.1 * losses[:100].mean())
     True
     """
 

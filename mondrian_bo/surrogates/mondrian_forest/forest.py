@@ -172,20 +172,29 @@ class GaussianForest(GrowingForest[Gaussian]):
         gamma_2, noise = float(hyperparameters.gamma_2), float(hyperparameters.noise)
         return 0.5 - self._remaining_at_lifetime(gamma_2) + noise
 
+    def prediction_settings(self, mean_prior: float, gamma_1: float, rule: int) -> Any:
+        """Return the settings of the kernels of predictions, such as :class:`PredictionSettings`.
+
+        Parameters are those of :class:`mondrian_bo.trees.predict.PredictionSettings`.
+        """
+        gamma_2, noise = self.hyperparameters
+        floor = self.remaining_at_lifetime()
+        return PredictionSettings(
+            float(mean_prior), float(gamma_1), float(gamma_2), float(noise), floor, int(rule)
+        )
+
     def predict(
         self,
         points: FloatArray,
         rates: FloatArray,
-        mean_prior: float,
-        gamma_1: float,
-        rule: int,
+        settings: Any,
         n_jobs: int | None = 1,
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of every tree's prediction, each of shape (T, m).
 
-        Parameters are those of :func:`mondrian_bo.trees.predict.predict_forest`.
+        Parameters are those of :func:`mondrian_bo.trees.predict.predict_forest`; settings are
+        those of :meth:`prediction_settings`.
         """
-        settings = self._prediction_settings(mean_prior, gamma_1, rule)
         results = run_parallel(
             self._predict_some,
             [
@@ -207,14 +216,13 @@ class GaussianForest(GrowingForest[Gaussian]):
         self,
         points: FloatArray,
         rates: FloatArray,
-        mean_prior: float,
-        gamma_1: float,
-        rule: int,
+        settings: Any,
         tree_weights: FloatArray | None = None,
     ) -> FloatArray:
         """Return all components of the forest's predictive mixture (equations 3 and 5).
 
-        Without `tree_weights` the weights of the components of each tree add up to 1.
+        The first parameters are those of :meth:`predict`. Without `tree_weights` the weights of the
+        components of each tree add up to 1.
 
         Returns
         -------
@@ -222,7 +230,6 @@ class GaussianForest(GrowingForest[Gaussian]):
             Point, weight (in its tree, times that of the tree), mean and variance, sorted by point.
         """
         found = []
-        settings = self._prediction_settings(mean_prior, gamma_1, rule)
         for tree in range(self.n_trees):
             arguments = (self._arrays, self._node_stats, tree, points, rates, settings)
             sink = np.empty((8 * points.shape[1], 4))
@@ -248,7 +255,7 @@ class GaussianForest(GrowingForest[Gaussian]):
 
         See :func:`mondrian_bo.trees.equivalent_weights.gaussian_weights`.
         """
-        settings = self._prediction_settings(0.0, 1.0, rule)
+        settings = self.prediction_settings(0.0, 1.0, rule)
 
         def dense_rows(start: int, end: int) -> FloatArray:
             rows = np.zeros((end - start, self.n_points))
@@ -264,16 +271,12 @@ class GaussianForest(GrowingForest[Gaussian]):
         return sparse_rows(dense_rows, points.shape[1], self.n_points, tolerance)
 
     def sample_function(
-        self,
-        tree: int,
-        key: int,
-        points: FloatArray,
-        rates: FloatArray,
-        mean_prior: float,
-        gamma_1: float,
-        rule: int,
+        self, tree: int, key: int, points: FloatArray, rates: FloatArray, settings: Any
     ) -> FloatArray:
-        """Return one random function of one tree's posterior at `points`, shape (m,)."""
+        """Return one random function of one tree's posterior at `points`, shape (m,).
+
+        The last three parameters are those of :meth:`predict`.
+        """
         result = np.empty(points.shape[1])
         self._kernels.sample(
             self._arrays,
@@ -282,7 +285,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             np.uint64(key),
             points,
             rates,
-            self._prediction_settings(mean_prior, gamma_1, rule),
+            settings,
             result,
         )
         return result
@@ -329,14 +332,6 @@ class GaussianForest(GrowingForest[Gaussian]):
 
     def _growth_settings(self) -> GrowthSettings:
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
-
-    def _prediction_settings(self, mean_prior: float, gamma_1: float, rule: int) -> Any:
-        """Return what the kernels of predictions depend on."""
-        gamma_2, noise = self.hyperparameters
-        floor = self.remaining_at_lifetime()
-        return PredictionSettings(
-            float(mean_prior), float(gamma_1), float(gamma_2), float(noise), floor, int(rule)
-        )
 
     def _remaining_at_lifetime(self, gamma_2: float) -> float:
         # Compiling or loading the function for one scalar would take longer than a prediction.

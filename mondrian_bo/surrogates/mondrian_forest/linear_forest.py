@@ -98,9 +98,8 @@ class LinearForest(GaussianForest):
     def _message_settings(self) -> AffineSettings:
         return self.message_settings(self.hyperparameters)
 
-    def _prediction_settings(
-        self, mean_prior: float, gamma_1: float, rule: int
-    ) -> AffinePrediction:
+    def prediction_settings(self, mean_prior: float, gamma_1: float, rule: int) -> AffinePrediction:
+        """Return the settings of the kernels of predictions."""
         floor = self.remaining_at_lifetime()
         return AffinePrediction(
             float(mean_prior), float(gamma_1), floor, int(rule), self._message_settings()

@@ -351,8 +351,9 @@ class HierarchicalGaussianModel(ScaledForestModel):
             )
             self.scales.feature_weights = self._own_weights * learnt
 
-    def _settings(self) -> tuple[FloatArray, float, float, int]:
-        return self.rates, self.mean_prior, self.gamma_1, self._rule
+    def _settings(self) -> tuple[FloatArray, Any]:
+        settings = self.forest.prediction_settings(self.mean_prior, self.gamma_1, self._rule)
+        return self.rates, settings
 
     def _heuristic(self, n_points: int) -> Any:
         return appendix_b(n_points, self.scales.total_rate)

@@ -57,14 +57,10 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     ----------
     loss : {"hinge", "log_loss"}, default="hinge"
         Support vector machine, or logistic regression.
-    n_estimators : int, default=50
-        Number of partitions, M.
-    lifetime : float, default=1.0
-        Inverse width of the kernel, in inverse units of the inputs.
+    n_estimators, lifetime, feature_weights, n_jobs
+        See :class:`MondrianFeatures`.
     prior_variance : float, default=1.0
         Prior variance of f, which is scikit-learn's C; with "log_loss" w is the posterior mode.
-    feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, one for each input feature; None is all ones.
     tol : float, default=1e-4
         Tolerance of scikit-learn's solver.
     max_iter : int, default=1000
@@ -72,8 +68,6 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         :class:`~sklearn.exceptions.ConvergenceWarning` if it has not converged by then.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions and of the solver. Results do not depend on `n_jobs`.
-    n_jobs : int or None, default=None
-        Number of partitions to sample at a time, as joblib counts.
 
     Attributes
     ----------

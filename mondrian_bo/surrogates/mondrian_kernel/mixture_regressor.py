@@ -50,8 +50,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
     lifetime_cdf : callable or None, default=None
         Cumulative distribution function of the prior over the lifetime, with its mass on
         [0, max_lifetime]. None is the uniform distribution.
-    noise_variance, prior_variance, normalize_y, feature_weights, random_state, n_jobs
+    noise_variance, prior_variance, normalize_y
         See :class:`MondrianKernelRegressor`.
+    feature_weights, random_state, n_jobs
+        See :class:`MondrianFeatures`.
     max_models : int or None, default=50
         Largest number of models, one for a lifetime each. If more lifetimes have positive
         probability, models are kept at equally spaced quantiles of the posterior; None keeps all.
@@ -75,9 +77,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
     --------
     >>> import numpy as np
     >>> from mondrian_bo.surrogates import MondrianKernelMixtureRegressor
+    >>> model = MondrianKernelMixtureRegressor(max_lifetime=20.0, random_state=0)
     >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> model = MondrianKernelMixtureRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
-    >>> 0.0 < model.posterior_.quantile(0.5) < 10.0
+    >>> posterior = model.fit(X, np.sin(6 * X[:, 0])).posterior_
+    >>> 0.0 < posterior.quantile(0.05) < posterior.quantile(0.95) < 20.0
     True
     """
 

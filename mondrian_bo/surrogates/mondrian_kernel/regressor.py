@@ -60,10 +60,8 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
     Parameters
     ----------
-    n_estimators : int, default=50
-        Number of partitions, M.
-    lifetime : float, default=1.0
-        Inverse width of the kernel, in inverse units of the inputs.
+    n_estimators, lifetime, feature_weights, random_state, n_jobs
+        See :class:`MondrianFeatures`.
     noise_variance : float, default=0.01
         Variance of the noise.
     prior_variance : float, default=1.0
@@ -71,12 +69,6 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     normalize_y : bool, default=True
         Whether the prior mean is the mean of the targets, and both variances are in units of the
         variance of the targets. Otherwise the mean is 0, and the units are those of the targets.
-    feature_weights : array-like of shape (n_features,) or None, default=None
-        Non-negative factors of the lifetime, one for each input feature; None is all ones.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the partitions. Results do not depend on `n_jobs`.
-    n_jobs : int or None, default=None
-        Number of partitions to sample at a time, as joblib counts.
 
     Attributes
     ----------

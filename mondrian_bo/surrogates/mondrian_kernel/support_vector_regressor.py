@@ -39,15 +39,13 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
 
     Parameters
     ----------
-    n_estimators : int, default=50
-        Number of partitions, M.
-    lifetime : float, default=1.0
-        Inverse width of the kernel, in inverse units of the inputs.
+    n_estimators, lifetime, feature_weights, n_jobs
+        See :class:`MondrianFeatures`.
     epsilon : float, default=0.1
         Errors up to this size have no loss, in units of the standard deviation of the targets.
     prior_variance : float, default=1.0
         Prior variance of f: scikit-learn's C.
-    feature_weights, tol, max_iter, random_state, n_jobs
+    tol, max_iter, random_state
         See :class:`MondrianKernelClassifier`.
 
     Attributes
