@@ -65,8 +65,7 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
 
     References
     ----------
-    B. Lakshminarayanan, D. M. Roy, Y. W. Teh: Mondrian Forests for Large-Scale Regression when
-    Uncertainty Matters, AISTATS 2016 (Lakshminarayanan2016).
+    As of :class:`MondrianForestRegressor`, for the trees and the hierarchy of the means.
 
     Examples
     --------
