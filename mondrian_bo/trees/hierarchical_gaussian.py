@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.trees.compiling import COUNTING
+from mondrian_bo.trees.compiling import COUNTING, INNER
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import is_leaf, tree_at
 from mondrian_bo.trees.upward import extend_upward, sweep_upward, update_upward
@@ -87,14 +87,14 @@ def gaussian_at(node_stats, index):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def remaining_variance(gamma_2, time):  # type: ignore[no-untyped-def]
     """Return ``1 - sigmoid(gamma_2 * time)``: the prior variance after a time."""
     # The bound keeps exp finite.
     return 1.0 / (1.0 + math.exp(min(gamma_2 * time, 700.0))) if time < np.inf else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _set_leaf_message(tree, node_stats, leaf, noise):  # type: ignore[no-untyped-def]
     """Compute a leaf's message from its moments: the product of (1) over its targets."""
     count = tree.size[leaf]
@@ -105,7 +105,7 @@ def _set_leaf_message(tree, node_stats, leaf, noise):  # type: ignore[no-untyped
     message[LOG_DETERMINANT] = count * math.log(noise)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def collect_leaf(tree, node_stats, targets, leaf):  # type: ignore[no-untyped-def]
     """Compute a leaf's moments from its points, in two passes."""
     total, count = 0.0, 0
@@ -124,7 +124,7 @@ def collect_leaf(tree, node_stats, targets, leaf):  # type: ignore[no-untyped-de
     node_stats.moments[leaf, SQUARES] = squares
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def join_leaf(tree, node_stats, target, leaf):  # type: ignore[no-untyped-def]
     """Update a leaf's moments with the target of a point that has just joined it (Welford)."""
     moments = node_stats.moments[leaf]
@@ -133,7 +133,7 @@ def join_leaf(tree, node_stats, target, leaf):  # type: ignore[no-untyped-def]
     moments[SQUARES] += change * (target - moments[MEAN])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def combine_moments(tree, node_stats, node):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments from its children's."""
     left, right = tree.children[node, LEFT], tree.children[node, RIGHT]
@@ -148,7 +148,7 @@ def combine_moments(tree, node_stats, node):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def combine(tree, node_stats, node):  # type: ignore[no-untyped-def]
     """Compute an internal node's moments and message from its children's."""
     combine_moments(tree, node_stats, node)
@@ -173,7 +173,7 @@ def combine(tree, node_stats, node):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _refresh_node(tree, node_stats, node, data):  # type: ignore[no-untyped-def]
     """Compute a node from scratch; children of an internal node must be up to date."""
     targets, hyperparameters = data
@@ -207,7 +207,7 @@ def refresh_messages(forest, node_stats, targets, hyperparameters):  # type: ign
     _sweep(forest, node_stats, (targets, hyperparameters))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _join(tree, node_stats, leaf, point, data):  # type: ignore[no-untyped-def]
     """Update a leaf that a point has just joined."""
     targets, hyperparameters = data
@@ -215,7 +215,7 @@ def _join(tree, node_stats, leaf, point, data):  # type: ignore[no-untyped-def]
     _set_leaf_message(tree, node_stats, leaf, hyperparameters.noise)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _pass_up(tree, node_stats, node, _):  # type: ignore[no-untyped-def]
     """Compute an internal node from its children; return that it has changed."""
     combine(tree, node_stats, node)
