@@ -23,6 +23,7 @@ from mondrian_bo.benchmarks.speed.clock import Cost, mean, timed
 from mondrian_bo.benchmarks.speed.growing_studies import GrowingStudies, Objective, floats
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.benchmarks.speed.suite import write_tables
+from mondrian_bo.benchmarks.speed.threads import one_thread
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.optimizer import search
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
@@ -236,14 +237,12 @@ def run(arguments: Namespace) -> None:
         The parsed arguments, of which ``out`` and ``trials`` count: no study has more than
         ``trials`` trials.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     arguments.out.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     rows: list[Row] = []
     parts: list[list[str]] = []
     with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(1))
+        stack.enter_context(one_thread())
         folder = stack.enter_context(TemporaryDirectory())
         for _ in grow("10 mixed parameters", None, [300]):
             pass  # compiled code is loaded

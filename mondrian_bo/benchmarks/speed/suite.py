@@ -16,6 +16,7 @@ from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.speed.machine import describe_machine, machine_line
 from mondrian_bo.benchmarks.speed.onelearn_process import PYTHON_VARIABLE, OnelearnProcess
 from mondrian_bo.benchmarks.speed.rows import HEADER, LEGEND, Row, cells, record
+from mondrian_bo.benchmarks.speed.threads import one_thread
 
 __all__ = ["measurements", "run", "write_tables"]
 
@@ -40,13 +41,11 @@ def run(arguments: Namespace) -> None:
     ValueError
         If that interpreter cannot run onelearn.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     arguments.out.mkdir(parents=True, exist_ok=True)
     python = getattr(arguments, "onelearn_python", None) or os.environ.get(PYTHON_VARIABLE)
     rows: list[Row] = []
     with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(1))
+        stack.enter_context(one_thread())
         onelearn = stack.enter_context(OnelearnProcess(Path(python))) if python else None
         for name, measure in (progress := tqdm(measurements(onelearn), desc="speed")):
             progress.set_postfix_str(name)

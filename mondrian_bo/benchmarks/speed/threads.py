@@ -1,10 +1,11 @@
-"""Environments that limit a process to one thread."""
+"""Limits of one thread, for this process and for others."""
 
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 
-__all__ = ["THREAD_VARIABLES", "one_thread_environment"]
+__all__ = ["THREAD_VARIABLES", "one_thread", "one_thread_environment"]
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -29,3 +30,15 @@ def one_thread_environment(**changes: str) -> dict[str, str]:
         The variables.
     """
     return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes}
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Limit the numerical libraries of this process to one thread, inside a ``with`` block.
+
+    A limit holds only for libraries that are loaded, and scipy has a BLAS library of its own.
+    """
+    import scipy.linalg  # noqa: F401
+    import sklearn.utils  # noqa: F401
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(1)  # type: ignore[no-any-return]
