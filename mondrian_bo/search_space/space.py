@@ -121,6 +121,14 @@ class SearchSpace(Mapping[str, Parameter]):
         return f"SearchSpace({self._parameters!r})"
 
     @cached_property
+    def linear_ranges(self) -> tuple[tuple[float, float] | None, ...]:
+        """Bounds of the continuous parameters that are not logarithmic; None for the others."""
+        return tuple(
+            (p.low, p.high) if isinstance(p, Float) and not p.n_values and not p.log else None
+            for p in self.parameters
+        )
+
+    @cached_property
     def cardinality(self) -> float:
         """Number of distinct points, where inactive parameters count for nothing.
 

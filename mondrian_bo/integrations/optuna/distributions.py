@@ -74,7 +74,9 @@ class SpaceRecipe(NamedTuple):
         if (self.unexplained, self.constants) != (former.unexplained, former.constants):
             return False
         for name, distribution in former.distributions.items():
-            if self.distributions.get(name) != distribution:
+            latest = self.distributions.get(name)
+            # Optuna compares choices one by one in Python, which takes 2 ms for 5,000 of them.
+            if latest is not distribution and latest != distribution:
                 return False
             before, now = former.conditions.get(name), self.conditions.get(name)
             if before == now:

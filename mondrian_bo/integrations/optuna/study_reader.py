@@ -256,8 +256,9 @@ class StudyReader:
         if value is None:
             # It may have ended before it asked for all its parameters.
             return
+        distributions = trial.distributions
         constants = {
-            name: trial.params[name] for name, one in trial.distributions.items() if one.single()
+            name: trial.params[name] for name, one in distributions.items() if one.single()
         }
         if self.constants is not None:
             former = self.constants
@@ -267,7 +268,7 @@ class StudyReader:
                 if name in former and former[name] == value
             }
         self.constants = constants
-        for name, distribution in trial.distributions.items():
+        for name, distribution in distributions.items():
             if distribution.single():
                 continue
             known = self.distributions.get(name)
@@ -277,9 +278,9 @@ class StudyReader:
             )
             if not has_same_choices and known != distribution:
                 self._follow(name, distribution)
-        names = tuple(name for name in trial.distributions if name in self.distributions)
+        names = tuple(name for name in distributions if name in self.distributions)
         choices = {
-            name: int(internal[name]) for name in names if _may_be_parent(trial.distributions[name])
+            name: int(internal[name]) for name in names if _may_be_parent(distributions[name])
         }
         self.conditions.learn(names, choices)
 
@@ -312,8 +313,9 @@ def _may_be_parent(distribution: BaseDistribution) -> bool:
 
 
 def _internal(trial: FrozenTrial) -> dict[str, float]:
+    params = trial.params
     return {
-        name: distribution.to_internal_repr(trial.params[name])
+        name: distribution.to_internal_repr(params[name])
         for name, distribution in trial.distributions.items()
     }
 
@@ -405,11 +407,17 @@ def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatAr
     """
     rows = np.full((len(trials), space.n_dimensions), np.nan)
     columns = {name: j for j, name in enumerate(space.names)}
+    ranges = space.linear_ranges
     for i, internal in enumerate(trials):
         for name, value in internal.items():
-            if name not in columns:
+            j = columns.get(name)
+            if j is None:
                 continue
-            j = columns[name]
+            # As `to_unit` does, in a tenth of its time: a wide space has 10^5 values to encode.
+            ends = ranges[j]
+            if ends is not None and type(value) is float and ends[0] <= value <= ends[1]:
+                rows[i, j] = min((value - ends[0]) / (ends[1] - ends[0]), 1.0)
+                continue
             parameter = space.parameters[j]
             try:
                 rows[i, j] = parameter.to_unit(value)
