@@ -54,7 +54,8 @@ class MondrianOptimizer(StoredOptimizer):
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.
     n_candidates : int, default=600
-        Number of candidates to score for each suggestion.
+        Number of candidates to score for each suggestion; fewer in conditional spaces of more than
+        64 parameters.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False

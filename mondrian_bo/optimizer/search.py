@@ -52,6 +52,14 @@ _LATEST = 200
 best trials' choices are among the candidates that it starts from."""
 
 
+_WIDE = 64
+"""Number of columns from which on there are fewer candidates where rows may lack some, our choice:
+a candidate costs as much as it has columns, and most of them are inactive."""
+
+_FEWEST = 3
+"""Largest factor by which there are fewer candidates in a wide conditional space, our choice."""
+
+
 class Request(NamedTuple):
     """What a search needs to know for a suggestion.
 
@@ -232,10 +240,17 @@ class SearchFactory:
             trials,
             list(zip(models, arms, strict=True)),
             settings.n_startup_trials,
-            settings.n_candidates,
+            self._n_candidates(),
             np.random.default_rng(shift_seed).random(len(self._columns.n_choices)),
             1 if isinstance(trials, Trials) else len(trials.columns),
         )
+
+    def _n_candidates(self) -> int:
+        """Return the number of candidates: fewer in wide conditional spaces."""
+        n_candidates, d = self.settings.n_candidates, len(self._columns.n_choices)
+        if not self._columns.may_be_absent or d <= _WIDE:
+            return n_candidates
+        return max(n_candidates * _WIDE // d, n_candidates // _FEWEST, 1)
 
     def new_metrics(self) -> TrackedMetrics:
         """Return an empty collection of outcomes that are predicted and have no other role."""

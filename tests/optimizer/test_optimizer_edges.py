@@ -386,3 +386,19 @@ def test_few_startup_trials(n_startup_trials):
     optimizer = MondrianOptimizer(LINE, seed=0, n_startup_trials=n_startup_trials, n_estimators=1)
     asked = run(optimizer, lambda params: params["x"], 10)
     assert len({params["x"] for params in asked}) == 10
+
+
+@pytest.mark.parametrize(
+    ("d", "is_conditional", "expected"),
+    [(64, True, 600), (100, False, 600), (100, True, 384), (1000, True, 200)],
+)
+def test_wide_conditional_spaces_have_fewer_candidates(d, is_conditional, expected):
+    condition = Condition("kind", ("a",)) if is_conditional else None
+    space = SearchSpace(
+        {
+            "kind": Categorical(["a", "b"]),
+            **{f"x{i}": Float(0.0, 1.0, condition=condition) for i in range(d - 1)},
+        }
+    )
+    optimizer = MondrianOptimizer(space, seed=0)
+    assert optimizer._search.whole.n_candidates == expected

@@ -94,10 +94,6 @@ def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[
             (f"ask and tell, n={n}", partial(suggestions.ask_and_tell, n, below=below))
             for n, below in ((100, None), (200, 10.0), (1_000, 15.0), (10_000, 25.0))
         ),
-        *(
-            (f"wide: {space}", partial(suggestions.wide_space, space, below=15.0))
-            for space in suggestions.WIDE_SPACES
-        ),
         ("a whole study", partial(suggestions.whole_study, 1_000, below=15.0)),
         *(
             (f"memory, d={d}, {step} at a time", remember(d, step))

@@ -22,6 +22,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "suggestions": "mondrian_bo.benchmarks.speed.studies:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",
+    "wide": "mondrian_bo.benchmarks.speed.wide_spaces:run",
     "warm_starts": "mondrian_bo.benchmarks.suites.warm_starts:run",
 }
 """``module:function`` by name of the suite; imported on use, so that listing them is fast."""

@@ -25,7 +25,17 @@ _FIRST_ITERATIONS = 100
 
 _FIRST_WORK = 6400
 """Iterations of the first fit times dimensions, our choice: with more than 64 dimensions there are
-fewer, at least 10. The optimizer of a wide conditional space is often built again."""
+fewer, at least `_FEWEST_ITERATIONS`."""
+
+_FIRST_WORK_OF_BRANCHES = 1280
+"""The same with more than 64 dimensions that rows may lack, our choice: the optimizer of a wide
+conditional space is often built again, and most of its parameters have few trials."""
+
+_WIDE = 64
+"""Number of dimensions beyond which a first fit has fewer iterations."""
+
+_FEWEST_ITERATIONS = 10
+"""Least number of iterations of a first fit, our choice."""
 
 OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
 """GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
@@ -68,7 +78,7 @@ class GaussianProcessForestSurrogate:
             block_size=block_size,
             prior=prior,
             scale_strength=scale_strength,
-            first_iterations=min(_FIRST_ITERATIONS, max(_FIRST_WORK // len(n_choices), 10)),
+            first_iterations=_first_iterations(columns),
         )
 
     @property
@@ -139,3 +149,10 @@ class GaussianProcessForestSurrogate:
         return np.where(
             missing, np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER), rows
         )
+
+
+def _first_iterations(columns: Columns) -> int:
+    """Return the largest number of iterations of the first fit."""
+    d = len(columns.n_choices)
+    work = _FIRST_WORK_OF_BRANCHES if columns.may_be_absent and d > _WIDE else _FIRST_WORK
+    return min(_FIRST_ITERATIONS, max(work // d, _FEWEST_ITERATIONS))

@@ -100,13 +100,6 @@ def test_studies_are_filled_up_to_the_number(monkeypatch):
     assert len({str(study.trials[11].params) for study in studies}) == 3
 
 
-@pytest.mark.parametrize("space", suggestions.WIDE_SPACES)
-def test_wide_spaces(space):
-    (row,) = suggestions.wide_space(space, n_trials=4, n_timed=2)
-    assert space in row.name and row.baseline_name == "TPE"
-    assert row.details["trials_measured"] == 2
-
-
 def test_whole_study():
     (row,) = suggestions.whole_study(4, n_parameters=2)
     assert row.baseline_name == "TPE" and row.unit == "ms"

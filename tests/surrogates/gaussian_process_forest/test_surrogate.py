@@ -95,3 +95,13 @@ def test_a_draw_is_a_function():
 def test_the_same_seed_gives_the_same_predictions():
     predictions = [surrogate_of(120, 40)[0].predict(rows_of(5, 6)) for _ in range(2)]
     assert np.array_equal(*predictions)
+
+
+@pytest.mark.parametrize(
+    ("d", "absent", "expected"),
+    [(4, True, 100), (64, True, 100), (64, False, 100), (80, False, 80), (80, True, 16)],
+)
+def test_first_fits_of_wide_spaces_have_fewer_iterations(d, absent, expected):
+    columns = Columns(np.zeros(d, dtype=np.int64), absent)
+    surrogate = GaussianProcessForestSurrogate(columns, np.random.SeedSequence(0))
+    assert surrogate._forest._first_iterations == expected
