@@ -93,7 +93,8 @@ def main():
     draw(right, *scaled(train, test), 1.0, 0.1, *settings, True)
     right.set(title=f"California, {right.get_title()}", ylim=(30.0, 100.0))
     left.set_ylabel("test error, %")
-    left.legend()
+    # The left panel has no room beside its curves.
+    middle.legend(loc="upper right")
     save(figure, options.output)
 
 
