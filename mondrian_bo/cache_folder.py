@@ -79,10 +79,7 @@ class _CachingFinder(MetaPathFinder):
     """Finds numba's module when it is imported, and changes it once it is loaded."""
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the specification of that module; None for all others."""
         if fullname != _CACHING:

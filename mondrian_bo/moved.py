@@ -55,10 +55,7 @@ class MovedModuleFinder(MetaPathFinder, Loader):
     """Finds a module under its former name, and warns."""
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the specification of a moved module; None for all others."""
         return ModuleSpec(fullname, self) if fullname in MOVED else None

@@ -95,6 +95,15 @@ def _log_loss(targets: Any, probabilities: FloatArray, classes: Any) -> float:
     )
 
 
+_PERCEPTRON_GRID: Levels = {
+    "learning_rate": _geometric(1e-4, 1e-1, 7),
+    "n_hidden": (8.0, 24.0, 72.0),
+    "alpha": _geometric(1e-4, 1e1, 5),
+    "batch_size": (16.0, 64.0, 256.0),
+}
+"""Values of the settings of `_perceptron`: our choice."""
+
+
 def _perceptron(settings: Mapping[str, float]) -> Iterator[float]:
     data = _split(load_digits)
     model = MLPClassifier(
@@ -108,6 +117,15 @@ def _perceptron(settings: Mapping[str, float]) -> Iterator[float]:
     while True:
         model.partial_fit(data.train_x, data.train_y, classes=classes)
         yield _log_loss(data.valid_y, model.predict_proba(data.valid_x), classes)
+
+
+_LINEAR_GRID: Levels = {
+    "eta0": _geometric(1e-4, 1e1, 8),
+    "alpha": _geometric(1e-6, 1e0, 5),
+    "power_t": (0.0, 0.25, 0.5),
+    "loss": (0.0, 1.0, 2.0),
+}
+"""Values of the settings of `_linear`: our choice."""
 
 
 def _linear(settings: Mapping[str, float]) -> Iterator[float]:
@@ -127,6 +145,16 @@ def _linear(settings: Mapping[str, float]) -> Iterator[float]:
         chosen = rng.choice(len(data.train_x), 200, replace=False)
         model.partial_fit(data.train_x[chosen], data.train_y[chosen], classes=classes)
         yield float(np.mean(model.predict(data.valid_x) != data.valid_y))
+
+
+_REGRESSION_GRID: Levels = {
+    "learning_rate": _geometric(1e-4, 1e0, 7),
+    "n_hidden": (10.0, 50.0),
+    "n_layers": (1.0, 2.0),
+    "momentum": (0.0, 0.7, 0.95),
+    "alpha": _geometric(1e-3, 1e1, 4),
+}
+"""Values of the settings of `_regression_perceptron`: our choice."""
 
 
 def _regression_perceptron(settings: Mapping[str, float]) -> Iterator[float]:
@@ -200,6 +228,14 @@ _N_FOLDS = 20
 """Folds of a cross-validation: our choice."""
 
 
+_FOLDS_GRID: Levels = {
+    "C": _geometric(1e-2, 1e3, 9),
+    "gamma": _geometric(1e-3, 1e1, 9),
+    "components": (4.0, 8.0, 16.0, 32.0),
+}
+"""Values of the settings of `_folds`: our choice."""
+
+
 def _folds(settings: Mapping[str, float]) -> Iterator[float]:
     pixels, digits = load_digits(return_X_y=True)
     chosen = np.random.default_rng(2).permutation(len(digits))[:600]
@@ -215,12 +251,7 @@ def _folds(settings: Mapping[str, float]) -> Iterator[float]:
 TASKS: dict[str, Task] = {
     "mlp_digits": Task(
         "log-loss of a perceptron (Adam) on the digits",
-        {
-            "learning_rate": _geometric(1e-4, 1e-1, 7),
-            "n_hidden": (8.0, 24.0, 72.0),
-            "alpha": _geometric(1e-4, 1e1, 5),
-            "batch_size": (16.0, 64.0, 256.0),
-        },
+        _PERCEPTRON_GRID,
         50,
         "last",
         "development",
@@ -236,11 +267,7 @@ TASKS: dict[str, Task] = {
     ),
     "svm_folds": Task(
         "cross-validated error of a support vector machine on 600 digits",
-        {
-            "C": _geometric(1e-2, 1e3, 9),
-            "gamma": _geometric(1e-3, 1e1, 9),
-            "components": (4.0, 8.0, 16.0, 32.0),
-        },
+        _FOLDS_GRID,
         _N_FOLDS,
         "mean",
         "development",
@@ -248,12 +275,7 @@ TASKS: dict[str, Task] = {
     ),
     "sgd_digits": Task(
         "error of a linear classifier (stochastic gradient descent) on the digits",
-        {
-            "eta0": _geometric(1e-4, 1e1, 8),
-            "alpha": _geometric(1e-6, 1e0, 5),
-            "power_t": (0.0, 0.25, 0.5),
-            "loss": (0.0, 1.0, 2.0),
-        },
+        _LINEAR_GRID,
         60,
         "last",
         "held-out",
@@ -261,13 +283,7 @@ TASKS: dict[str, Task] = {
     ),
     "mlp_diabetes": Task(
         "squared error of a perceptron (momentum) on the diabetes data; some settings diverge",
-        {
-            "learning_rate": _geometric(1e-4, 1e0, 7),
-            "n_hidden": (10.0, 50.0),
-            "n_layers": (1.0, 2.0),
-            "momentum": (0.0, 0.7, 0.95),
-            "alpha": _geometric(1e-3, 1e1, 4),
-        },
+        _REGRESSION_GRID,
         60,
         "last",
         "held-out",

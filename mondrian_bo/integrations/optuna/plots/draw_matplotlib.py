@@ -7,20 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_bo.integrations.optuna.plots import history, model
 from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
-from mondrian_bo.integrations.optuna.plots.history import (
-    CalibrationData,
-    CurvesData,
-    HistoryData,
-)
 from mondrian_bo.integrations.optuna.plots.lines import Line
-from mondrian_bo.integrations.optuna.plots.model import (
-    AcquisitionData,
-    ImportanceData,
-    MapData,
-    PartitionData,
-    SliceData,
-)
 
 _RING: dict[str, Any] = {"color": ORANGE, "markerfacecolor": "none", "markersize": 9}
 """Style of the marker of the best trial."""
@@ -43,7 +32,7 @@ def draw(data: Any, axes: Any) -> Any:
 
 
 @draw.register
-def _slice(data: SliceData, axes: Any) -> Any:
+def _slice(data: model.SliceData, axes: Any) -> Any:
     """Draw a prediction along a parameter."""
     line, mean = data.line, data.mean
     if line.labels is None:
@@ -62,7 +51,7 @@ def _slice(data: SliceData, axes: Any) -> Any:
 
 
 @draw.register
-def _map(data: MapData, axes: Any) -> Any:
+def _map(data: model.MapData, axes: Any) -> Any:
     """Draw values over two parameters."""
     mesh = axes.pcolormesh(data.x.edges, data.y.edges, data.surface, cmap="viridis")
     axes.figure.colorbar(mesh, ax=axes, label=data.label)
@@ -77,7 +66,7 @@ def _map(data: MapData, axes: Any) -> Any:
 
 
 @draw.register
-def _acquisition(data: AcquisitionData, axes: Any) -> Any:
+def _acquisition(data: model.AcquisitionData, axes: Any) -> Any:
     """Draw acquisitions along a parameter."""
     style = "o" if data.line.labels is not None else "-"
     for name, scores in data.scores:
@@ -88,7 +77,7 @@ def _acquisition(data: AcquisitionData, axes: Any) -> Any:
     return axes
 
 
-def draw_pairs(panels: list[list[SliceData | MapData]]) -> Any:
+def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
     """Draw slices and maps in one new figure."""
     from matplotlib import pyplot
 
@@ -103,7 +92,7 @@ def draw_pairs(panels: list[list[SliceData | MapData]]) -> Any:
 
 
 @draw.register
-def _importance(data: ImportanceData, axes: Any) -> Any:
+def _importance(data: model.ImportanceData, axes: Any) -> Any:
     """Draw shares of the variance as bars, the first on top."""
     n_effects = len(data.names) - data.n_pairs
     colours = [BLUE] * n_effects + [ORANGE] * data.n_pairs
@@ -113,7 +102,7 @@ def _importance(data: ImportanceData, axes: Any) -> Any:
 
 
 @draw.register
-def _partition(data: PartitionData, axes: Any) -> Any:
+def _partition(data: model.PartitionData, axes: Any) -> Any:
     """Draw the cells of a tree."""
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
@@ -129,7 +118,7 @@ def _partition(data: PartitionData, axes: Any) -> Any:
 
 
 @draw.register
-def _history(data: HistoryData, axes: Any) -> Any:
+def _history(data: history.HistoryData, axes: Any) -> Any:
     """Draw values by trial."""
     axes.plot(data.numbers, data.values, ".", color=GREY, label="trials")
     if len(data.values):
@@ -143,7 +132,7 @@ def _history(data: HistoryData, axes: Any) -> Any:
 
 
 @draw.register
-def _learning_curves(data: CurvesData, axes: Any) -> Any:
+def _learning_curves(data: history.CurvesData, axes: Any) -> Any:
     """Draw intermediate values by step, and predicted values right of them."""
     kinds: set[str] = set()
     for curve in data.curves:
@@ -168,7 +157,7 @@ def _learning_curves(data: CurvesData, axes: Any) -> Any:
 
 
 @draw.register
-def _calibration(data: CalibrationData, axes: Any) -> Any:
+def _calibration(data: history.CalibrationData, axes: Any) -> Any:
     """Draw nominal and observed shares."""
     if data.n_trials:
         low, high = data.nominal - data.by_chance, data.nominal + data.by_chance

@@ -11,21 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.plots import history, model
 from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
-from mondrian_bo.integrations.optuna.plots.history import (
-    CalibrationData,
-    CurveData,
-    CurvesData,
-    HistoryData,
-)
 from mondrian_bo.integrations.optuna.plots.lines import Line
-from mondrian_bo.integrations.optuna.plots.model import (
-    AcquisitionData,
-    ImportanceData,
-    MapData,
-    PartitionData,
-    SliceData,
-)
 
 _BAND = "rgba(31, 119, 180, 0.2)"
 """Colour of intervals: the blue of predictions, transparent."""
@@ -122,20 +110,20 @@ def draw(data: Any) -> Any:
 
 
 @draw.register
-def _slice(data: SliceData) -> Any:
+def _slice(data: model.SliceData) -> Any:
     panel = _new_panel(showlegend=False)
     _fill_slice(data, panel)
     return panel.figure
 
 
 @draw.register
-def _map(data: MapData) -> Any:
+def _map(data: model.MapData) -> Any:
     panel = _new_panel(showlegend=False)
     _fill_map(data, panel, has_scale=True)
     return panel.figure
 
 
-def _fill_slice(data: SliceData, panel: _Panel) -> None:
+def _fill_slice(data: model.SliceData, panel: _Panel) -> None:
     """Draw a prediction along a parameter."""
     line = data.line
     _add_trials(panel, data.trials, data.numbers, {"color": GREY, "opacity": 0.5, "size": 5})
@@ -157,7 +145,7 @@ def _fill_slice(data: SliceData, panel: _Panel) -> None:
     panel.set_axis("y", title_text=_plain(data.label), range=data.limits)
 
 
-def _fill_map(data: MapData, panel: _Panel, has_scale: bool) -> None:
+def _fill_map(data: model.MapData, panel: _Panel, has_scale: bool) -> None:
     """Draw values over two parameters."""
     label = _plain(data.label)
     panel.add(
@@ -179,7 +167,7 @@ def _fill_map(data: MapData, panel: _Panel, has_scale: bool) -> None:
 
 
 @draw.register
-def _acquisition(data: AcquisitionData) -> Any:
+def _acquisition(data: model.AcquisitionData) -> Any:
     """Draw acquisitions along a parameter."""
     panel = _new_panel()
     mode = "markers" if data.line.labels is not None else "lines"
@@ -190,7 +178,7 @@ def _acquisition(data: AcquisitionData) -> Any:
     return panel.figure
 
 
-def draw_pairs(panels: list[list[SliceData | MapData]]) -> Any:
+def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
     """Draw slices and maps in one figure."""
     check_plotly()
     from plotly.subplots import make_subplots
@@ -200,7 +188,7 @@ def draw_pairs(panels: list[list[SliceData | MapData]]) -> Any:
     for i, row in enumerate(panels):
         for j, data in enumerate(row):
             panel = _Panel(figure, i + 1, j + 1)
-            if isinstance(data, SliceData):
+            if isinstance(data, model.SliceData):
                 _fill_slice(data, panel)
             else:
                 _fill_map(data, panel, has_scale=False)
@@ -210,7 +198,7 @@ def draw_pairs(panels: list[list[SliceData | MapData]]) -> Any:
 
 
 @draw.register
-def _importance(data: ImportanceData) -> Any:
+def _importance(data: model.ImportanceData) -> Any:
     """Draw shares of the variance as bars, the first on top."""
     panel = _new_panel(showlegend=False)
     n_effects = len(data.names) - data.n_pairs
@@ -228,7 +216,7 @@ def _importance(data: ImportanceData) -> Any:
 
 
 @draw.register
-def _partition(data: PartitionData) -> Any:
+def _partition(data: model.PartitionData) -> Any:
     """Draw the cells of a tree."""
     from plotly.colors import sample_colorscale
 
@@ -257,7 +245,7 @@ def _partition(data: PartitionData) -> Any:
 
 
 @draw.register
-def _history(data: HistoryData) -> Any:
+def _history(data: history.HistoryData) -> Any:
     """Draw values by trial."""
     panel = _new_panel()
     marker = {"color": GREY, "size": 5}
@@ -272,7 +260,7 @@ def _history(data: HistoryData) -> Any:
 
 
 @draw.register
-def _learning_curves(data: CurvesData) -> Any:
+def _learning_curves(data: history.CurvesData) -> Any:
     """Draw intermediate values by step, and predicted values right of them."""
     panel = _new_panel()
     for kind, colour in COLOURS.items():
@@ -299,7 +287,7 @@ def _learning_curves(data: CurvesData) -> Any:
 
 
 @draw.register
-def _calibration(data: CalibrationData) -> Any:
+def _calibration(data: history.CalibrationData) -> Any:
     """Draw nominal and observed shares."""
     panel = _new_panel()
     if data.n_trials:
@@ -313,7 +301,7 @@ def _calibration(data: CalibrationData) -> Any:
     return panel.figure
 
 
-def _add_ends(panel: _Panel, data: CurvesData, curves: list[CurveData]) -> None:
+def _add_ends(panel: _Panel, data: history.CurvesData, curves: list[history.CurveData]) -> None:
     """Add the predicted values of curves."""
     low, median, high = np.array([curve.end for curve in curves]).T
     panel.add(

@@ -96,7 +96,7 @@ def sgd_lifetime_path(
     n_evaluations : int or None, default=200
         Number of lifetimes, equally spread among the cuts, at which to compute errors; None is all.
     feature_weights, random_state, n_jobs
-        See :class:`MondrianKernelRegressor`.
+        See :class:`MondrianFeatures`.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def sgd_lifetime_path(
     Raises
     ------
     ValueError
-        If an argument is not as described.
+        If an argument is not as described, or if `y_val` has a class that `y` has not.
 
     Notes
     -----
