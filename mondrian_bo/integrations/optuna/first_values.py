@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +21,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import to_indices
 from mondrian_bo.integrations.optuna.study_reader import (
+    PUBLISHED_KEY,
     publish,
-    published_text,
     running_values,
 )
 
@@ -145,11 +144,10 @@ class FirstValues:
         if not all(_n_values(own.get(name, distributions.get(name))) for name in known):
             return value
         internal = self._distribution.to_internal_repr
-        text = published_text(self._trial)
-        proposed = json.loads(text) if text else {}
-        n_before = len(text)
+        attributes = self._trial.system_attrs.items()
+        n_before = sum(len(part) for key, part in attributes if key.startswith(PUBLISHED_KEY))
         for _ in range(_MOST_ROUNDS):
-            proposal = {**proposed, self._name: internal(value)}
+            proposal = {**known, self._name: internal(value)}
             n_before = publish(self._study, self._trial, proposal, n_before)
             counts = _counts(self._beside(), known, self._name)
             least = min(counts.values()) if len(counts) >= size else 0

@@ -365,20 +365,13 @@ def publish(
     return len(text)
 
 
-def published_text(trial: FrozenTrial) -> str:
-    """Return the text that `publish` has stored for a trial; empty if there is none."""
-    attributes = trial.system_attrs
-    parts: list[str] = []
-    while (part := attributes.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
-        parts.append(part)
-    return "".join(parts)
-
-
 def running_values(trial: FrozenTrial) -> dict[str, float]:
     """Return the values of a running trial: those proposed, and those it has asked for."""
-    text = published_text(trial)
+    parts: list[str] = []
+    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
+        parts.append(part)
     try:
-        published: dict[str, float] = json.loads(text) if text else {}
+        published: dict[str, float] = json.loads("".join(parts)) if parts else {}
     except json.JSONDecodeError:
         # Another worker is writing it right now.
         published = {}
