@@ -90,7 +90,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not as described.
+        If an argument is not as described, or if an earlier study has several objectives or no
+        complete trial with a parameter.
 
     Notes
     -----

@@ -39,7 +39,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     ) -> Self:
         """Learn more samples, one after the other.
 
-        Invalid input leaves the estimator unchanged.
+        Invalid input leaves the estimator unchanged. The result is that of `fit`.
 
         Parameters
         ----------
@@ -50,10 +50,6 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
             labels of `y`. Later calls may repeat them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights; None is all ones. Samples of weight 0 are ignored.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
