@@ -25,6 +25,7 @@ from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials, ToldTrials
+    from mondrian_bo.optimizer.fidelity import FidelityChoice
 
 
 class MondrianOptimizer(StoredOptimizer):
@@ -82,6 +83,12 @@ class MondrianOptimizer(StoredOptimizer):
         far as they predict this search's trials, see :mod:`mondrian_bo.optimizer.earlier_mean`:
         parameters are matched by name, those that are missing or new are no error. A parameter
         whose earlier values have no place in the space is ignored, with a warning.
+    fidelity : str or mapping of str to float, default=None
+        Name of a numeric parameter that says how exact and how expensive a trial is, such as a
+        number of epochs. Its target is the upper end of its range, or the one in the mapping, as in
+        ``{"n_epochs": 100}``. The search is for the best point at the target, and runs other trials
+        at cheaper fidelities, see :mod:`mondrian_bo.optimizer.fidelity_search`. It does not
+        restart, and needs a single objective without earlier studies. `save` refuses it.
 
     Raises
     ------
@@ -127,6 +134,7 @@ class MondrianOptimizer(StoredOptimizer):
         reference_point: Sequence[float] | None = None,
         is_valid: Callable[[Params], bool] | None = None,
         warm_start: Sequence[EarlierTrials | ToldTrials] | None = None,
+        fidelity: FidelityChoice | None = None,
     ) -> None:
         encoded: Sequence[EarlierTrials] = ()
         if warm_start:
@@ -148,6 +156,7 @@ class MondrianOptimizer(StoredOptimizer):
             is_valid=is_valid,
             constraints=constraints,
             warm_start=encoded,
+            fidelity=fidelity,
         )
 
     def __repr__(self) -> str:
@@ -172,12 +181,13 @@ class MondrianOptimizer(StoredOptimizer):
 
     @property
     def best(self) -> tuple[Params, float]:
-        """Parameters and value of the best feasible trial told.
+        """Parameters and value of the best feasible trial told; with a fidelity, at the target.
 
         Raises
         ------
         ValueError
-            If no trial has been told, if none is feasible, or if there are several objectives.
+            If no trial has been told, if none is feasible (or at the target fidelity), or if there
+            are several objectives.
         """
         with self._lock:
             self._check_told("There is no best trial")
@@ -185,7 +195,8 @@ class MondrianOptimizer(StoredOptimizer):
             if isinstance(trials, ParetoTrials):
                 raise ValueError("`best` needs a single objective; `pareto_front` serves several.")
             if not len(trials.incumbents(feasible=True)):
-                raise ValueError("There is no best trial: no trial told so far is feasible.")
+                which = "feasible" if self._fidelity is None else "feasible at the target fidelity"
+                raise ValueError(f"There is no best trial: no trial told so far is {which}.")
             row, value = trials.best()
             return self._decode(row), float(self._signs[0] * value)
 
@@ -265,6 +276,7 @@ class MondrianOptimizer(StoredOptimizer):
         params: Mapping[str, object] | Sequence[Mapping[str, object]],
         value: SupportsFloat | Sequence[object] | FloatArray,
         constraints: Mapping[str, SupportsFloat] | Sequence[object] | FloatArray | None = None,
+        cost: SupportsFloat | Sequence[object] | FloatArray | None = None,
     ) -> None:
         """Report a trial, asked for or not, or several.
 
@@ -280,6 +292,9 @@ class MondrianOptimizer(StoredOptimizer):
         constraints : mapping, sequence of float, or a sequence of m of them, default=None
             Values of the constraints, by name or in the order of the optimizer's `constraints`.
             Those missing or NaN are unknown. A trial that failed may have some.
+        cost : float, or sequence of m floats, default=None
+            With a fidelity: what the trial cost, in any unit, > 0; NaN where unknown. Without
+            any, the cost is taken to be proportional to the fidelity.
 
         Raises
         ------
@@ -290,12 +305,29 @@ class MondrianOptimizer(StoredOptimizer):
         n_trials = None if isinstance(params, Mapping) else len(params)
         values = check_values(value, n_trials, len(self.directions))
         known = check_constraints(constraints, n_trials, self.constraints)
+        costs = None
+        if cost is not None:
+            costs = self._check_cost(cost, n_trials)
         rows = self._encode(params)
-        self._tell(rows, values, known)
+        self._tell(rows, values, known, costs)
+
+    def _check_cost(self, cost: object, n_trials: int | None) -> FloatArray:
+        if self._fidelity is None:
+            raise ValueError("`cost` needs an optimizer with a `fidelity`.")
+        costs = check_values(cost, n_trials, 1).ravel()
+        if not (np.isnan(costs) | ((costs > 0.0) & np.isfinite(costs))).all():
+            raise ValueError(f"`cost` must be positive and finite, or NaN, got {cost!r}.")
+        return costs
 
     @transaction
-    def _tell(self, rows: FloatArray, values: FloatArray, constraints: FloatArray) -> None:
-        self.tell_rows(rows, values, constraints)
+    def _tell(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        constraints: FloatArray,
+        costs: FloatArray | None,
+    ) -> None:
+        self.tell_rows(rows, values, constraints, costs=costs)
         for row in rows if len(self._pending) else ():
             # A trial may lack parameters that were suggested.
             is_same = np.abs(self._pending - row) <= 10.0**-KEY_DIGITS

@@ -28,6 +28,7 @@ from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
+    from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, FidelityChoice
     from mondrian_bo.optimizer.remaining_gain import RemainingGain
 
 Params: TypeAlias = dict[str, Any]
@@ -48,11 +49,14 @@ class OptimizerState(NamedTuple):
         The values of constraints; None without any.
     noise : tuple or None
         What the known errors left; None without any.
+    n_costs : int
+        Number of known costs.
     """
 
     search: SearchState
     constraints: Any
     noise: Any
+    n_costs: int
 
 
 class RowOptimizer(Transactional[OptimizerState]):
@@ -81,6 +85,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         reference_point: Sequence[float] | None = None,
         is_valid: Callable[[Params], bool] | None = None,
         warm_start: Sequence[EarlierTrials] = (),
+        fidelity: FidelityChoice | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
         if not isinstance(space, SearchSpace):
@@ -117,13 +122,36 @@ class RowOptimizer(Transactional[OptimizerState]):
                 model_seed,
                 outcome_seed,
             )
+        self._fidelity: Fidelity | None = None
+        self._costs: CostModel | None = None
+        if fidelity is not None:
+            if len(self.directions) > 1 or self._earlier:
+                raise ValueError(
+                    "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
+                )
+            # Loaded here: few searches have a fidelity.
+            from mondrian_bo.optimizer.fidelity import CostModel, Fidelity
+            from mondrian_bo.optimizer.fidelity_search import FidelitySearchFactory
+
+            self._fidelity = Fidelity(space, fidelity)
+            self._costs = CostModel(self._fidelity, space.n_choices)
+            self._factory = FidelitySearchFactory(
+                self._fidelity,
+                self._costs,
+                space,
+                settings,
+                may_be_absent,
+                model_seed,
+                outcome_seed,
+            )
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,
             space.is_categorical,
             space.grid_sizes == 0,
             settings.n_startup_trials,
-            settings.portfolio.restarts,
+            # A restart would begin with first trials that are no incumbents.
+            settings.portfolio.restarts and fidelity is None,
             len(self.directions),
             self._signs * self._reference,
         )
@@ -147,6 +175,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         constraints: FloatArray | None = None,
         errors: FloatArray | None = None,
         nan_is_failure: bool = True,
+        costs: FloatArray | None = None,
     ) -> None:
         """Report trials as rows of the unit cube, for adapters that encode parameters themselves.
 
@@ -164,13 +193,18 @@ class RowOptimizer(Transactional[OptimizerState]):
         nan_is_failure : bool, default=True
             Whether NaN means that a trial failed. Otherwise its values are not known: it is not
             suggested again, and its constraints are learnt.
+        costs : float64 array of shape (m,) or None, default=None
+            Costs of the trials, in any unit; NaN where unknown. They count with a fidelity.
         """
         if self._before is None:
             self._before = OptimizerState(
                 self._search.state(),
                 None if self._constraints is None else self._constraints.state(),
                 None if self._noise is None else self._noise.state(),
+                0 if self._costs is None else len(self._costs),
             )
+        if costs is not None and self._costs is not None:
+            self._costs.tell(rows, costs)
         if constraints is None:
             constraints = np.empty((len(rows), 0))
         is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
@@ -189,6 +223,10 @@ class RowOptimizer(Transactional[OptimizerState]):
             self._search.trials.exclude(rows[~is_known])
             rows, values = rows[is_known], values[is_known]
             feasible = None if feasible is None else feasible[is_known]
+        if self._fidelity is not None:
+            # Only trials at the target are incumbents.
+            counts = self._fidelity.is_target(rows)
+            feasible = counts if feasible is None else feasible & counts
         if len(self.directions) == 1:
             self._search.tell(rows, self._signs[0] * values.ravel(), feasible)
         else:
@@ -363,6 +401,8 @@ class RowOptimizer(Transactional[OptimizerState]):
                 self._noise = None
             elif self._noise is not None:
                 self._noise.restore(before.noise)
+            if self._costs is not None:
+                self._costs.restore(before.n_costs)
         self._search.forget()
         self.metrics.forget()
         if self._constraints is not None:

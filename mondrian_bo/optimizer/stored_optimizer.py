@@ -106,12 +106,13 @@ class StoredOptimizer(RowOptimizer):
         constraints: FloatArray | None = None,
         errors: FloatArray | None = None,
         nan_is_failure: bool = True,
+        costs: FloatArray | None = None,
     ) -> None:
         """Report trials as rows of the unit cube; see :meth:`RowOptimizer.tell_rows`."""
         n_batches = len(self._journal)
         if self._before is None:
             self._former = _Former(self._pending, n_batches)
-        super().tell_rows(rows, values, constraints, errors, nan_is_failure)
+        super().tell_rows(rows, values, constraints, errors, nan_is_failure, costs)
         if len(self._journal) > n_batches:
             # Posterior means of noisy values were told within this call.
             return
@@ -134,7 +135,7 @@ class StoredOptimizer(RowOptimizer):
         ------
         TypeError
             If the acquisition is not one of the library, or a choice of a categorical parameter is
-            not a str, an int, a float, a bool or None.
+            not a str, an int, a float, a bool or None, or there is a fidelity.
         OSError
             If the file cannot be written.
         """
@@ -146,6 +147,8 @@ class StoredOptimizer(RowOptimizer):
         """Return settings and state, which JSON can hold, and arrays, which nothing changes."""
         if len(self.metrics):
             raise TypeError("A saved file has no room for tracked metrics. Use pickle.")
+        if self._fidelity is not None:
+            raise TypeError("A saved file has no room for a fidelity and its costs. Use pickle.")
         factory = self._factory.settings
         settings = {
             "space": encode_space(self.space),

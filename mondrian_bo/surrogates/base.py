@@ -121,6 +121,15 @@ class JointSurrogate(Protocol):
 
 
 @runtime_checkable
+class CovariantSurrogate(Protocol):
+    """A surrogate that knows the covariances of its function at given rows."""
+
+    def joint(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means, shape (m,), and covariances, (m, m), of the function at rows."""
+        ...
+
+
+@runtime_checkable
 class NoisySurrogate(Protocol):
     """A surrogate that knows the noise of values."""
 

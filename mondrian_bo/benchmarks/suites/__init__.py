@@ -12,6 +12,7 @@ __all__ = ["SPECIAL_SUITES", "special_suite"]
 SPECIAL_SUITES: dict[str, str] = {
     "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
     "curves": "mondrian_bo.benchmarks.curves.suite:run",
+    "fidelities": "mondrian_bo.benchmarks.suites.fidelities:run",
     "flights": "mondrian_bo.benchmarks.suites.flights:run",
     "importance": "mondrian_bo.benchmarks.suites.importance:run",
     "large-stream": "mondrian_bo.benchmarks.suites.large_stream:run",

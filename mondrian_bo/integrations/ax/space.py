@@ -77,7 +77,8 @@ class TranslatedSpace:
         for name, parameter in parameters.items():
             if parameter.is_fidelity or getattr(parameter, "is_task", False):
                 raise UnsupportedError(
-                    f"Parameter {name!r}: task and fidelity parameters are not supported."
+                    f"Parameter {name!r}: task and fidelity parameters are not supported. "
+                    "MondrianOptimizer and MondrianSampler have an argument `fidelity`."
                 )
             if isinstance(parameter, FixedParameter):
                 self._fixed[name] = parameter

@@ -31,22 +31,25 @@ from mondrian_bo.integrations.optuna.study_reader import (
     running_values,
     to_external,
 )
+from mondrian_bo.integrations.optuna.valid_points import (
+    FIXED,
+    accepts,
+    fixed_part,
+    may_be_valid,
+)
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.validation import (
     MOST_OBJECTIVES,
     Direction,
-    check_answer,
     check_callable,
 )
-from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
+    from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+    from mondrian_bo.optimizer.fidelity import FidelityChoice
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
-
-_FIXED = "fixed_params"
-"""Name of the attribute in which Optuna keeps the values of an enqueued trial."""
 
 
 class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
@@ -86,6 +89,16 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         Earlier studies of the same or similar spaces, with one objective and the direction of this
         study. Their complete trials start the model, and count as far as they predict this study's
         trials. Parameters are matched by name; docs/how-to/earlier-studies.md has the rules.
+    fidelity : str or mapping of str to float, default=None
+        Name of a parameter that says how exact and how expensive a trial is, such as a number of
+        epochs: one of ``suggest_int`` or ``suggest_float``. Its target is the upper end of its
+        range, or the one in the mapping, as in ``{"n_epochs": 100}``. The sampler searches for the
+        best parameters at the target, and runs other trials at cheaper fidelities. Only trials at
+        the target count, and ``study.best_trial`` does not know that: use
+        :func:`mondrian_bo.best_at_target`. docs/how-to/fidelities.md has the rules.
+    cost : str or None, default=None
+        With a fidelity: name of the user attribute (``trial.set_user_attr``) that holds what a
+        trial cost, in any unit. Without it, the cost is taken to be proportional to the fidelity.
 
     Raises
     ------
@@ -141,6 +154,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         is_valid: Callable[[dict[str, Any]], bool] | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         warm_start: Sequence[optuna.Study] | None = None,
+        fidelity: FidelityChoice | None = None,
+        cost: str | None = None,
     ) -> None:
         check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)
         check_callable(is_valid, "is_valid")
@@ -156,6 +171,12 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
             from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
 
             self._earlier = EarlierStudies(warm_start)
+        self._fidelity: StudyFidelity | None = None
+        if fidelity is not None or cost is not None:
+            # Loaded here: few samplers have a fidelity.
+            from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+
+            self._fidelity = StudyFidelity(fidelity, cost, self._earlier is not None)
         self._is_valid = is_valid
         self._constraints_func = constraints_func
         self._entropy = _check_seed(seed)
@@ -201,7 +222,10 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                     return {}
                 within = None
                 if self._is_valid is not None:
-                    within = memory.part_for(trial, search_space, optimizer.space, self._is_valid)
+                    constants = memory.reader.constants
+                    within = fixed_part(
+                        self._is_valid, trial, search_space, optimizer.space, constants
+                    )
                 pending = np.empty((0, optimizer.space.n_dimensions))
                 if others:
                     pending = memory.rows_of(others, optimizer)
@@ -248,16 +272,20 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 value = self._earlier.first_value(
                     trial.number, param_name, param_distribution, value
                 )
+            if self._fidelity is not None:
+                value = self._fidelity.first_value(param_name, param_distribution, value)
             known = memory.values_of(trial) if self._is_valid is not None else {}
             is_valid = self._is_valid
-            if is_valid and _FIXED in trial.system_attrs and not _may_be_valid(is_valid, known):
+            if is_valid and FIXED in trial.system_attrs and not may_be_valid(is_valid, known):
                 # What the user has set is not valid itself.
                 is_valid = None
 
             def accepts(value: Any) -> bool:
-                return _may_be_valid(is_valid, {**known, param_name: value})
+                return may_be_valid(is_valid, {**known, param_name: value})
 
             value = values.valid(value, accepts, known)
+            if self._fidelity is not None and self._fidelity.name == param_name:
+                return value
             return values.free(value, accepts, memory.reader.distributions)
 
     def after_trial(
@@ -295,7 +323,12 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 )
             if self._earlier is not None:
                 self._earlier.check(study)
-            studies[key] = _StudyMemory(self._earlier if purpose == "suggesting" else None)
+            if self._fidelity is not None:
+                self._fidelity.check(study)
+            is_reading = purpose != "suggesting"
+            studies[key] = (
+                _StudyMemory() if is_reading else _StudyMemory(self._earlier, self._fidelity)
+            )
         return studies[key]
 
 
@@ -310,8 +343,11 @@ class _StudyMemory:
         Number of finished trials that the optimizer has been told.
     """
 
-    def __init__(self, earlier: EarlierStudies | None = None) -> None:
+    def __init__(
+        self, earlier: EarlierStudies | None = None, fidelity: StudyFidelity | None = None
+    ) -> None:
         self._earlier = earlier
+        self._fidelity = fidelity
         self.reader = StudyReader()
         self._optimizer: RowOptimizer | None = None
         self._recipe: SpaceRecipe | None = None
@@ -370,10 +406,13 @@ class _StudyMemory:
 
                 options: dict[str, Any] = {}
                 if is_valid is not None:
-                    accepts = partial(_accepts, is_valid, dict(search_space), constants or {})
-                    options["is_valid"] = accepts
+                    options["is_valid"] = partial(
+                        accepts, is_valid, dict(search_space), constants or {}
+                    )
                 if self._earlier is not None:
                     options["warm_start"] = self._earlier.encode(search_space, space)
+                if self._fidelity is not None:
+                    options["fidelity"] = self._fidelity.within(space)
                 self._optimizer = RowOptimizer(
                     space,
                     directions=directions,
@@ -396,34 +435,8 @@ class _StudyMemory:
             for name, value in running_values(trial).items()
             if name in distributions
         }
-        fixed = trial.system_attrs.get(_FIXED, {})
+        fixed = trial.system_attrs.get(FIXED, {})
         return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
-
-    def part_for(
-        self,
-        trial: FrozenTrial,
-        search_space: Mapping[str, BaseDistribution],
-        space: SearchSpace,
-        is_valid: Callable[[dict[str, Any]], bool],
-    ) -> SearchSpace | None:
-        """Return the part of a space that has the values which the user has set for a trial.
-
-        None is the whole space, also if these values are not valid themselves.
-        """
-        fixed = trial.system_attrs.get(_FIXED, {})
-        internal = {}
-        for name in fixed.keys() & set(space):
-            try:
-                value = search_space[name].to_internal_repr(fixed[name])
-                space[name].to_unit(value)
-            except (TypeError, ValueError):
-                # It is out of range.
-                continue
-            internal[name] = value
-        values = {**(self.reader.constants or {}), **fixed}
-        if not internal or not _may_be_valid(is_valid, values):
-            return None
-        return RestrictedSpace(space, internal)
 
     def rows_of(self, running: Sequence[FrozenTrial], optimizer: RowOptimizer) -> FloatArray:
         """Encode running trials, shape (k, d), without those of which too little is known.
@@ -454,8 +467,10 @@ class _StudyMemory:
         constraints = np.array(
             [[trial.constraints.get(name, math.nan) for name in names] for trial in new]
         )
-        errors = self.reader.errors_of(list(compress(new, known)))
-        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors)
+        told = list(compress(new, known))
+        errors = self.reader.errors_of(told)
+        costs = None if self._fidelity is None else self._fidelity.costs_of(told)
+        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
         if is_filled.any():
             # With the values that it asked for, the trial would be the same whatever else is
@@ -467,28 +482,6 @@ class _StudyMemory:
 def _has(rows: FloatArray, row: FloatArray) -> bool:
     """Return whether a row, shape (1, d), is among others, shape (m, d)."""
     return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())
-
-
-def _may_be_valid(
-    is_valid: Callable[[dict[str, Any]], bool] | None, values: Mapping[str, Any]
-) -> bool:
-    """Whether a user's function accepts values, or misses one; None accepts all."""
-    if is_valid is None:
-        return True
-    try:
-        return check_answer(is_valid(dict(values)))
-    except KeyError:
-        return True
-
-
-def _accepts(
-    is_valid: Callable[[dict[str, Any]], bool],
-    distributions: Mapping[str, BaseDistribution],
-    constants: Mapping[str, Any],
-    params: Mapping[str, Any],
-) -> bool:
-    """Whether a user's function accepts a suggestion, or misses a parameter."""
-    return _may_be_valid(is_valid, {**constants, **to_external(distributions, params)})
 
 
 def _check_seed(seed: int | None) -> list[int]:

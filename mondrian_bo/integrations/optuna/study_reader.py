@@ -61,6 +61,8 @@ class FinishedTrial(NamedTuple):
         The values of its constraints by name.
     error : float
         Standard error of its value if that is a prediction, else 0.
+    attributes : mapping
+        What the user has set on the trial.
     """
 
     values: dict[str, float]
@@ -68,6 +70,7 @@ class FinishedTrial(NamedTuple):
     outcomes: tuple[float, ...]
     constraints: dict[str, float]
     error: float
+    attributes: Mapping[str, Any]
 
 
 class ConditionLearner:
@@ -252,7 +255,9 @@ class StudyReader:
         internal = _internal(trial)
         proposed = running_values(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
-        self.finished.append(FinishedTrial(internal, unasked, outcomes, constraints, error))
+        self.finished.append(
+            FinishedTrial(internal, unasked, outcomes, constraints, error, trial.user_attrs)
+        )
         if value is None:
             # It may have ended before it asked for all its parameters.
             return

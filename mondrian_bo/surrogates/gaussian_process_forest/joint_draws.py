@@ -1,10 +1,12 @@
-"""Joint draws from the posterior of a Gaussian process forest at given rows."""
+"""Joint moments of, and draws from, the posterior of a Gaussian process forest at given rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import factorise
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -41,17 +43,43 @@ def joint_draws(
     """
     forest.update()
     draws = np.empty((n_draws, len(rows)))
+    with single_threaded_blas():
+        for t, inside, means, covariances in _by_leaf(forest, points, rows):
+            turn = slice(t, None, forest.n_components)
+            factor = factorise(covariances)
+            noise = rng.standard_normal((len(draws[turn]), len(inside)))
+            draws[turn, inside] = means + noise @ factor.T
+    return draws
+
+
+def joint_moments(
+    forest: GaussianProcessForest, points: FloatArray | None, rows: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the means, shape (m,), and covariances, (m, m), of the function at rows.
+
+    They are those of the mixture of all trees. The parameters are those of :func:`joint_draws`.
+    """
+    forest.update()
+    means = np.empty((forest.n_components, len(rows)))
+    covariance = np.zeros((len(rows), len(rows)))
+    with single_threaded_blas():
+        for t, inside, leaf_means, leaf_covariances in _by_leaf(forest, points, rows):
+            means[t, inside] = leaf_means
+            covariance[np.ix_(inside, inside)] += leaf_covariances / forest.n_components
+    deviations = means - means.mean(axis=0)
+    return means.mean(axis=0), covariance + deviations.T @ deviations / forest.n_components
+
+
+def _by_leaf(
+    forest: GaussianProcessForest, points: FloatArray | None, rows: FloatArray
+) -> Iterator[tuple[int, IntArray, FloatArray, FloatArray]]:
+    """Yield trees, the rows in one of their leaves, and the moments of the function at these."""
     for t in range(forest.n_components):
         nodes = np.full(len(rows), forest._nodes_of_leaves(t)[0])
         if points is not None and not forest.has_single_leaf:
             nodes = forest.trees.leaves(points)[:, t]
-        turn = slice(t, None, forest.n_components)
         for leaf in np.unique(nodes).tolist():
             inside = np.flatnonzero(nodes == leaf)
             [(mean, variance)] = forest._means_of(t, [leaf])
-            with single_threaded_blas():
-                means, covariances = forest._leaves[t][leaf].joint(rows[inside], mean, variance)
-                factor = factorise(covariances)
-                noise = rng.standard_normal((len(draws[turn]), len(inside)))
-                draws[turn, inside] = means + noise @ factor.T
-    return draws
+            moments = forest._leaves[t][leaf].joint(rows[inside], mean, variance)
+            yield t, inside, *moments

@@ -127,6 +127,13 @@ class GaussianProcessForestSurrogate:
         points = self._points_if_needed(rows)
         return joint_draws(self._forest, points, self._filled(rows), n_draws, rng)
 
+    def joint(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means, shape (m,), and covariances, (m, m), of the function at rows."""
+        # Loaded here: suggestions need no covariances.
+        from mondrian_bo.surrogates.gaussian_process_forest.joint_draws import joint_moments
+
+        return joint_moments(self._forest, self._points_if_needed(rows), self._filled(rows))
+
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""

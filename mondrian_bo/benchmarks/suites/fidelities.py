@@ -1,0 +1,287 @@
+"""Fidelities: the best value at the target against the cost of all trials.
+
+``mondrian-bo bench run --suite fidelities --seeds 10 --jobs 2 --out DIR`` searches the problems of
+:mod:`mondrian_bo.benchmarks.problems.fidelities` until the cost of 30 trials at the target is
+spent. ``DIR/fidelities.jsonl.gz`` keeps the runs; finished ones are not run again, nor are those of
+an archive that ``--known`` names. The time of suggestions does not count.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import Trial, TrialState
+from scipy.stats import rankdata, wilcoxon
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.fidelities import (
+    FIDELITY,
+    PROBLEMS,
+    FidelityProblem,
+    get_fidelity_problem,
+)
+from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
+
+BUDGET = 30.0
+"""Cost of a run, in mean costs of a trial at the target: our choice."""
+
+_LOOKED_AT = (5.0, 10.0, 30.0)
+"""Costs at which the best values are compared, our choice."""
+
+_MOST_TRIALS = 1000
+"""Largest number of trials of a run, our choice."""
+
+_N_SCALE = 500
+"""Number of random points that determine a problem's scale, our choice."""
+
+ARCHIVE = "fidelities.jsonl.gz"
+"""Name of the file of runs."""
+
+REFERENCE = "mondrian"
+"""The method that the others are compared with."""
+
+
+def _mondrian(seed: int, **settings: Any) -> BaseSampler:
+    # Imported late, so that runs of other samplers do not load numba.
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+
+    return MondrianSampler(seed=seed, **settings)
+
+
+def _hyperband(n_steps: int) -> BasePruner:
+    return HyperbandPruner(min_resource=1, max_resource=n_steps)
+
+
+def _mondrian_pruner(n_steps: int) -> BasePruner:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+
+    return MondrianPruner()
+
+
+class Method(NamedTuple):
+    """A sampler, and how it uses cheap trials.
+
+    Attributes
+    ----------
+    sampler : callable
+        Takes a seed.
+    description : str
+        One line for tables.
+    has_fidelity : bool, default=False
+        Whether the sampler suggests the fidelity. Otherwise trials run at the target.
+    pruner : callable or None, default=None
+        Takes the number of steps at the target. A method with a pruner needs reports.
+    """
+
+    sampler: Callable[[int], BaseSampler]
+    description: str
+    has_fidelity: bool = False
+    pruner: Callable[[int], BasePruner] | None = None
+
+
+METHODS: dict[str, Method] = {
+    "mondrian_fidelity": Method(
+        lambda seed: _mondrian(seed, fidelity=FIDELITY, cost="cost"),
+        "`MondrianSampler(fidelity=)`",
+        has_fidelity=True,
+    ),
+    REFERENCE: Method(_mondrian, "`MondrianSampler()`"),
+    "tpe": Method(lambda seed: TPESampler(seed=seed), "TPE"),
+    "random": Method(lambda seed: RandomSampler(seed=seed), "random"),
+    "mondrian_pruner": Method(
+        _mondrian, "`MondrianSampler()`, `MondrianPruner`", pruner=_mondrian_pruner
+    ),
+    "tpe_hyperband": Method(
+        lambda seed: TPESampler(seed=seed), "TPE, Hyperband", pruner=_hyperband
+    ),
+}
+"""The compared methods by name; all have their default settings."""
+
+
+def search(problem: FidelityProblem, method: Method, seed: int, name: str) -> dict[str, Any]:
+    """Search a problem until the budget is spent.
+
+    Returns
+    -------
+    dict
+        ``costs`` spent when a trial at the target improved on all before, its ``values``, and the
+        number of trials, ``n_trials``.
+    """
+    target = problem.fidelity.high
+    pruner: BasePruner = NopPruner() if method.pruner is None else method.pruner(int(target))
+    study = optuna.create_study(
+        study_name=f"{name}-{seed}", sampler=method.sampler(seed), pruner=pruner
+    )
+    spent, best = 0.0, math.inf
+    costs: list[float] = []
+    values: list[float] = []
+    n_trials = 0
+    while spent < BUDGET and n_trials < _MOST_TRIALS:
+        trial = study.ask()
+        n_trials += 1
+        params = {one: _suggest(trial, one, problem.space[one]) for one in problem.space}
+        params[FIDELITY] = target
+        if method.has_fidelity:
+            params[FIDELITY] = _suggest(trial, FIDELITY, problem.fidelity)
+        reports, cost = problem.reports(params), problem.cost(params)
+        state, value = TrialState.COMPLETE, float(reports[-1])
+        if method.pruner is not None:
+            for step, report in enumerate(reports.tolist()):
+                trial.report(report, step)
+                if math.isnan(report) or trial.should_prune():
+                    state, cost = TrialState.PRUNED, cost * (step + 1) / len(reports)
+                    break
+        elif math.isnan(value):
+            # A training is stopped where it diverges.
+            cost *= (1 + int(np.argmax(np.isnan(reports)))) / len(reports)
+            state = TrialState.FAIL
+        spent += cost
+        trial.set_user_attr("cost", cost)
+        if state != TrialState.COMPLETE:
+            study.tell(trial, state=state)
+            continue
+        study.tell(trial, value)
+        if params[FIDELITY] == target and value < best and spent <= BUDGET:
+            best = value
+            costs.append(round(spent, 4))
+            values.append(float(f"{value:.8g}"))
+    return {"costs": costs, "values": values, "n_trials": n_trials}
+
+
+def _suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    return trial._suggest(name, distribution)
+
+
+def runs_of(name: str, seed: int, n_trials: int | None = None) -> list[dict[str, Any]]:
+    """Search a problem with all its methods; `n_trials` does not count."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    problem = get_fidelity_problem(name)
+    records = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for method in methods_of(name):
+            found = search(problem, METHODS[method], seed, name)
+            records.append({"problem": name, "seed": seed, "method": method, **found})
+    return records
+
+
+def methods_of(name: str) -> list[str]:
+    """Return the methods for a problem: those with a pruner if its trials report steps."""
+    problem = get_fidelity_problem(name)
+    middle = {one: _middle(distribution) for one, distribution in problem.space.items()}
+    has_steps = len(problem.reports({**middle, FIDELITY: problem.fidelity.high})) > 1
+    return [one for one, method in METHODS.items() if has_steps or method.pruner is None]
+
+
+def _middle(distribution: Any) -> Any:
+    middle = 0.5 * (distribution.low + distribution.high)
+    return int(middle) if isinstance(distribution.low, int) else middle
+
+
+@cache
+def scale(name: str) -> float:
+    """Return the median of random points minus the optimum, at the target."""
+    problem = get_fidelity_problem(name)
+    sampler = RandomSampler(seed=5)
+    study = optuna.create_study(sampler=sampler)
+    values = []
+    for _ in range(_N_SCALE):
+        trial = study.ask(problem.space)
+        values.append(problem.reports({**trial.params, FIDELITY: problem.fidelity.high})[-1])
+    return float(np.nanmedian(values)) - problem.optimum
+
+
+def regret(record: Mapping[str, Any], cost: float) -> float:
+    """Return the normalised regret of a run when a cost is spent; 1 before the first value."""
+    found = [v for c, v in zip(record["costs"], record["values"], strict=True) if c <= cost]
+    if not found:
+        return 1.0
+    name = record["problem"]
+    gap = min(found) - get_fidelity_problem(name).optimum
+    return float(min(max(gap, 0.0) / scale(name), 1.0))
+
+
+def run(arguments: Namespace) -> None:
+    """Run the measurement, archive it and print the tables, which go to ``DIR/fidelities.md``.
+
+    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`,
+    and ``half``, of the problems.
+    """
+    names = [one for one in PROBLEMS if arguments.half in (None, get_fidelity_problem(one).half)]
+    records = archived_runs(arguments, ARCHIVE, names, runs_of, "fidelities")
+    tables = [overall(records), *(by_problem(records, cost) for cost in _LOOKED_AT)]
+    text = "\n\n".join(to_markdown(*table) for table in tables)
+    (arguments.out / "fidelities.md").write_text(text + "\n", encoding="utf-8")
+    print("\n\n".join(to_text(*table) for table in tables))
+
+
+def _regrets(records: list[dict[str, Any]], cost: float) -> dict[tuple[str, str], FloatArray]:
+    """Return the regrets of all seeds by problem and method."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in records:
+        found.setdefault((one["problem"], one["method"]), []).append(regret(one, cost))
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def by_problem(records: list[dict[str, Any]], cost: float) -> tuple[list[str], list[list[str]]]:
+    """Return a row for each problem: mean and standard deviation of the regrets in percent."""
+    regrets = _regrets(records, cost)
+    rows = []
+    for name in dict.fromkeys(problem for problem, _ in regrets):
+        label = name + "*" * (get_fidelity_problem(name).half == "held-out")
+        cells = [
+            f"{100 * found.mean():.2g} ± {100 * found.std():.2g}"
+            if (found := regrets.get((name, one))) is not None
+            else ""
+            for one in METHODS
+        ]
+        rows.append([label, *cells])
+    header = [f"regret in % at cost {cost:.0f}", *(one.description for one in METHODS.values())]
+    return header, rows
+
+
+def overall(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return a row for each method that all problems have, and for pruners on their problems.
+
+    For each cost: the geometric mean over runs of the ratio of the regrets of the method and of
+    `REFERENCE`, and the numbers of problems on which the method is significantly better and worse
+    (Wilcoxon's signed-rank test, two-sided, 5 %).
+    """
+    header = ["method", "problems"]
+    rows = {one: [METHODS[one].description] for one in METHODS}
+    for cost in _LOOKED_AT:
+        header += [f"mean rank at {cost:.0f}", "better, worse"]
+        regrets = _regrets(records, cost)
+        names = list(dict.fromkeys(problem for problem, _ in regrets))
+        shared = [one for one in METHODS if all((name, one) in regrets for name in names)]
+        ranks = [
+            rankdata([regrets[name, one] for one in shared], axis=0).mean(axis=1) for name in names
+        ]
+        for one in METHODS:
+            own = [name for name in names if (name, one) in regrets]
+            tests = [_compare(regrets[name, one], regrets[name, REFERENCE]) for name in own]
+            if cost == _LOOKED_AT[0]:
+                rows[one].append(str(len(own)))
+            rank = f"{np.mean(ranks, axis=0)[shared.index(one)]:.2f}" if one in shared else ""
+            counts = f"{tests.count(1)}, {tests.count(-1)}"
+            rows[one] += [rank, "" if one == REFERENCE else counts]
+    return header, list(rows.values())
+
+
+def _compare(regrets: FloatArray, reference: FloatArray) -> int:
+    """Return 1 if regrets are significantly smaller than others, -1 if larger, and 0 otherwise."""
+    if np.array_equal(regrets, reference):
+        return 0
+    p = float(wilcoxon(regrets, reference, zero_method="zsplit").pvalue)
+    return 0 if p >= 0.05 else (1 if np.mean(regrets - reference) < 0.0 else -1)

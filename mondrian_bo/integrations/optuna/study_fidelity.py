@@ -1,0 +1,167 @@
+"""The fidelity of an Optuna study: its parameter, the costs of trials, and the best trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
+from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
+from mondrian_bo.search_space import SearchSpace
+
+
+class StudyFidelity:
+    """The arguments `fidelity` and `cost` of the sampler.
+
+    Parameters
+    ----------
+    fidelity : str, mapping of str to float, or None
+        Name of a parameter, which may have a target.
+    cost : str or None
+        Name of the user attribute of the cost.
+    has_earlier : bool
+        Whether the sampler has earlier studies.
+
+    Attributes
+    ----------
+    name : str
+        The parameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the arguments are not as described, there is a cost without a fidelity, or a fidelity
+        with earlier studies.
+    """
+
+    def __init__(
+        self, fidelity: FidelityChoice | None, cost: str | None, has_earlier: bool
+    ) -> None:
+        if fidelity is None:
+            raise ValueError("`cost` needs a `fidelity`.")
+        if has_earlier:
+            raise ValueError("`fidelity` cannot be combined with `warm_start`.")
+        if not isinstance(cost, str | None):
+            raise TypeError(f"`cost` must be the name of a user attribute or None, got {cost!r}.")
+        self.name, self._target = check_fidelity(fidelity)
+        self._cost = cost
+
+    def check(self, study: optuna.Study) -> None:
+        """Raise a `ValueError` if the study has several objectives."""
+        if len(study.directions) > 1:
+            raise ValueError(
+                f"`fidelity` needs a study with one objective, and {study.study_name!r} has "
+                f"{len(study.directions)}."
+            )
+
+    def within(self, space: SearchSpace) -> FidelityChoice | None:
+        """Return the fidelity for an optimizer over a space; None while it has no such parameter.
+
+        The space lacks parameters that had a single value so far.
+        """
+        if self.name not in space:
+            return None
+        return self.name if self._target is None else {self.name: self._target}
+
+    def first_value(self, name: str, distribution: BaseDistribution, default: Any) -> Any:
+        """Return the cheapest fidelity if `name` is the fidelity, and `default` otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the distribution is categorical, or the target is out of its range.
+        """
+        if name != self.name:
+            return default
+        if not isinstance(distribution, FloatDistribution | IntDistribution):
+            raise ValueError(f"`fidelity`: {name!r} must come from suggest_int or suggest_float.")
+        low, high = distribution.low, distribution.high
+        target = high if self._target is None else self._target
+        if not low <= target <= high:
+            raise ValueError(f"`fidelity`: the target {target!r} of {name!r} is out of its range.")
+        return low if target > low else high
+
+    def costs_of(self, trials: Sequence[FinishedTrial]) -> FloatArray:
+        """Return the costs of m trials, shape (m,); NaN where there is no positive number."""
+        costs = np.full(len(trials), np.nan)
+        if self._cost is not None:
+            for i, trial in enumerate(trials):
+                cost = trial.attributes.get(self._cost)
+                if isinstance(cost, int | float | np.number) and cost > 0:
+                    costs[i] = float(cost)
+        return costs
+
+
+def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial:
+    """Return the best trial at the target fidelity.
+
+    ``study.best_trial`` compares trials of all fidelities.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        A study with one objective, whichever sampler suggested its trials.
+    fidelity : str or mapping of str to float
+        As in :class:`mondrian_bo.MondrianSampler`: the name of a parameter, or its name and target.
+        Without a target, that is the upper end of the parameter's range in the latest trial that
+        has it (the lower end of a range is a target like any other).
+
+    Returns
+    -------
+    optuna.trial.FrozenTrial
+        One of the complete trials that have the target as value of the parameter, or that lack the
+        parameter, as in a conditional space; of those that violate no constraint.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `fidelity` is not as described, the study has several objectives, no trial has the
+        parameter, or there is no such complete trial.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from mondrian_bo import MondrianSampler, best_at_target
+    >>> def objective(trial):
+    ...     n_epochs = trial.suggest_int("n_epochs", 1, 50, log=True)
+    ...     rate = trial.suggest_float("rate", 0, 1)
+    ...     return (rate - 0.3) ** 2 + 1 / n_epochs
+    >>> study = optuna.create_study(sampler=MondrianSampler(seed=0, fidelity="n_epochs"))
+    >>> study.optimize(objective, n_trials=15)
+    >>> best_at_target(study, "n_epochs").params["n_epochs"]
+    50
+    """
+    if len(study.directions) > 1:
+        raise ValueError("`best_at_target` needs a study with a single objective.")
+    name, target = check_fidelity(fidelity)
+    trials = study.get_trials(deepcopy=False)
+    if target is None:
+        having = [one.distributions[name] for one in trials if name in one.distributions]
+        if not having:
+            raise ValueError(f"The study has no trial with the parameter {name!r}.")
+        target = _high(having[-1])
+    found = [
+        trial
+        for trial in trials
+        if trial.state == TrialState.COMPLETE
+        and (name not in trial.params or math.isclose(trial.params[name], target))
+        and all(value <= 0.0 for value in trial.constraints.values())
+    ]
+    if not found:
+        raise ValueError(f"The study has no complete feasible trial with {name!r} at {target!r}.")
+    sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+    return max(found, key=lambda trial: (sign * trial.values[0], -trial.number))
+
+
+def _high(distribution: BaseDistribution) -> float:
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise ValueError("A fidelity must come from suggest_int or suggest_float.")
+    return distribution.high

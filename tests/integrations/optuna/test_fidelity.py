@@ -1,0 +1,158 @@
+"""`MondrianSampler(fidelity=...)`: studies with cheap trials, and bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import optuna
+import pytest
+from studies import make_study, optimize, parameters
+
+from mondrian_bo import MondrianSampler, best_at_target
+
+
+def sampler_of(**settings):
+    return MondrianSampler(**{"seed": 0, "fidelity": "n", **settings})
+
+
+def training(trial):
+    """Return a loss on a conditional space, 0.02 at best with 50 epochs."""
+    kind = trial.suggest_categorical("kind", ["sgd", "adam"])
+    rate = trial.suggest_float("rate", 1e-4, 1.0, log=True)
+    n = trial.suggest_int("n", 1, 50, log=True)
+    loss = (np.log10(rate) + 2.0) ** 2 / 4.0 + 1.0 / n
+    if kind == "sgd":
+        loss += 0.1 + abs(trial.suggest_float("momentum", 0.0, 1.0) - 0.9)
+    trial.set_user_attr("seconds", 3.0 * n + 5.0)
+    return loss
+
+
+def test_nothing_changes_without_a_fidelity():
+    plain = optimize(make_study(MondrianSampler(seed=0)), training, 14)
+    other = optimize(make_study(MondrianSampler(seed=0, fidelity=None, cost=None)), training, 14)
+    assert parameters(plain) == parameters(other)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_conditional_study_with_costs(seed):
+    study = optimize(make_study(sampler_of(seed=seed, cost="seconds")), training, 45)
+    epochs = [one["n"] for one in parameters(study)]
+    # The first trial is drawn before the space is known, and is cheap all the same.
+    assert epochs[0] == 1
+    assert np.median(epochs[:10]) < 10 and 50 in epochs[:10]
+    assert all(("momentum" in one) == (one["kind"] == "sgd") for one in parameters(study)[1:])
+    best = best_at_target(study, "n")
+    assert best.params["n"] == 50 and best.params["kind"] == "adam"
+    assert best.value < 0.06
+    # Less than half of what as many full trials cost.
+    assert sum(one.user_attrs["seconds"] for one in study.trials) < 0.6 * 45 * 155.0
+    (memory,) = study.sampler._memory[study._storage].values()
+    costs = memory._optimizer._costs
+    assert len(costs) == memory.n_told
+    rows = memory._optimizer._search.trials.rows
+    seconds = [3.0 * one.values["n"] + 5.0 for one in memory.reader.finished]
+    np.testing.assert_allclose(costs.predict(rows), seconds, rtol=0.2)
+
+
+def test_a_target_at_the_lower_end_and_a_study_that_is_maximised():
+    def finite_elements(trial):
+        width = trial.suggest_float("h", 0.05, 1.0, log=True)
+        x = trial.suggest_float("x", 0.0, 1.0)
+        return -((x - 0.7) ** 2) - 0.3 * width * x
+
+    study = make_study(sampler_of(fidelity={"h": 0.05}), direction="maximize")
+    optimize(study, finite_elements, 25)
+    widths = [one["h"] for one in parameters(study)]
+    assert widths[0] == 1.0 and min(widths) == 0.05
+    best = best_at_target(study, {"h": 0.05})
+    assert abs(best.params["x"] - 0.69) < 0.05
+    at_target = [one.value for one in study.trials if one.params["h"] == 0.05]
+    assert best.value == max(at_target)
+
+
+def test_failed_pruned_enqueued_and_parallel_trials():
+    def objective(trial):
+        value = training(trial)
+        trial.report(value, 0)
+        if trial.number % 5 == 2:
+            raise optuna.TrialPruned
+        return float("nan") if trial.number % 7 == 3 else value
+
+    study = make_study(sampler_of(cost="seconds"))
+    study.enqueue_trial({"n": 50, "rate": 0.5})
+    study.enqueue_trial({"n": 7})
+    optimize(study, objective, 30, n_jobs=3)
+    assert len(study.trials) == 30
+    fixed = [one.params for one in study.trials if "fixed_params" in one.system_attrs]
+    assert [one["n"] for one in fixed] == [50, 7]
+    points = [tuple(sorted(one.items())) for one in parameters(study)]
+    assert len(set(points)) == 30
+    assert best_at_target(study, "n").params["n"] == 50
+
+
+def test_valid_points_constraints_and_a_pickled_sampler():
+    def objective(trial):
+        n, x = trial.suggest_int("n", 1, 20), trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("far", 0.4 - x)
+        return x + 1.0 / n
+
+    sampler = sampler_of(is_valid=is_small)
+    copy = pickle.loads(pickle.dumps(sampler))
+    studies = [optimize(make_study(one), objective, 22) for one in (sampler, copy)]
+    assert parameters(studies[0]) == parameters(studies[1])
+    assert all(one["x"] < 0.9 for one in parameters(studies[0]))
+    best = best_at_target(studies[0], "n").params
+    assert best["n"] == 20 and 0.4 <= best["x"] < 0.45
+
+
+def is_small(params):
+    return params["x"] < 0.9
+
+
+def test_reading_a_study_has_the_fidelity_as_a_parameter():
+    study = optimize(make_study(sampler_of()), training, 20)
+    found = study.sampler.predict(study, [{"kind": "adam", "rate": 0.01, "n": n} for n in (1, 50)])
+    assert found.mean[0] > found.mean[1] + 0.4
+
+
+def test_the_best_trial_of_other_samplers():
+    study = optimize(make_study(optuna.samplers.RandomSampler(seed=0)), training, 40)
+    with pytest.raises(ValueError, match="no trial with the parameter 'epochs'"):
+        best_at_target(study, "epochs")
+    with pytest.raises(ValueError, match="suggest_int or suggest_float"):
+        best_at_target(study, "kind")
+    with pytest.raises(ValueError, match="no complete feasible trial with 'n' at 51"):
+        best_at_target(study, {"n": 51})
+    at_one = [one for one in study.trials if one.params["n"] == 1]
+    assert best_at_target(study, {"n": 1}) == min(at_one, key=lambda one: one.value)
+    two = make_study(optuna.samplers.RandomSampler(seed=0), directions=["minimize"] * 2)
+    with pytest.raises(ValueError, match="single objective"):
+        best_at_target(two, "n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"fidelity": None, "cost": "seconds"}, ValueError, "`cost` needs a `fidelity`"),
+        ({"fidelity": ["n"]}, TypeError, "must be a name"),
+        ({"fidelity": {"n": 1, "m": 2}}, ValueError, "exactly one name"),
+        ({"cost": 3.0}, TypeError, "name of a user attribute"),
+    ],
+)
+def test_bad_arguments_are_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        sampler_of(**settings)
+
+
+def test_bad_studies_are_refused():
+    earlier = optimize(make_study(optuna.samplers.RandomSampler(seed=0)), training, 5)
+    with pytest.raises(ValueError, match="combined with `warm_start`"):
+        sampler_of(warm_start=[earlier])
+    two = make_study(sampler_of(), directions=["minimize"] * 2)
+    with pytest.raises(ValueError, match="one objective"):
+        optimize(two, lambda trial: (trial.suggest_int("n", 1, 5), 0.0), 1)
+    with pytest.raises(ValueError, match="suggest_int or suggest_float"):
+        optimize(make_study(sampler_of(fidelity="kind")), training, 1)
+    with pytest.raises(ValueError, match="the target 99 of 'n' is out of its range"):
+        optimize(make_study(sampler_of(fidelity={"n": 99})), training, 1)
