@@ -100,7 +100,6 @@ class Fidelity:
         levels = evenly[np.unique(np.concatenate([nearest, spaced]))]
         distances = np.abs(levels - self.unit)
         self.levels: FloatArray = levels[np.argsort(-distances)][: np.sum(distances > _SAME)]
-        self._reach = max(float(-self._log_costs.min()), 1e-12)
 
     def is_target(self, rows: FloatArray) -> BoolArray:
         """Whether rows (m, d) are at the target, or have no fidelity; shape (m,)."""
@@ -123,14 +122,6 @@ class Fidelity:
         """
         entries = np.where(np.isnan(rows[:, self.column]), self.unit, rows[:, self.column])
         return np.interp(entries, self._units, self._log_costs)
-
-    def offsets(self, rows: FloatArray) -> FloatArray:
-        """Return how far rows (m, d) are from the target, by entry and by log cost, shape (m, 2).
-
-        Both are 0 at the target, and the second is -1 at the other end.
-        """
-        entries = np.where(np.isnan(rows[:, self.column]), self.unit, rows[:, self.column])
-        return np.column_stack([entries - self.unit, self.log_costs(rows) / self._reach])
 
 
 def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:

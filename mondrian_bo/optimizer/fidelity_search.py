@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.acquisitions.log_expected_improvement import log_gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
-from mondrian_bo.optimizer.fidelity_trend import with_trend
+from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
@@ -280,21 +281,19 @@ class FidelitySearchFactory(SearchFactory):
     def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
         """Return a search over empty `trials`, with new models."""
         plain = super().new(trials, number)
-        # A quadratic of trials of different fidelities would need their trend.
+        # A quadratic would take trials of other fidelities for neighbours of the incumbent.
         arms = [(self._modelled(model), replace(arm, quadratic=0.0)) for model, arm in plain.arms]
         return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)
 
     def _modelled(self, model: ObjectiveModel | ParetoModel) -> FidelityModel:
-        """Return an empty model with a trend in the fidelity."""
+        """Return an empty model that expects fidelities to be correlated."""
         (own,) = model.models
-        new_surrogate = partial(
-            _new_surrogate, own.new_surrogate, self._fidelity, self._columns.n_choices
-        )
+        new_surrogate = partial(_new_surrogate, own.new_surrogate, self._fidelity)
         return FidelityModel(self._fidelity, new_surrogate, own.trials, own.new_transform)
 
 
-def _new_surrogate(new_plain: Any, fidelity: Fidelity, n_choices: Any) -> Surrogate:
-    return with_trend(new_plain(), fidelity, n_choices)
+def _new_surrogate(new_plain: Callable[[], Surrogate], fidelity: Fidelity) -> Surrogate:
+    return with_fidelity(new_plain(), fidelity)
 
 
 class _WithStarts:

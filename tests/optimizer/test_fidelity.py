@@ -13,7 +13,7 @@ from searches import run
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
 from mondrian_bo.optimizer.fidelity_search import screening_gains
-from mondrian_bo.optimizer.fidelity_trend import SmoothFidelityTrend, with_trend
+from mondrian_bo.optimizer.fidelity_surrogate import SmoothFidelitySurrogate, with_fidelity
 from mondrian_bo.search_space import RestrictedSpace
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import get_surrogate
@@ -199,37 +199,15 @@ def test_at_the_target_only_the_model_is_the_one_without_a_fidelity():
     assert plain.best[1] == other.best[1]
 
 
-def test_a_trend_is_found_where_trials_at_the_target_are_selected():
+def test_the_model_of_a_fidelity_is_smooth_and_its_moments_agree():
     rng = np.random.default_rng(0)
-    x = rng.random((60, 2))
-    quality = np.sin(5.0 * x[:, 0]) + x[:, 1]
-    # The best third is at the target. An average over fidelities would take that for a trend.
-    s = np.where(quality > np.quantile(quality, 0.67), 1.0, rng.random(60))
-    space = SearchSpace({"x": Float(0, 1), "y": Float(0, 1), "s": Float(0, 1)})
-    rows = np.column_stack([x, s])
-    columns = Columns(space.n_choices, False)
-
-    def trend_of(values):
-        inner = get_surrogate("gaussian_process")(columns, np.random.SeedSequence(0))
-        model = with_trend(inner, Fidelity(space, "s"), space.n_choices)
-        model.learn(rows, values)
-        low, high = model._mean(np.array([[0.0, 0.0, 0.25], [0.0, 0.0, 1.0]]))
-        assert high == 0.0
-        return low
-
-    assert abs(trend_of(quality)) < 0.25
-    assert trend_of(quality + 0.8 * s) == pytest.approx(-0.6, abs=0.25)
-
-
-def test_the_trend_is_smooth_and_its_moments_agree():
-    rng = np.random.default_rng(0)
-    space, columns = LINE, Columns(LINE.n_choices, False)
     rows = rng.random((30, 2))
-    inner = get_surrogate("gaussian_process")(columns, np.random.SeedSequence(0))
-    model = with_trend(inner, Fidelity(space, "s"), space.n_choices)
-    assert isinstance(model, SmoothFidelityTrend)
+    inner = get_surrogate("gaussian_process")(
+        Columns(LINE.n_choices, False), np.random.SeedSequence(0)
+    )
+    model = with_fidelity(inner, Fidelity(LINE, "s"))
+    assert isinstance(model, SmoothFidelitySurrogate)
     model.learn(rows, np.array([wave(x) + s for x, s in rows]))
-    assert model.slopes.any()
     places = rng.uniform(0.1, 0.9, (5, 2))
     means, stds = model.predict(places)
     joint_means, covariances = model.joint(places)
@@ -240,8 +218,23 @@ def test_the_trend_is_smooth_and_its_moments_agree():
     found = model.gradients(places)
     for j in range(2):
         step = 1e-4 * np.eye(2)[j]
-        slopes = (model.predict(places + step)[0] - model.predict(places - step)[0]) / 2e-4
-        np.testing.assert_allclose(found.mean_gradients[:, :, j], slopes, rtol=1e-2, atol=1e-3)
+        ahead, behind = model.predict(places + step), model.predict(places - step)
+        slopes = [(one - other) / 2e-4 for one, other in zip(ahead, behind, strict=True)]
+        np.testing.assert_allclose(found.mean_gradients[:, :, j], slopes[0], rtol=1e-2, atol=1e-3)
+        np.testing.assert_allclose(found.std_gradients[:, :, j], slopes[1], rtol=1e-2, atol=1e-3)
+    assert (model.predict_values(places)[1] > stds).all()
+
+
+def test_fidelities_are_expected_to_be_correlated():
+    optimizer = MondrianOptimizer(LINE, fidelity="s", seed=0)
+    plain = MondrianOptimizer(LINE, seed=0)
+    for one in (optimizer, plain):
+        for x in np.linspace(0.0, 1.0, 12).tolist():
+            one.tell({"x": x, "s": 0.0}, wave(x))
+    places = [{"x": x, "s": 1.0} for x in np.linspace(0.05, 0.95, 40).tolist()]
+    wanted = [wave(place["x"]) for place in places]
+    found, other = (np.corrcoef(one.predict(places)[0], wanted)[0, 1] for one in (optimizer, plain))
+    assert found > 0.98 and found > other
 
 
 def test_joint_moments_of_many_leaves():

@@ -86,7 +86,11 @@ def test_regrets_and_tables() -> None:
     records = [
         {"problem": name, "seed": seed, "method": method, "costs": [1.0, 7.0], "values": [9.0, low]}
         for seed in range(10)
-        for method, low in (("mondrian", 2.0 + 0.1 * seed), ("tpe", 3.0 + 0.1 * seed), ("random", 1.5 + 0.1 * seed))
+        for method, low in (
+            ("mondrian", 2.0 + 0.1 * seed),
+            ("tpe", 3.0 + 0.1 * seed),
+            ("random", 1.5 + 0.1 * seed),
+        )
     ]
     assert fidelities.regret(records[0], 0.5) == 1.0
     gap = 2.0 - get_fidelity_problem(name).optimum
