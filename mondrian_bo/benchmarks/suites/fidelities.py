@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import Trial, TrialState
-from scipy.stats import rankdata, wilcoxon
+from scipy.stats import rankdata, spearmanr, wilcoxon
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.fidelities import (
@@ -44,6 +44,10 @@ _MOST_TRIALS = 1000
 
 _N_SCALE = 500
 """Number of random points that determine a problem's scale, our choice."""
+
+_SHARES = (0.0, 0.1, 0.3)
+"""Fidelities whose values are compared with those at the target, as shares of the range. Of two
+fidelities all these are the lower one."""
 
 ARCHIVE = "fidelities.jsonl.gz"
 """Name of the file of runs."""
@@ -190,16 +194,44 @@ def _middle(distribution: Any) -> Any:
 
 
 @cache
-def scale(name: str) -> float:
-    """Return the median of random points minus the optimum, at the target."""
-    problem = get_fidelity_problem(name)
-    sampler = RandomSampler(seed=5)
-    study = optuna.create_study(sampler=sampler)
+def _random_values(name: str, share: float = 1.0) -> FloatArray:
+    """Return the values of random points at a share of the way to the target, NaN where failed."""
+    problem, rng = get_fidelity_problem(name), np.random.default_rng(5)
+    low, high = problem.fidelity.low, problem.fidelity.high
+    fidelity: float = low + share * (high - low)
+    if isinstance(problem.fidelity, IntDistribution):
+        fidelity = round(fidelity)
     values = []
     for _ in range(_N_SCALE):
-        trial = study.ask(problem.space)
-        values.append(problem.reports({**trial.params, FIDELITY: problem.fidelity.high})[-1])
-    return float(np.nanmedian(values)) - problem.optimum
+        params = {one: _draw(space, rng) for one, space in problem.space.items()}
+        values.append(float(problem.reports({**params, FIDELITY: fidelity})[-1]))
+    return np.array(values)
+
+
+def scale(name: str) -> float:
+    """Return the median of random points minus the optimum, at the target."""
+    return float(np.nanmedian(_random_values(name))) - get_fidelity_problem(name).optimum
+
+
+def correlations(names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return rank correlations of values with those at the target, over random points."""
+    rows = []
+    for name in names:
+        target = _random_values(name)
+        cells = []
+        for share in _SHARES:
+            values = _random_values(name, share)
+            known = ~np.isnan(values + target)
+            cells.append(f"{spearmanr(values[known], target[known]).statistic:.2f}")
+        rows.append([name, *cells])
+    shares = ["the lowest fidelity", *(f"{share:.0%} of the range" for share in _SHARES[1:])]
+    return ["rank correlation with the target, at", *shares], rows
+
+
+def _draw(distribution: Any, rng: np.random.Generator) -> Any:
+    low, high = distribution.low, distribution.high
+    is_integer = isinstance(distribution, IntDistribution)
+    return int(rng.integers(low, high + 1)) if is_integer else float(rng.uniform(low, high))
 
 
 def regret(record: Mapping[str, Any], cost: float) -> float:
@@ -221,6 +253,7 @@ def run(arguments: Namespace) -> None:
     names = [one for one in PROBLEMS if arguments.half in (None, get_fidelity_problem(one).half)]
     records = archived_runs(arguments, ARCHIVE, names, runs_of, "fidelities")
     tables = [overall(records), *(by_problem(records, cost) for cost in _LOOKED_AT)]
+    tables.append(correlations(names))
     text = "\n\n".join(to_markdown(*table) for table in tables)
     (arguments.out / "fidelities.md").write_text(text + "\n", encoding="utf-8")
     print("\n\n".join(to_text(*table) for table in tables))
@@ -252,11 +285,11 @@ def by_problem(records: list[dict[str, Any]], cost: float) -> tuple[list[str], l
 
 
 def overall(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each method that all problems have, and for pruners on their problems.
+    """Return a row for each method.
 
-    For each cost: the geometric mean over runs of the ratio of the regrets of the method and of
-    `REFERENCE`, and the numbers of problems on which the method is significantly better and worse
-    (Wilcoxon's signed-rank test, two-sided, 5 %).
+    For each cost: the mean rank among the methods that all problems have, and the numbers of
+    problems on which the method is significantly better and worse than `REFERENCE` (Wilcoxon's
+    signed-rank test, two-sided, 5 %).
     """
     header = ["method", "problems"]
     rows = {one: [METHODS[one].description] for one in METHODS}

@@ -117,3 +117,13 @@ def test_table(
     fidelities.run(arguments)
     assert capsys.readouterr().out == printed
     assert (tmp_path / fidelities.ARCHIVE).stat().st_size < len(before) + 100
+
+
+def test_the_page_has_the_archived_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).resolve().parents[3]
+    archive = root / "docs" / "results" / fidelities.ARCHIVE
+    arguments = Namespace(seeds=10, trials=None, jobs=1, out=tmp_path, known=[archive], half=None)
+    fidelities.run(arguments)
+    page = (root / "docs" / "appendix" / "fidelities.md").read_text(encoding="utf-8")
+    for table in (tmp_path / "fidelities.md").read_text(encoding="utf-8").strip().split("\n\n"):
+        assert table in page
