@@ -15,10 +15,10 @@ from sklearn.metrics import root_mean_squared_error
 from mondrian_bo.surrogates import AMFRegressor, MondrianForestRegressor
 
 MODELS = {
+    "AMF, default": lambda seed: AMFRegressor(random_state=seed),
     'AMF, step="corollary"': lambda seed: AMFRegressor(step="corollary", random_state=seed),
     "AMF, step=1": lambda seed: AMFRegressor(step=1.0, random_state=seed),
-    'AMF, step="adaptive"': lambda seed: AMFRegressor(random_state=seed),
-    "AMF, stacking": lambda seed: AMFRegressor(stacking=True, random_state=seed),
+    "AMF, stacking=False": lambda seed: AMFRegressor(stacking=False, random_state=seed),
     "AMF, no aggregation": lambda seed: AMFRegressor(use_aggregation=False, random_state=seed),
     "Mondrian forest": lambda seed: MondrianForestRegressor(
         hyperparameters="paper", branch_off="paper", random_state=seed

@@ -14,7 +14,7 @@ from mondrian_bo.surrogates import AMFRegressor, MondrianForestRegressor, Mondri
 
 MODELS = {
     "Mondrian forest": lambda: MondrianForestRegressor(20, random_state=0),
-    "AMF": lambda: AMFRegressor(20, random_state=0),
+    "AMF": lambda: AMFRegressor(20, stacking=False, random_state=0),  # weights are positive
     "Mondrian kernel": lambda: MondrianKernelRegressor(20, 1.0, random_state=0),
 }
 

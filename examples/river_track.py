@@ -1,56 +1,78 @@
-"""Streams of real targets from river: prequential errors of this library's AMF and of river's AMF.
+"""Streams of real targets: errors, one sample after the other, of our AMF and of river's AMF.
 
 Every sample is predicted and then learnt. Features are unscaled, and dates are days. The error is
-the mean absolute error. The example needs river in the same environment (``pip install river``).
-Without river, it uses Friedman's stream only, and leaves river's forest out.
+the mean absolute error. The first five streams are river's track. The others are further streams of
+river, the diabetes data, and with ``--data`` the tables of a folder (gzipped, target first or named
+EP), in the order of their rows.
+
+The example needs river in the same environment (``pip install river``). Without river, it uses
+Friedman's stream and the diabetes data only, and leaves river's forest out.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 from _figures import progress, say
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_diabetes, make_friedman1
 
 from mondrian_bo.surrogates import AMFRegressor
 
 MODELS = {
     "AMFRegressor()": {},
-    "stacking=True": {"stacking": True},
+    "feature_relevance=True": {"feature_relevance": True},
+    "stacking=False": {"stacking": False},
     'step="corollary"': {"step": "corollary"},
     "use_aggregation=False": {"use_aggregation": False},
-    "feature_relevance=True": {"feature_relevance": True},
-    "both": {"use_aggregation": False, "feature_relevance": True},
 }
 
 
 def as_number(value):
-    return float(value.toordinal() if hasattr(value, "toordinal") else value)
+    return value.timestamp() / 86400.0 if hasattr(value, "timestamp") else float(value)
 
 
-def streams(n_samples):
+def streams(n_samples, folder=None):
     """Yield names, inputs and targets."""
     if find_spec("river") is None:
         yield "Friedman", *make_friedman1(n_samples, 10, noise=1.0, random_state=42)
-        return
+    else:
+        for name, stream in river_streams(n_samples).items():
+            rows = list(stream.take(n_samples))
+            inputs = [[as_number(value) for value in row.values()] for row, _ in rows]
+            yield name, np.array(inputs), np.array([target for _, target in rows], dtype=float)
+    X, y = load_diabetes(return_X_y=True)
+    yield "diabetes", X[:n_samples], y[:n_samples]
+    for path in sorted(folder.glob("*.csv.gz")) if folder else []:
+        with gzip.open(path, "rt") as lines:
+            names, *rows = csv.reader(lines)
+        column = names.index("EP") if "EP" in names else 0
+        table = np.array(rows[:n_samples], dtype=float)
+        yield path.name.split(".")[0], np.delete(table, column, axis=1), table[:, column]
+
+
+def river_streams(n_samples):
+    """Return river's track and further streams of river, by name."""
     from river import datasets
     from river.datasets import synth
 
     # The function changes in parts of the space after 40, 70 and 90 %, or in two gradual steps.
     local = [int(share * n_samples) for share in (0.4, 0.7, 0.9)]
-    named = {
+    return {
         "ChickWeights": datasets.ChickWeights(),
         "TrumpApproval": datasets.TrumpApproval(),
         "Friedman": synth.Friedman(seed=42),
         "Friedman, local drift": synth.FriedmanDrift("lea", tuple(local), seed=42),
         "Friedman, gradual drift": synth.FriedmanDrift("gra", tuple(local[:2]), seed=42),
+        "Planes2D": synth.Planes2D(seed=42),
+        "SP500Stocks": datasets.SP500Stocks(),
+        "AirlinePassengers": datasets.AirlinePassengers(),
+        "WaterFlow": datasets.WaterFlow(),
     }
-    for name, stream in named.items():
-        rows = list(stream.take(n_samples))
-        inputs = [[as_number(value) for value in row.values()] for row, _ in rows]
-        yield name, np.array(inputs), np.array([target for _, target in rows], dtype=float)
 
 
 def ours(options, X, y, seed):
@@ -80,14 +102,19 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small data, as a test")
     parser.add_argument("--samples", type=int, default=5000, help="most samples of a stream")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--streams", nargs="+", help="names of streams; all of them by default")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), help="names of our models")
+    parser.add_argument("--data", type=Path, help="a folder with tables")
     options = parser.parse_args()
     n_samples, seeds = (60, range(1)) if options.quick else (options.samples, range(options.seeds))
     print(f"{'stream':24} {'model':24} {'mean absolute error':>20}")
-    for name, X, y in streams(n_samples):
-        errors = {model: [] for model in MODELS}
+    for name, X, y in streams(n_samples, options.data):
+        if name not in (options.streams or [name]):
+            continue
+        errors = {model: [] for model in options.models}
         for seed in progress(seeds, desc=name):
-            for model, settings in MODELS.items():
-                errors[model].append(ours(settings, X, y, seed))
+            for model in options.models:
+                errors[model].append(ours(MODELS[model], X, y, seed))
             if find_spec("river") is not None:
                 errors.setdefault("river", []).append(rivers(X, y, seed))
         for model, found in errors.items():

@@ -65,7 +65,8 @@ def main():
         top.set_title(name)
         middle.plot(line, truth, "k", linewidth=1, label="signal")
         for step, colour in STEPS.items():
-            forest = AMFRegressor(n_trees, step=step, random_state=options.seed)
+            # The paper's prediction, to which the weighted depth belongs.
+            forest = AMFRegressor(n_trees, step=step, stacking=False, random_state=options.seed)
             forest.fit(x[:, None], y)
             found = forest.predict(line[:, None])
             depths = forest.weighted_depth(line[:, None])

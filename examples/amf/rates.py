@@ -3,7 +3,7 @@
 The targets are a beta-Hoelder function plus bounded noise. "theory" is the forest of the theorems:
 partitions of the whole box, the step of Corollary 2, online to batch conversion (the forest at a
 random time, Lemma 2), ten trees. Its "last forest" is that after all samples.
-"default" is `AMFRegressor()`. Theorem 2 says that the squared error falls as
+"adaptive" is `AMFRegressor(stacking=False)`. Theorem 2 says that the squared error falls as
 ``(log n / n)^(2 beta / (d + 2 beta))``. Theorem 1 bounds it, for every lifetime, by the error of
 the best constants in the cells of a Mondrian partition plus ``8 B^2 (1 + lifetime)^d log n / n``.
 """
@@ -73,21 +73,20 @@ def main():
         n_samples, repeats = np.unique(np.geomspace(1, 200, 20).astype(int)), 1
     late = n_samples >= n_samples[-1] // 64
     figure, axes = plt.subplots(1, len(PROBLEMS), figsize=(13, 3.6), layout="constrained")
-    say(
-        "| d | beta | theorem 2 | theory | its last forest | default | error / bound of theorem 1 |"
-    )
+    names = ("d", "beta", "theorem 2", "theory", "its last forest", "adaptive")
+    say(f"| {' | '.join(names)} | error / bound of theorem 1 |")
     say("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for axis, (d, beta) in zip(axes, PROBLEMS, strict=True):
         middle, half = range_of(beta)
         test = np.random.default_rng(10**6).random((4000, d))
         truth = (hoelder(test, beta) - middle) / half
-        last, default = np.zeros((2, len(n_samples)))
+        last, adaptive = np.zeros((2, len(n_samples)))
         for seed in progress(range(repeats), desc=f"d={d}, beta={beta}"):
             rng = np.random.default_rng(seed)
             X = rng.random((n_samples[-1], d))
             y = (hoelder(X, beta) - middle) / half + rng.uniform(-NOISE, NOISE, len(X))
             settings = {"bounds": [[0.0, 1.0]] * d, "step": "corollary"}
-            for errors, options_of in ((last, settings), (default, {})):
+            for errors, options_of in ((last, settings), (adaptive, {"stacking": False})):
                 forest = AMFRegressor(random_state=seed, **options_of)
                 for i, (start, end) in enumerate(pairwise([0, *n_samples])):
                     forest.partial_fit(X[start:end], y[start:end])
@@ -96,7 +95,7 @@ def main():
         areas = np.diff(n_samples) * 0.5 * (last[1:] + last[:-1])
         theory = np.append(last[0], last[0] + np.cumsum(areas)) / n_samples
         scale = np.log(n_samples[late] / np.log(n_samples[late]))
-        curves = {"theory": theory, "last forest": last, "default": default}
+        curves = {"theory": theory, "last forest": last, "adaptive": adaptive}
         exponents = []
         for name, errors in curves.items():
             exponents.append(-np.polyfit(scale, np.log(errors[late]), 1)[0])
@@ -111,8 +110,8 @@ def main():
         found = " | ".join(f"{exponent:.2f}" for exponent in exponents)
         say(f"| {d} | {beta:g} | {rate:.2f} | {found} | {shares.min():.2f} to {shares.max():.2f} |")
     axes[0].set_ylabel("squared error")
-    names = axes[0].get_legend_handles_labels()
-    figure.legend(*names, loc="outside right center", fontsize=8)
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside right center", fontsize=8)
     save(figure, options.output)
 
 

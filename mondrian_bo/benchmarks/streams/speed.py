@@ -44,8 +44,15 @@ class Sizes(NamedTuple):
     repeats: int = 3
 
 
-_TITLES: dict[Estimator, str] = {"regressor": "AMFRegressor", "classifier": "AMFClassifier"}
-"""Names of the estimators in the table, in the order of its rows."""
+_TITLES: dict[Estimator, str] = {
+    "regressor": "AMFRegressor(stacking=False)",
+    "classifier": "AMFClassifier",
+}
+"""Names of the estimators in the table, in the order of its rows. The regressor predicts as the
+baselines do."""
+
+_DEFAULT = "AMFRegressor()"
+"""Name of the default regressor, which also stacks forecasts; its rows have no target."""
 
 _RIVER_TARGET = 20.0
 """Our target for the ratio to river."""
@@ -158,7 +165,7 @@ def learning(
     -------
     list of Row
         One row compared with onelearn and, if the regressor learns one by one, rows compared with
-        river.
+        river; then the same rows of the default regressor, as far as they are measured.
     """
     X, y = samples(n, d, estimator)
     programs: list[Callable[[], Cost]] = [partial(_learn, estimator, X, y, step)]
@@ -167,13 +174,20 @@ def learning(
     with_river = estimator == "regressor" and step == 1
     if with_river and river is not None:
         programs.append(partial(river_process.learn, river, X, y))
+    if estimator == "regressor":
+        programs.append(partial(_learn, estimator, X, y, step, stacking=True))
     costs = in_turns(programs, repeats)
-    how = "one batch" if step >= n else "one by one"
-    name = f"{_TITLES[estimator]}, {n:,} x {d}, {how}"
-    row = _row(name, costs[: 1 if onelearn is None else 2], at_least)
-    if not with_river:
-        return [row]
-    return [row, *_river_rows(row, n, d, None if river is None else best(costs[-1]))]
+    what = f"{n:,} x {d}, {'one batch' if step >= n else 'one by one'}"
+    theirs = costs[1:2] if onelearn is not None else []
+    rows = [_row(f"{_TITLES[estimator]}, {what}", [costs[0], *theirs], at_least)]
+    by_river = best(costs[-2]) if with_river and river is not None else None
+    if with_river:
+        rows += _river_rows(rows[0], n, d, by_river)
+    if estimator == "regressor":
+        rows.append(_row(f"{_DEFAULT}, {what}", [costs[-1], *theirs], None))
+        if by_river is not None:
+            rows.append(_beside_river(rows[-1], by_river, None))
+    return rows
 
 
 def predicting(
@@ -192,9 +206,16 @@ def predicting(
     programs: list[Callable[[], Cost]] = [lambda: timed(lambda: function(tests))]
     if onelearn is not None:
         programs.append(partial(onelearn.predict, onelearn.store(X, y, tests), estimator))
-    what = "predict" if estimator == "regressor" else "predict_proba"
-    name = f"{_TITLES[estimator]}, {n:,} x {d}, {what}"
-    return [_row(name, in_turns(programs, repeats), at_least)]
+    if estimator == "regressor":
+        default = _new(estimator, stacking=True).partial_fit(X, y)
+        programs.append(lambda: timed(lambda: default.predict(tests)))
+    what = f"{n:,} x {d}, {'predict' if estimator == 'regressor' else 'predict_proba'}"
+    costs = in_turns(programs, repeats)
+    theirs = costs[1:2] if onelearn is not None else []
+    rows = [_row(f"{_TITLES[estimator]}, {what}", [costs[0], *theirs], at_least)]
+    if estimator == "regressor":
+        rows.append(_row(f"{_DEFAULT}, {what}", [costs[-1], *theirs], None))
+    return rows
 
 
 def memory(estimator: Estimator, n: int, d: int, onelearn: OnelearnProcess | None) -> list[Row]:
@@ -239,16 +260,7 @@ def _river_rows(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
     rows = []
     limit = Limit("ratio", _RIVER_TARGET)
     if measured is not None:
-        rows.append(
-            replace(
-                row,
-                baseline_name="river",
-                baseline=measured.cpu,
-                baseline_wall=measured.wall,
-                limit=limit,
-                details={},
-            )
-        )
+        rows.append(_beside_river(row, measured, limit))
     published = river_process.PUBLISHED.get(d)
     if published is not None:
         rows.append(
@@ -265,24 +277,39 @@ def _river_rows(row: Row, n: int, d: int, measured: Cost | None) -> list[Row]:
     return rows
 
 
-def _row(name: str, costs: Sequence[Sequence[Cost]], at_least: float) -> Row:
+def _beside_river(row: Row, measured: Cost, limit: Limit | None) -> Row:
+    """Return a row that compares the same learning with river as measured."""
+    return replace(
+        row,
+        baseline_name="river",
+        baseline=measured.cpu,
+        baseline_wall=measured.wall,
+        limit=limit,
+        details={},
+    )
+
+
+def _row(name: str, costs: Sequence[Sequence[Cost]], at_least: float | None) -> Row:
     """Return the row of the best times, with the medians among the details."""
     ours, *theirs = costs
     details: dict[str, object] = {"ours_median": typical(ours)._asdict(), "repeats": len(ours)}
     if theirs:
         details["peer_median"] = typical(theirs[0])._asdict()
     fastest = best(theirs[0]) if theirs else None
-    limit = Limit("ratio", at_least)
+    limit = None if at_least is None else Limit("ratio", at_least)
     return time_row(name, best(ours), "onelearn", fastest, limit=limit, details=details)
 
 
-def _new(estimator: Estimator) -> Any:
-    kind = AMFRegressor if estimator == "regressor" else AMFClassifier
-    return kind(random_state=0)
+def _new(estimator: Estimator, stacking: bool = False) -> Any:
+    if estimator == "regressor":
+        return AMFRegressor(stacking=stacking, random_state=0)
+    return AMFClassifier(random_state=0)
 
 
-def _learn(estimator: Estimator, X: AnyArray, y: AnyArray, step: int) -> Cost:
-    forest = _new(estimator)
+def _learn(
+    estimator: Estimator, X: AnyArray, y: AnyArray, step: int, stacking: bool = False
+) -> Cost:
+    forest = _new(estimator, stacking)
     # As in online learning, the classes are known before the first sample.
     known = {} if estimator == "regressor" else {"classes": np.unique(y)}
 
@@ -304,9 +331,10 @@ def _remember(estimator: Estimator, n: int, d: int) -> dict[str, int] | None:
 
 def _warm_up() -> list[Row]:
     """Compile or load all measured code."""
-    for estimator in _TITLES:
+    kinds: list[tuple[Estimator, bool]] = [("regressor", False), ("regressor", True)]
+    for estimator, stacking in [*kinds, ("classifier", False)]:
         X, y = samples(200, 3, estimator)
-        forest = _new(estimator).partial_fit(X, y)
+        forest = _new(estimator, stacking).partial_fit(X, y)
         forest.partial_fit(X[:1], y[:1]).predict(X)
         forest.predict(X[:1])
     return []

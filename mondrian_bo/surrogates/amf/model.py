@@ -180,8 +180,7 @@ class AggregationModel(ScaledForestModel):
             starts, rates = self.scales.follow_changes(part)
             self.forest.extend(part, new, rates, weights, n_jobs, starts)
             if self.stacking is not None:
-                forecasts, variances = _pooled(self.forest.ahead)
-                self.stacking.learn(forecasts, variances, new, weights)
+                self.stacking.learn(self.forest.ahead, new, weights)
             if self._record:
                 self._follow_targets(new)
             n_points = self.n_points
@@ -216,9 +215,9 @@ class AggregationModel(ScaledForestModel):
         else:
             ahead = self.forest.forecasts(points, self._outer_rates(), n_jobs)
             means, variances = ahead[:, :, 0], ahead[:, :, VARIANCE]
-            forecasts, _ = _pooled(ahead)
+            forecasts = _pooled(ahead)
             # The trees' means keep their distances, and get the stacked prediction as their mean.
-            stacked = self.stacking.combine(forecasts)
+            stacked = self.stacking.combine(forecasts, self._lowest, self._highest)
             means = stacked + math.sqrt(self.stacking.scale) * (means - forecasts[:, 0])
             variances = self.stacking.scale * variances
         if self.predictor.n_points == 1:
@@ -249,12 +248,12 @@ class AggregationModel(ScaledForestModel):
         parts = self.predictor.components(points, self._outer_rates(), self._rule)
         if self.stacking is not None:
             ahead = self.forest.forecasts(points, self._outer_rates())
-            forecasts, _ = _pooled(ahead)
+            forecasts = _pooled(ahead)
             row = parts[:, 0].astype(np.int64)
             centre = forecasts[row, 0]
-            parts[:, 2] = self.stacking.combine(forecasts)[row] + math.sqrt(self.stacking.scale) * (
-                parts[:, 2] - centre
-            )
+            stacked = self.stacking.combine(forecasts, self._lowest, self._highest)
+            spread = math.sqrt(self.stacking.scale)
+            parts[:, 2] = stacked[row] + spread * (parts[:, 2] - centre)
             parts[:, 3] *= self.stacking.scale
         if self.predictor.n_points == 1:
             parts[:, 3] = self._prior_variance
@@ -338,7 +337,9 @@ class AggregationModel(ScaledForestModel):
             rows = np.tile(mean, (end - start, 1))
             for factor, (rates, rule) in zip(b, kinds, strict=True):
                 rows += factor * self.forest.weights(part, rates, rule, 0.0).toarray()
-            return rows
+            stacked = rows @ self.forest.targets
+            share = stacking.shares(stacked, self._lowest, self._highest)[:, None]
+            return np.asarray(share * rows + (1.0 - share) * everywhere / everywhere.sum())
 
         return sparse_rows(rows_of, points.shape[1], self.n_points, tolerance)
 
@@ -430,9 +431,7 @@ class AggregationModel(ScaledForestModel):
         self.forest.set_step(0.5 * self.n_points / max(best, smallest))
 
 
-def _pooled(ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the forest's forecasts, shape (m, 4), and the variance of its mixture, shape (m,)."""
+def _pooled(ahead: FloatArray) -> FloatArray:
+    """Return the forest's forecasts, shape (m, 4), of those of its trees, shape (T, m, 5)."""
     # Trees are added one by one, so that results do not depend on the number of points.
-    mean = np.add.accumulate(ahead, axis=0)[-1] / len(ahead)
-    square = np.add.accumulate(np.square(ahead[:, :, 0] - mean[:, 0]), axis=0)[-1] / len(ahead)
-    return mean[:, :VARIANCE], mean[:, VARIANCE] + square
+    return np.asarray(np.add.accumulate(ahead, axis=0)[-1, :, :VARIANCE] / len(ahead))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,9 @@ class AMFRegressor(
     Every tree predicts with all its prunings at once, weighted by how well they have forecast so
     far (Mourtada2021, equations 4, 6 and 7; squared loss), exactly and in O(log n) per sample. The
     prediction is a mixture of Gaussians, over trees and over the nodes at which their prunings end.
-    The Gaussian of a node has the mean of its targets and the mean loss of its forecasts.
+    The Gaussian of a node has the mean of its targets and the mean loss of its forecasts. The
+    default then moves the mixture to the linear combination of the forest's forecasts that has had
+    the least error (`stacking`).
 
     Parameters
     ----------
@@ -42,11 +44,13 @@ class AMFRegressor(
         predicts worse on every stream of ``docs/amf.md``.
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
-    stacking : bool, default=False
+    stacking : bool or "auto", default="auto"
         Whether the forest predicts with a linear combination of four forecasts, that with the least
-        squared error so far: all prunings or leaves alone, each with and without splitting off
-        points outside of the data. It needs aggregation and no `online_to_batch`. A batch
-        takes longer to learn; ``docs/amf.md`` has the errors.
+        weighted squared error so far: all prunings or leaves alone, each with and without splitting
+        off points outside of the data. "auto" is True with the adaptive `step`, aggregation and no
+        `online_to_batch`, and False otherwise: the predictions are then those of the paper, to
+        which its bounds apply. ``docs/amf.md`` has the errors. With stacking, samples of a batch
+        are forecast and learnt one by one, which takes longer.
     bounds : array-like of shape (n_features, 2) or None, default=None
         A box that holds all data: trees are then unrestricted Mondrian partitions of it (Algorithms
         1 to 3), for which the regret bounds are proved. None restricts partitions to the data seen
@@ -78,8 +82,9 @@ class AMFRegressor(
     single precision, as in scikit-learn's forests. An empty node repeats its parent's forecast,
     where the paper forecasts 0, so that results do not depend on where targets are centred. A point
     outside of a node's box is split off from it as often as in Algorithm 6, on average over its
-    random draw, and is then forecast by the node. So predictions return to the mean and the
-    variance of all targets far from the data.
+    random draw, and is then forecast by the node. So without stacking, predictions return to the
+    mean and the variance of all targets far from the data. Stacked predictions stay within the
+    range of the targets.
 
     One sample says nothing of how far targets differ: until a second one, the standard deviation is
     1, as it is without any sample.
@@ -110,7 +115,7 @@ class AMFRegressor(
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **AggregatedEstimator._parameter_constraints,
         "step": [AggregatedEstimator._STEP, StrOptions({"corollary", "adaptive"})],
-        "stacking": ["boolean"],
+        "stacking": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -119,7 +124,7 @@ class AMFRegressor(
         *,
         step: Step = "adaptive",
         use_aggregation: bool = True,
-        stacking: bool = False,
+        stacking: bool | Literal["auto"] = "auto",
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
         feature_relevance: bool = False,
@@ -141,7 +146,12 @@ class AMFRegressor(
         self.n_jobs = n_jobs
 
     def _reset(self, n_features: int) -> None:
-        if self.stacking and (self.online_to_batch or not self.use_aggregation):
+        can_stack = bool(self.use_aggregation) and not self.online_to_batch
+        if self.stacking == "auto":
+            stacking = can_stack and self.step == "adaptive"
+        else:
+            stacking = bool(self.stacking)
+        if stacking and not can_stack:
             raise ValueError(
                 "stacking=True needs use_aggregation=True and online_to_batch=False; "
                 "predictions with leaves alone, or of a forest of the past, are not combined"
@@ -150,7 +160,7 @@ class AMFRegressor(
             **self._shared_settings(n_features),
             n_classes=REAL,
             step=self.step if isinstance(self.step, str) else float(self.step),
-            stacking=bool(self.stacking),
+            stacking=stacking,
         )
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:

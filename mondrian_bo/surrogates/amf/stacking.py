@@ -1,17 +1,75 @@
 """Stacked predictions of an aggregated forest: a linear combination with the least error so far.
 
 The forecasts of a forest are f_1, ..., f_K, and m is the mean of the earlier targets. The stacked
-prediction is ``m + sum_k b_k (f_k - m)``. The coefficients minimise the weighted squared error of
-these predictions on all samples, each forecast before it was learnt, plus a penalty of
-``v |b - 1/K|^2``, where v is the mean square of ``y - m``: the equal weights that the stream begins
-with count as much as one sample. This is ridge regression, of which only sums are kept.
+prediction is ``m + sum_k b_k (f_k - m)``, clipped to the range of the targets so far. The
+coefficients minimise the weighted squared error of these predictions on all samples, each forecast
+before it was learnt, plus a penalty of ``0.3 v |b - 1/K|^2``, where v is the weighted mean square
+of ``y - m``: the equal weights that the stream begins with count as much as 0.3 samples. This is
+ridge regression, of which only sums are kept.
+
+The weight of a sample is about in inverse proportion to its predicted standard deviation. Otherwise
+a few samples with large errors decide where the scatter of the targets differs.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 
 from mondrian_bo.array_types import FloatArray
+
+_LEAST_DEVIATION = 0.01
+"""Added to standard deviations, in units of the root mean predicted variance so far: weights stay
+finite. Our choice."""
+
+_PRIOR = 0.3
+"""Number of samples that the prior, equal coefficients, counts as much as; chosen on streams, where
+1 has errors that are larger by 1 % (docs/amf.md)."""
+
+_MASS, _TOTAL, _COUNTED, _VARIANCES, _WEIGHTS, _WEIGHTED_VARIANCES, _PRODUCTS = range(7)
+"""Entries of the sums of :class:`Stacking`: weights of all samples and their sum of targets; of the
+samples with a forecast, their weights, variances, final weights and variances times these; then the
+products of deviations."""
+
+
+@njit(cache=True, nogil=True)
+def _learn_ahead(ahead, targets, importance, sums):  # type: ignore[no-untyped-def]
+    """Add the errors of forecasts to the sums, sample by sample; see :meth:`Stacking.learn`."""
+    n_trees, n_new, n_columns = ahead.shape
+    row = np.empty(n_columns)
+    for i in range(n_new):
+        weight = importance[i] if len(importance) > 0 else 1.0
+        if sums[_MASS] > 0.0:
+            mean = sums[_TOTAL] / sums[_MASS]
+            variance, first, square = 0.0, 0.0, 0.0
+            for t in range(n_trees):
+                variance += ahead[t, i, n_columns - 1]
+                first += ahead[t, i, 0]
+            first /= n_trees
+            for t in range(n_trees):
+                square += (ahead[t, i, 0] - first) ** 2
+            variance = (variance + square) / n_trees
+            for k in range(n_columns - 1):
+                total = 0.0
+                for t in range(n_trees):
+                    total += ahead[t, i, k]
+                row[k] = total / n_trees - mean
+            row[n_columns - 1] = targets[i] - mean
+            sums[_COUNTED] += weight
+            sums[_VARIANCES] += weight * variance
+            deviation = 1.0
+            if sums[_VARIANCES] > 0.0:
+                deviation = math.sqrt(variance / (sums[_VARIANCES] / sums[_COUNTED]))
+            final = weight / (deviation + _LEAST_DEVIATION)
+            sums[_WEIGHTS] += final
+            sums[_WEIGHTED_VARIANCES] += final * variance
+            for k in range(n_columns):
+                for other in range(n_columns):
+                    sums[_PRODUCTS + k * n_columns + other] += final * row[k] * row[other]
+        sums[_MASS] += weight
+        sums[_TOTAL] += weight * targets[i]
 
 
 class Stacking:
@@ -25,18 +83,11 @@ class Stacking:
 
     def __init__(self, n_forecasts: int) -> None:
         self._n_forecasts = n_forecasts
-        self._mass = 0.0
-        self._total = 0.0
-        # Sums of products of the deviations of forecasts and target, of variances, and of weights.
-        self._sums = np.zeros((n_forecasts + 1) ** 2 + 2)
+        self._sums = np.zeros(_PRODUCTS + (n_forecasts + 1) ** 2)
         self._solution: tuple[FloatArray, float] | None = None
 
     def learn(
-        self,
-        forecasts: FloatArray,
-        variances: FloatArray,
-        targets: FloatArray,
-        importance: FloatArray | None = None,
+        self, ahead: FloatArray, targets: FloatArray, importance: FloatArray | None = None
     ) -> None:
         """Learn the errors of forecasts, in their order.
 
@@ -45,36 +96,23 @@ class Stacking:
 
         Parameters
         ----------
-        forecasts : float64 array of shape (m, K)
-            Forecasts of each target from the targets before it.
-        variances : float64 array of shape (m,)
-            The variances that were predicted.
+        ahead : float64 array of shape (T, m, K + 1)
+            Forecasts of each target by each tree, from the targets before it, and the variance of
+            the first forecast.
         targets : float64 array of shape (m,)
             The targets.
         importance : float64 array of shape (m,) or None, default=None
             Positive weights of the samples; None is all ones.
         """
-        weights = np.ones(len(targets)) if importance is None else importance
-        # The mean before each sample, and after the last.
-        masses = np.add.accumulate(np.concatenate(([self._mass], weights)))
-        totals = np.add.accumulate(np.concatenate(([self._total], weights * targets)))
-        means = totals / np.maximum(masses, np.finfo(np.float64).tiny)
-        start = 0 if self._mass > 0.0 else 1
-        self._mass, self._total = float(masses[-1]), float(totals[-1])
-        deviations = np.column_stack((forecasts, targets))[start:] - means[start:-1, None]
-        products = deviations[:, :, None] * deviations[:, None, :]
-        ones = np.ones((len(products), 1))
-        rows = np.hstack(
-            (products.reshape(len(ones), deviations.shape[1] ** 2), variances[start:, None], ones)
-        )
-        rows *= weights[start:, None]
-        self._sums = np.add.accumulate(np.vstack((self._sums, rows)))[-1]
+        weights = np.empty(0) if importance is None else importance
+        _learn_ahead(ahead, targets, weights, self._sums)
         self._solution = None
 
     @property
     def mean(self) -> float:
         """The mean of all targets, m."""
-        return self._total / self._mass if self._mass > 0.0 else 0.0
+        mass = self._sums[_MASS]
+        return float(self._sums[_TOTAL] / mass) if mass > 0.0 else 0.0
 
     @property
     def coefficients(self) -> FloatArray:
@@ -85,27 +123,43 @@ class Stacking:
     def scale(self) -> float:
         """Factor of the variances: the mean square error over the mean of the variances.
 
-        Both have one more sample, whose error and variance are the mean square of ``y - m``.
+        Both means are weighted as the errors are, and have one more sample, whose error and
+        variance are the weighted mean square of ``y - m``.
         """
         return self._solve()[1]
 
-    def combine(self, forecasts: FloatArray) -> FloatArray:
-        """Return the stacked predictions, shape (m,), from forecasts of shape (m, K)."""
-        return np.asarray(self.mean + (forecasts - self.mean) @ self.coefficients)
+    def combine(self, forecasts: FloatArray, lowest: float, highest: float) -> FloatArray:
+        """Return the stacked predictions, shape (m,), from forecasts of shape (m, K).
+
+        `lowest` and `highest` are the range of the targets so far.
+        """
+        stacked = self.mean + (forecasts - self.mean) @ self.coefficients
+        return np.asarray(np.clip(stacked, lowest, highest))
+
+    def shares(self, stacked: FloatArray, lowest: float, highest: float) -> FloatArray:
+        """Return the shares of linear combinations, before they are clipped, in the predictions.
+
+        A prediction is this share of the combination and the rest of the mean m.
+        """
+        gap = stacked - self.mean
+        clipped = np.clip(stacked, lowest, highest) - self.mean
+        return np.divide(clipped, gap, out=np.ones_like(gap), where=clipped != gap)
 
     def _solve(self) -> tuple[FloatArray, float]:
         if self._solution is None:
             k = self._n_forecasts
-            products = self._sums[:-2].reshape(k + 1, k + 1)
-            total, variance, mass = products[k, k], self._sums[-2], self._sums[-1]
+            products = self._sums[_PRODUCTS:].reshape(k + 1, k + 1)
+            total, weights = products[k, k], self._sums[_WEIGHTS]
             equal = np.full(k, 1.0 / k)
-            unit = total / mass if mass > 0.0 else 0.0
+            unit = total / weights if weights > 0.0 else 0.0
             if unit > 0.0:
-                penalised = products[:k, :k] + unit * np.eye(k)
-                b = np.linalg.solve(penalised, products[:k, k] + unit * equal)
+                penalty = _PRIOR * unit
+                penalised = products[:k, :k] + penalty * np.eye(k)
+                b = np.linalg.solve(penalised, products[:k, k] + penalty * equal)
                 error = total - 2.0 * b @ products[:k, k] + b @ products[:k, :k] @ b
-                scale = (max(float(error), 0.0) + unit) / (float(variance) + unit)
-                self._solution = b, scale
+                variance = float(self._sums[_WEIGHTED_VARIANCES])
+                scale = (max(float(error), 0.0) + unit) / (variance + unit)
+                self._solution = np.asarray(b, dtype=np.float64), float(scale)
             else:
                 self._solution = equal, 1.0
         return self._solution

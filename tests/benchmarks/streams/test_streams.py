@@ -199,9 +199,11 @@ def test_rows_beside_onelearn(fake_onelearn):
             row for _, program in speed.measurements(onelearn, None, SMALL) for row in program()
         ]
     timed = [row for row in rows if row.unit == "s"]
-    assert len(timed) == 6
     assert all(row.baseline_name == "onelearn" and row.baseline_wall > 0.0 for row in timed)
-    assert [row.limit.value for row in timed] == [4.0, 4.0, 3.0, 3.0, 4.0, 4.0]
+    limits = [row.limit and row.limit.value for row in timed]
+    # The default regressor has rows without a target.
+    assert limits == [4.0, None, 4.0, 3.0, None, 3.0, 4.0, None, 4.0]
+    assert all("AMFRegressor()" in row.name for row in timed if row.limit is None)
     remembered = [row for row in rows if row.unit == "B/point"]
     assert len(remembered) == (4 if sys.platform.startswith("linux") else 0)
     for row in remembered:
@@ -232,7 +234,11 @@ def fake_river(tmp_path, monkeypatch):
 
 
 def test_river_learns_what_we_learn(fake_river, tmp_path):
-    _, measured, published = speed.learning("regressor", 12, 5, 1, None, fake_river, 3.0, 2)
+    rows = speed.learning("regressor", 12, 5, 1, None, fake_river, 3.0, 2)
+    paper, measured, published, default, default_measured = rows
+    assert (default.baseline, default_measured.baseline) == (None, measured.baseline)
+    assert default_measured.ours == default.ours != paper.ours == measured.ours
+    assert default_measured.limit is None
     assert (published.baseline_name, measured.baseline_name) == ("river (published)", "river")
     assert published.baseline == 12 / 820 and published.limit is None
     assert measured.baseline > 0.0 and measured.baseline_wall > 0.0 and measured.limit.value == 20.0
@@ -243,7 +249,8 @@ def test_river_learns_what_we_learn(fake_river, tmp_path):
 
 
 def test_without_river_its_published_rate_counts():
-    _, published = speed.learning("regressor", 12, 5, 1, None, None, 3.0, 1)
+    _, published, default = speed.learning("regressor", 12, 5, 1, None, None, 3.0, 1)
+    assert default.name.startswith("AMFRegressor(),") and default.baseline is None
     assert published.baseline_name == "river (published)" and published.limit.value == 20.0
 
 
@@ -321,5 +328,5 @@ def test_baseline_is_measured(monkeypatch):
             assert len(data[2]) == 60 and estimator == "regressor"
             return Cost(3.0, 4.0)
 
-    (row,) = speed.predicting("regressor", 60, 3, FakeOnelearn(), 4.0, 1)
-    assert (row.baseline, row.baseline_wall) == (3.0, 4.0)
+    for row in speed.predicting("regressor", 60, 3, FakeOnelearn(), 4.0, 1):
+        assert (row.baseline, row.baseline_wall) == (3.0, 4.0)

@@ -41,7 +41,7 @@ def oracle(model, t, targets):
 @pytest.mark.parametrize("step", [0.5, "corollary", "adaptive"])
 def test_moments_of_all_prunings(step, bounds):
     X, y = make_data(7)
-    model = AMFRegressor(n_estimators=3, step=step, bounds=bounds, random_state=0).fit(X, y)
+    model = AMFRegressor(3, step=step, stacking=False, bounds=bounds, random_state=0).fit(X, y)
     # Unrestricted trees need no extension; others none at the data.
     queries = X if bounds is None else np.random.default_rng(1).random((9, 2))
     means, squares = np.zeros((2, 3, len(queries)))
@@ -99,7 +99,7 @@ def test_points_on_a_tree_of_many_levels(use_aggregation):
 
 def test_far_from_the_data():
     X, y = make_data(200, noise=0.1)
-    model = AMFRegressor(step="adaptive", random_state=0).fit(X, y)
+    model = AMFRegressor(step="adaptive", stacking=False, random_state=0).fit(X, y)
     inside = model.predict(X, return_std=True)[1]
     ways = [0.0, 0.1, 0.3, 1.0, 10.0, 1e4]
     std = [model.predict(X + way, return_std=True)[1].mean() for way in ways]
@@ -182,10 +182,17 @@ def test_coverage(step, noise, least, most, widest):
     """Of 90 % intervals: with little noise, what is not known of the function adds to them."""
     for seed in range(4):
         X, y = make_data(1500, seed, noise)
-        model = AMFRegressor(step=step, random_state=seed).fit(X[:1000], y[:1000])
-        low, high = model.predict_quantiles(X[1000:], (0.05, 0.95)).T
-        assert least < np.mean((low < y[1000:]) & (y[1000:] < high)) < most
-        assert 1.0 < np.mean(high - low) / (2.0 * 1.645 * noise) < widest
+        for stacking in (False, "auto"):
+            model = AMFRegressor(step=step, stacking=stacking, random_state=seed)
+            model.fit(X[:1000], y[:1000])
+            low, high = model.predict_quantiles(X[1000:], (0.05, 0.95)).T
+            covered = np.mean((low < y[1000:]) & (y[1000:] < high))
+            if model.model_.stacking is None:
+                assert least < covered < most
+                assert 1.0 < np.mean(high - low) / (2.0 * 1.645 * noise) < widest
+            else:
+                assert 0.83 < covered < 0.95
+                assert 0.9 < np.mean(high - low) / (2.0 * 1.645 * noise) < 1.9
 
 
 # Probabilities ------------------------------------------------------------------------------------
@@ -420,6 +427,7 @@ def test_online_to_batch_predicts_with_an_earlier_forest(kind):
         seen.add(time)
         early = kind(random_state=seed, **options)
         if kind is AMFRegressor:
+            early.set_params(stacking=False)
             early.fit(X[:time], y[:time])
             found, expected = (m.predict(X, return_std=True) for m in (model, early))
         else:

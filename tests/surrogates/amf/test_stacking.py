@@ -50,23 +50,28 @@ def test_ridge_regression_of_forecasts_made_before(weighted):
         means.append(np.average(y[:i], weights=weights[:i]))
         forest.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
     deviations = np.array(rows) - np.array(means)[:, None]
-    target, w = y[1:] - np.array(means), weights[1:]
+    target, variances = y[1:] - np.array(means), np.array(variances)
+    # Weights are in inverse proportion to predicted deviations, relative to those so far.
+    usual = np.cumsum(weights[1:] * variances) / np.cumsum(weights[1:])
+    relative = np.divide(variances, usual, where=usual > 0.0, out=np.ones_like(usual))
+    w = weights[1:] / (np.sqrt(relative) + 0.01)
     unit = np.average(target**2, weights=w)
     # Ridge regression as least squares with further rows.
-    design = np.vstack([deviations * np.sqrt(w)[:, None], np.sqrt(unit) * np.eye(4)])
+    design = np.vstack([deviations * np.sqrt(w)[:, None], np.sqrt(0.3 * unit) * np.eye(4)])
     expected = np.linalg.lstsq(
-        design, np.concatenate([target * np.sqrt(w), np.full(4, 0.25 * np.sqrt(unit))])
+        design, np.concatenate([target * np.sqrt(w), np.full(4, 0.25 * np.sqrt(0.3 * unit))])
     )[0]
     stacking = forest.model_.stacking
     np.testing.assert_allclose(stacking.coefficients, expected, rtol=1e-7, atol=1e-9)
     error = np.sum(w * (target - deviations @ expected) ** 2)
-    scale = (error + unit) / (np.sum(w * np.array(variances)) + unit)
+    scale = (error + unit) / (np.sum(w * variances) + unit)
     assert stacking.scale == pytest.approx(scale, rel=1e-7)
     points = X[None, :20].astype(np.float32)
     each = separate_forecasts(forest.model_, points).mean(axis=0)[:, :4]
     mean = np.average(y, weights=weights)
     predicted, std = forest.predict(X[:20], return_std=True)
-    np.testing.assert_allclose(predicted, mean + (each - mean) @ expected, rtol=1e-8)
+    combined = mean + (each - mean) @ expected
+    np.testing.assert_allclose(predicted, np.clip(combined, y.min(), y.max()), rtol=1e-8)
     # The mixture has the same moments, and the weights the same mean.
     mixture = forest._mixture(X[:20])
     first = np.bincount(mixture.point, mixture.weight * mixture.mean)
@@ -97,6 +102,27 @@ def test_it_helps_where_trees_prune_too_much():
     assert errors[1] < 0.8 * errors[0]
 
 
+def test_predictions_stay_in_the_range_of_the_targets():
+    # Linear combinations learnt where targets differ little go far wrong after a jump.
+    X = np.arange(300.0)[:, None]
+    y = np.where(X[:, 0] < 200, 100.0 + np.sin(X[:, 0]), 50.0 + np.sin(X[:, 0]))
+    forest = AMFRegressor(random_state=0).fit(X[:201], y[:201])
+    queries = np.array([[-50.0], [100.0], [199.0], [200.0], [201.0], [999.0]])
+    forecasts = forest.model_.forest.forecasts(
+        queries[None].astype(np.float32), forest.model_._outer_rates()
+    )
+    forecasts = forecasts[:, :, :4].mean(axis=0)
+    stacking = forest.model_.stacking
+    combined = stacking.mean + (forecasts - stacking.mean) @ stacking.coefficients
+    low, high = y[:201].min(), y[:201].max()
+    assert combined.min() < low
+    predicted = forest.predict(queries)
+    np.testing.assert_allclose(predicted, np.clip(combined, low, high), rtol=1e-10)
+    weights = forest.weights(queries, tolerance=0.0)
+    np.testing.assert_allclose(weights @ y[:201], predicted, rtol=1e-9)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-9)
+
+
 def test_few_and_constant_targets():
     assert np.array_equal(Stacking(4).coefficients, np.full(4, 0.25))
     forest = AMFRegressor(2, stacking=True, random_state=0).partial_fit([[0.0]], [3.0])
@@ -106,6 +132,24 @@ def test_few_and_constant_targets():
     np.testing.assert_allclose(mean, 3.0)
     assert np.all(np.isfinite(std))
     assert np.all(np.isfinite(forest.logpdf([[0.5]], [3.0])))
+
+
+@pytest.mark.parametrize(
+    ("options", "stacked"),
+    [
+        ({}, True),
+        ({"bounds": BOX}, True),
+        ({"step": "corollary"}, False),
+        ({"step": 0.5}, False),
+        ({"step": 0.5, "stacking": True}, True),
+        ({"use_aggregation": False}, False),
+        ({"online_to_batch": True}, False),
+        ({"stacking": False}, False),
+    ],
+)
+def test_the_default_stacks_where_no_paper_rule_is_asked_for(options, stacked):
+    forest = AMFRegressor(2, random_state=0, **options).fit(*stream(5))
+    assert (forest.model_.stacking is not None) == stacked
 
 
 @pytest.mark.parametrize("other", [{"use_aggregation": False}, {"online_to_batch": True}])

@@ -213,8 +213,8 @@ def test_weights_are_factors_of_losses_and_counts(bounds):
 
 def test_the_adaptive_step_does_not_depend_on_the_unit_of_weights():
     X, y = make_data(100)
-    one = AMFRegressor(step="adaptive", random_state=0).fit(X, y)
-    four = AMFRegressor(step="adaptive", random_state=0)
+    one = AMFRegressor(stacking=False, random_state=0).fit(X, y)
+    four = AMFRegressor(stacking=False, random_state=0)
     four.partial_fit(X, y, sample_weight=np.full(100, 4.0))
     assert four.model_.forest.step == one.model_.forest.step / 4.0
     assert np.array_equal(one.predict(probes(X)), four.predict(probes(X)))

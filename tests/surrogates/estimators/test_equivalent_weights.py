@@ -30,9 +30,9 @@ FORESTS = {
     "forest, blocks, short": lambda: MondrianForestRegressor(
         3, min_samples_split=6, lifetime=2.0, branch_off="bridge", random_state=0
     ),
-    "AMF": lambda: AMFRegressor(3, random_state=0),
+    "AMF": lambda: AMFRegressor(3, stacking=False, random_state=0),
     "AMF, leaves": lambda: AMFRegressor(3, use_aggregation=False, random_state=0),
-    "AMF, box": lambda: AMFRegressor(3, bounds=SQUARE, random_state=0),
+    "AMF, box": lambda: AMFRegressor(3, stacking=False, bounds=SQUARE, random_state=0),
     "AMF, box, leaves": lambda: AMFRegressor(
         3, bounds=SQUARE, use_aggregation=False, random_state=0
     ),
@@ -51,6 +51,7 @@ FUNCTIONS = {
         )
         for rule in ("remaining", "paper")
     },
+    "AMF, stacked": lambda: AMFRegressor(3, random_state=0),
     "linear, blocks, short, weighed": lambda: MondrianForestRegressor(
         3, leaf="linear", min_samples_split=6, lifetime=2.0, weigh_trees=True, random_state=0
     ),
