@@ -112,11 +112,18 @@ class LearningCurves:
             self.n_curves += 1
             self._latest = [*self._latest[1 - _MOST_CURVES :], (curve, outcome)]
 
-    def should_stop(self, curve: Curve) -> bool:
+    def should_stop(self, curve: Curve, is_exempt: bool = False) -> bool:
         """Whether a running trial is stopped; O(its new reports).
 
         A trial that reports NaN or the worst infinity is stopped, unless a finished trial of the
         better half has done so, too.
+
+        Parameters
+        ----------
+        curve : Curve
+            Its reports so far.
+        is_exempt : bool, default=False
+            Whether it goes on whatever its probability to end among the best.
         """
         self._fit()
         settings = self.settings
@@ -126,7 +133,7 @@ class LearningCurves:
             return False
         if _is_diverged(curve.values[-1]) and not self._tolerates_gaps:
             return True
-        chance = self.chance(curve)
+        chance = None if is_exempt else self.chance(curve)
         return chance is not None and chance < self.threshold
 
     def chance(self, curve: Curve) -> float | None:

@@ -206,6 +206,30 @@ def test_moments_in_the_units_of_the_values_are_those_of_draws():
     assert np.allclose(std, draws.std(axis=0), rtol=0.03)
 
 
+def test_deviations_are_bounded_where_the_power_transform_ends():
+    """Beyond its end there is no value; predictions go as far as the doubled range of values."""
+    rng = np.random.default_rng(3)
+    model = ObjectiveModel(Recorder, Trials(2))
+    values = -rng.lognormal(sigma=2.0, size=40)
+    for value in values:
+        model.trials.tell(rng.random((1, 2)), np.array([value]))
+    transform = OutcomeTransform(values)
+    probes = np.vstack([uniform(50, 2), 3.0 * uniform(50, 2)])
+    mean, std = model.outcome_moments(probes)
+    worst = transform.inverse(np.array([-1e6]))[0]
+    width = np.ptp(values)
+    assert worst >= values.min() - 1.01 * width
+    assert (mean >= worst - 1e-9).all()
+    # No distribution within three ranges has a larger deviation.
+    assert (std <= 1.5 * width).all()
+    location, scale = moments(*model.predict(probes))
+    draws = transform.inverse(location + scale * rng.standard_normal((100_000, len(probes))))
+    # Some of the draws end at the bound. The quadrature has a node for every 0.6 deviations.
+    assert ((draws <= worst + 1e-9).mean(axis=0) > 0.05).any()
+    assert np.allclose(mean, draws.mean(axis=0), atol=0.1 * width)
+    assert np.allclose(std, draws.std(axis=0), atol=0.1 * width)
+
+
 def test_moments_at_learnt_rows_are_the_values():
     rng = np.random.default_rng(5)
     for scale in (1.0, 1e300, 1e-300):

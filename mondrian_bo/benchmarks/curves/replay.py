@@ -50,6 +50,12 @@ def _pruner(n_steps: int) -> BasePruner:
     return MondrianPruner()
 
 
+def _impatient(n_steps: int) -> BasePruner:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+
+    return MondrianPruner(patience=None)
+
+
 class Method(NamedTuple):
     """A sampler with a pruner.
 
@@ -85,9 +91,12 @@ METHODS: dict[str, Method] = {
         lambda n: HyperbandPruner(min_resource=1, max_resource=n),
         "`MondrianSampler`, Hyperband",
     ),
+    "mondrian_impatient": Method(
+        _mondrian, _impatient, "`MondrianSampler`, `MondrianPruner(patience=None)`"
+    ),
     "mondrian_pruner": Method(_mondrian, _pruner, "`MondrianSampler`, `MondrianPruner`"),
 }
-"""The compared methods by name; all have their default settings."""
+"""The compared methods by name; all have their default settings but where the name says others."""
 
 
 @dataclass(frozen=True)

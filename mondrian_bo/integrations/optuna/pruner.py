@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +37,9 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         Number of complete trials with reports before which nothing is pruned; at least 3.
     n_warmup_steps : int, default=1
         First step at which a trial may be pruned. Steps start at 0.
+    patience : int or None, default=20
+        Largest number of trials, at least 1, that one worker prunes in a row; the next one goes on.
+        None is no limit. See the notes.
 
     Raises
     ------
@@ -57,6 +61,12 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     probability of about ``(alpha * n + 1) / (n + 1)`` at most. Trials of a sampler that learns are
     not exchangeable, as later ones are better. The last 128 complete trials count, and the
     threshold is calibrated again when their number has grown by a tenth.
+
+    *No study prunes for ever.* A wrong belief would stay where all trials are pruned, as pruned
+    trials do not say how they would have ended. After `patience` trials were pruned since the last
+    complete one, the next trial goes on to its end, and the model learns how it ends. With several
+    workers this is the oldest running trial. The second oldest follows after twice as many, and so
+    on, so that a worker that has died holds nothing up.
 
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
@@ -91,6 +101,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         n_best: int = 1,
         n_startup_trials: int = 5,
         n_warmup_steps: int = 1,
+        patience: int | None = 20,
     ) -> None:
         _check_share("threshold", threshold)
         _check_share("alpha", alpha)
@@ -99,6 +110,9 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         _check_count("n_best", n_best, 1)
         _check_count("n_startup_trials", n_startup_trials, 3)
         _check_count("n_warmup_steps", n_warmup_steps, 0)
+        if patience is not None:
+            _check_count("patience", patience, 1)
+        self._patience = math.inf if patience is None else int(patience)
         self._settings: dict[str, Any] = {
             "threshold": float(threshold),
             "alpha": float(alpha),
@@ -134,7 +148,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
             reader = studies.setdefault(study._study_id, _CurveReader(self._settings))
             curves = reader.read(study)
             curve = curves.running(trial)
-            return curves.model.should_stop(curve)
+            is_exempt = reader.n_pruned >= self._patience * (1 + reader.n_older(trial))
+            return curves.model.should_stop(curve, is_exempt)
 
 
 class _CurveReader:
@@ -144,14 +159,21 @@ class _CurveReader:
     ----------
     settings : dict
         Arguments of :class:`~mondrian_bo.optimizer.learning_curves.CurveSettings`.
+
+    Attributes
+    ----------
+    n_pruned : int
+        Number of trials pruned since the last complete one.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
+        self.n_pruned = 0
         self._curves: StudyCurves | None = None
         self._n_seen = 0
         self._last_read: tuple[int, datetime] | None = None
         self._open: set[int] = set()
+        self._running: list[int] = []
         self._is_reading = False
 
     def read(self, study: optuna.Study) -> StudyCurves:
@@ -179,11 +201,22 @@ class _CurveReader:
             self._open.remove(position)
             self._last_read = position, completed
             if trials[position].state == TrialState.COMPLETE:
+                self.n_pruned = 0
                 self._curves.learn(trials[position])
             else:
+                self.n_pruned += trials[position].state == TrialState.PRUNED
                 self._curves.forget(trials[position])
+        self._running = [
+            trials[position].number
+            for position in self._open
+            if trials[position].state == TrialState.RUNNING
+        ]
         self._is_reading = False
         return self._curves
+
+    def n_older(self, trial: FrozenTrial) -> int:
+        """Return the number of running trials that began before a trial."""
+        return sum(number < trial.number for number in self._running)
 
 
 def _check_share(name: str, value: object) -> None:

@@ -23,7 +23,8 @@ class StudyPrediction(NamedTuple):
     Attributes
     ----------
     mean, std : array
-        Mean and standard deviation of the objective's expected value.
+        Mean and standard deviation of the objective's expected value. Both count long tails, as far
+        as the range of the values, extended by its width on both sides.
     lower, upper : array
         Ends of the central interval that holds it with the probability asked for.
     """

@@ -175,6 +175,74 @@ def test_folds(shuffled) -> None:
     assert sum(trial.params["x"] ** 2 < best for trial in pruned) <= 1
 
 
+_N_HONEST = 20
+"""Number of first trials that end as they look."""
+
+
+def _level(number: int) -> float:
+    return 1.8 if number >= _N_HONEST else 1.0 + 0.05 * number
+
+
+def _late_gain(trial: optuna.Trial) -> float:
+    """The first trials end at their level; later ones look bad, and end best."""
+    value = 0.0
+    for step, noise in enumerate(np.random.default_rng(trial.number).normal(size=10)):
+        gains = trial.number >= _N_HONEST and step == 9
+        value = -1.0 if gains else _level(trial.number) + 0.02 * noise
+        trial.report(value, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return value
+
+
+def test_no_study_prunes_for_ever() -> None:
+    """Where all are pruned, one trial goes on after `patience` others, and corrects the belief."""
+
+    def run(patience: int | None) -> optuna.Study:
+        pruner = MondrianPruner(patience=patience, n_startup_trials=_N_HONEST)
+        return optimize(_random_study(pruner), _late_gain, 80)
+
+    assert run(None).best_value > 0.0
+    study = run(8)
+    assert study.best_value == -1.0
+    assert study.best_trial.number == _N_HONEST + 8
+    in_a_row, most = 0, 0
+    for trial in study.trials:
+        in_a_row = in_a_row + 1 if trial.state == TrialState.PRUNED else 0
+        most = max(most, in_a_row)
+    assert most == 8
+    # Once some have been seen, more complete.
+    assert states(study)[TrialState.COMPLETE] > _N_HONEST + 60 // 9
+
+
+def test_patience_with_several_workers() -> None:
+    """The oldest running trial goes on first, the second oldest after twice as many."""
+    pruner = MondrianPruner(patience=3, n_startup_trials=_N_HONEST)
+    study = optimize(_random_study(pruner), _late_gain, _N_HONEST)
+    oldest, second = study.ask(), study.ask()
+
+    def is_pruned(trial: optuna.Trial) -> bool:
+        trial.report(1.8, len(study.trials[trial.number].intermediate_values))
+        return trial.should_prune()
+
+    is_pruned(oldest)
+    is_pruned(second)
+    found = []
+    for _ in range(7):
+        found.append((is_pruned(oldest), is_pruned(second)))
+        study.tell(study.ask(), state=TrialState.PRUNED)
+    assert found == 3 * [(True, True)] + 3 * [(False, True)] + [(False, False)]
+    # A complete trial ends it.
+    study.tell(study.ask(), 1.0)
+    assert is_pruned(oldest)
+    # Diverged trials never go on.
+    for _ in range(9):
+        study.tell(study.ask(), state=TrialState.PRUNED)
+    assert not is_pruned(oldest)
+    oldest.report(math.nan, 50)
+    assert oldest.should_prune()
+
+
 def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> None:
     study = _random_study(storage=f"sqlite:///{tmp_path}/folds.db")
     optimize(study, _cross_validation(True), 9)
