@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -199,6 +200,7 @@ PROBLEMS: dict[str, Callable[[], FidelityProblem]] = {
 """The problems by name; made on use, as recordings are read from files."""
 
 
+@cache
 def get_fidelity_problem(name: str) -> FidelityProblem:
     """Return a problem by its name."""
     return PROBLEMS[name]()
