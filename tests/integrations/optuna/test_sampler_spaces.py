@@ -357,9 +357,9 @@ def test_a_wide_space_is_rebuilt_rarely(monkeypatch):
         spaces.append(space)
         make(self, space, **settings)
 
-    def tell_rows(self, rows, *others):
+    def tell_rows(self, rows, *others, **more):
         told.append(len(rows))
-        tell(self, rows, *others)
+        tell(self, rows, *others, **more)
 
     monkeypatch.setattr(RowOptimizer, "__init__", init)
     monkeypatch.setattr(RowOptimizer, "tell_rows", tell_rows)

@@ -251,9 +251,9 @@ def test_each_trial_is_told_once(monkeypatch):
     n_told = []
     tell_rows = RowOptimizer.tell_rows
 
-    def spy(self, rows, *outcomes):
+    def spy(self, rows, *outcomes, **more):
         n_told.append(len(rows))
-        return tell_rows(self, rows, *outcomes)
+        return tell_rows(self, rows, *outcomes, **more)
 
     monkeypatch.setattr(RowOptimizer, "tell_rows", spy)
     study = optimize(make_study(sampler()), bowl, 15)

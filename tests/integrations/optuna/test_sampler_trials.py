@@ -191,11 +191,11 @@ def test_hyperband_brackets_are_models_of_their_own(monkeypatch):
     told = {}
     tell_rows = RowOptimizer.tell_rows
 
-    def spy(self, rows, *outcomes):
+    def spy(self, rows, *outcomes, **more):
         # With standard errors, it calls itself.
         if len(outcomes) < 3 or outcomes[2] is None:
             told[id(self)] = told.get(id(self), 0) + len(rows)
-        return tell_rows(self, rows, *outcomes)
+        return tell_rows(self, rows, *outcomes, **more)
 
     monkeypatch.setattr(RowOptimizer, "tell_rows", spy)
     pruner = HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3)
