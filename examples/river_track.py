@@ -30,6 +30,8 @@ MODELS = {
     'step="corollary"': {"step": "corollary"},
     "use_aggregation=False": {"use_aggregation": False},
 }
+SHARES = {"a fifth of the nodes": 0.2, "a tenth of the nodes": 0.1}
+"""Models whose trees have a limit: this share of the nodes of AMFRegressor()."""
 
 
 def as_number(value):
@@ -75,8 +77,13 @@ def river_streams(n_samples):
     }
 
 
-def ours(options, X, y, seed):
+def ours(model, X, y, seed):
     """Return the prequential mean absolute error of a regressor of this library."""
+    if model in SHARES:
+        # A tree of n different points has 2 n - 1 nodes.
+        options = {"max_nodes": int(SHARES[model] * (2 * len(y) - 1))}
+    else:
+        options = MODELS[model]
     forest, total = AMFRegressor(random_state=seed, **options), abs(y[0])
     forest.partial_fit(X[:1], y[:1])
     for i in range(1, len(y)):
@@ -104,6 +111,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--streams", nargs="+", help="names of streams; all of them by default")
     parser.add_argument("--models", nargs="+", default=list(MODELS), help="names of our models")
+    parser.add_argument("--no-river", action="store_true", help="only our models")
     parser.add_argument("--data", type=Path, help="a folder with tables")
     options = parser.parse_args()
     n_samples, seeds = (60, range(1)) if options.quick else (options.samples, range(options.seeds))
@@ -114,8 +122,8 @@ def main():
         errors = {model: [] for model in options.models}
         for seed in progress(seeds, desc=name):
             for model in options.models:
-                errors[model].append(ours(MODELS[model], X, y, seed))
-            if find_spec("river") is not None:
+                errors[model].append(ours(model, X, y, seed))
+            if find_spec("river") is not None and not options.no_river:
                 errors.setdefault("river", []).append(rivers(X, y, seed))
         for model, found in errors.items():
             say(f"{name:24} {model:24} {np.mean(found):11.3f} ± {np.std(found):.3f}")

@@ -51,7 +51,13 @@ from mondrian_bo.trees.aggregation_nodes import (
 )
 from mondrian_bo.trees.cells import join_cell, must_split, split_cell, start_cells
 from mondrian_bo.trees.compiling import COUNTING, GENERIC, INNER, INNER_COUNTING
-from mondrian_bo.trees.growth import ALWAYS_ONLINE, extend_forest, extend_tree
+from mondrian_bo.trees.growth import (
+    ALWAYS_ONLINE,
+    GrowthSettings,
+    extend_forest,
+    extend_nodes,
+    extend_tree,
+)
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import Tree, child_towards, has_room, is_leaf, leaf_holding, tree_at
 
@@ -96,6 +102,9 @@ class Growth(NamedTuple):
         Whether to learn the targets; if not, `relearn_forest` must follow.
     first : int
         The point that the first row of :attr:`Progress.ahead` is of.
+    max_nodes : int
+        Largest number of nodes of a restricted tree. 0 for trees that are complete: points extend
+        the nodes on their paths and are not linked to leaves, so they need not be kept.
     """
 
     rates: FloatArray
@@ -103,6 +112,7 @@ class Growth(NamedTuple):
     end: int
     learn: bool
     first: int
+    max_nodes: int
 
 
 @njit(**INNER)
@@ -190,9 +200,13 @@ def _insert(tree, stats, best, samples, point, growth, settings):  # type: ignor
 
     Returns True: there is room for all nodes of such a partition.
     """
+    if growth.max_nodes == 0:
+        extend_nodes(tree, tree.points[point])
+        return True
     first_new, rates = tree.counters[N_NODES], growth.rates
+    limits = GrowthSettings(1, np.inf, growth.max_nodes)
     # Algorithm 4, line 5
-    node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, ALWAYS_ONLINE))
+    node = np.int64(extend_tree(tree, tree.points, point, rates, samples.classes, limits))
     for new in range(first_new, tree.counters[N_NODES]):
         clear_node(stats, new)
     if is_leaf(tree, node):
@@ -328,7 +342,7 @@ def extend_aggregation(
     ----------
     forest, stats : Tree, Aggregation
         With a leading axis of length T. Restricted partitions have room for ``2 * growth.end``
-        nodes.
+        nodes, or ``growth.max_nodes`` if these are fewer.
     progress : Progress
         The next point for each tree; advanced.
     samples : Samples

@@ -15,6 +15,10 @@ leaf waits for more points. A leaf of one class is separated from a point of ano
 of its box, by a split between the two; if the point is inside of the box, the block is sampled.
 Until then the leaf does not change, so it may lack a box, which is computed from its points when it
 is needed.
+
+A tree may have a limit of nodes (Khannouz2022). A tree that has no room for another split is full:
+a new point follows the existing splits, and the boxes on its path are extended to hold it, as in
+the strategy "extend node" of Khannouz2022. Nothing is ever split again.
 """
 
 from __future__ import annotations
@@ -60,8 +64,12 @@ _STACK_DEPTH = 64
 """Entries of the stack of :func:`sample_block`, enough for 2**64 points."""
 
 
+NO_LIMIT = 2**62
+"""Value of :attr:`GrowthSettings.max_nodes` for trees without a limit."""
+
+
 class GrowthSettings(NamedTuple):
-    """When blocks are split. Both types are fixed, so that functions are compiled once.
+    """When blocks are split. The types are fixed, so that functions are compiled once.
 
     Attributes
     ----------
@@ -69,10 +77,13 @@ class GrowthSettings(NamedTuple):
         Blocks with fewer points are not split.
     lifetime : float
         Blocks are not split later than this; infinity for no limit.
+    max_nodes : int, default=NO_LIMIT
+        Largest number of nodes of a tree that grows online.
     """
 
     min_samples_split: int
     lifetime: float
+    max_nodes: int = NO_LIMIT
 
 
 ALWAYS_ONLINE = GrowthSettings(min_samples_split=1, lifetime=np.inf)
@@ -182,7 +193,7 @@ def sample_block(tree, points, order, top, rates, classes, settings):  # type: i
     settings : GrowthSettings
         When blocks are split.
     """
-    min_samples_split, lifetime = settings
+    min_samples_split, lifetime, max_nodes = settings
     extents = np.empty(points.shape[1])
     # The smaller half is done first, so that the stack holds at most log2(n) entries.
     stack_node = np.empty(_STACK_DEPTH, dtype=np.int64)
@@ -196,6 +207,7 @@ def sample_block(tree, points, order, top, rates, classes, settings):  # type: i
         time = lifetime  # Algorithm 2, line 11, where the lifetime is infinite
         rate = 0.0
         may_split = _may_split(order, start, end, min_samples_split, classes)
+        may_split &= tree.counters[N_NODES] + 2 <= max_nodes
         if tree.row[node] == NONE and (may_split or min_samples_split > 1):
             _bound(tree, node, points, order, start, end)
         row = tree.row[node]
@@ -319,6 +331,23 @@ def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[
     return inner
 
 
+@njit(**INNER)
+def extend_nodes(tree, x):  # type: ignore[no-untyped-def]
+    """Count a point in the nodes on its path, and extend their boxes to hold it; return its leaf.
+
+    "Extend node" of Khannouz2022. The point is not linked to its leaf.
+    """
+    node = np.int64(tree.counters[ROOT])
+    while True:
+        if is_leaf(tree, node):
+            _ensure_box(tree, node)
+        widen(tree.box[tree.row[node]], x)
+        tree.size[node] += 1
+        if is_leaf(tree, node):
+            return node
+        node = np.int64(child_towards(tree, node, x))
+
+
 @njit(**INLINED)
 def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[no-untyped-def]
     """Insert one stored point (Algorithms 3, 4); O(d log n) for balanced trees.
@@ -346,7 +375,7 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
         joined, the leaf that split, or the node inserted above another. All new nodes are in its
         subtree, parents numbered before children.
     """
-    min_samples_split, lifetime = settings
+    min_samples_split, lifetime, max_nodes = settings
     x = points[point]
     all_rates_positive = True
     for d in range(len(rates)):
@@ -358,6 +387,11 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
         tree.counters[ROOT] = root
         link_point(tree, root, point)
         return root
+    if tree.counters[N_NODES] + 2 > max_nodes:
+        full_leaf = extend_nodes(tree, x)
+        tree.size[full_leaf] -= 1
+        link_point(tree, full_leaf, point)
+        return full_leaf
     node = tree.counters[ROOT]
     parent_time = 0.0
     while True:

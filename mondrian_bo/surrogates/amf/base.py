@@ -56,6 +56,7 @@ class AggregatedEstimator(BaseEstimator):
         "feature_relevance": ["boolean"],
         "online_to_batch": ["boolean"],
         "record_losses": ["boolean"],
+        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -138,8 +139,20 @@ class AggregatedEstimator(BaseEstimator):
         return lower, upper
 
     def _shared_settings(self, n_features: int) -> dict[str, Any]:
-        """Return arguments of :class:`AggregationModel`."""
+        """Return arguments of :class:`AggregationModel`.
+
+        Raises
+        ------
+        ValueError
+            If `max_nodes` is given together with `bounds` or `record_losses`.
+        """
+        if self.max_nodes is not None and (self.bounds is not None or self.record_losses):
+            raise ValueError(
+                "max_nodes needs bounds=None and record_losses=False: partitions of a whole box "
+                "have no limit of nodes, and recorded losses are kept for all samples"
+            )
         return {
+            "max_nodes": None if self.max_nodes is None else int(self.max_nodes),
             "ensemble": Ensemble(self.n_estimators, n_features, seed_sequence(self.random_state)),
             "use_aggregation": bool(self.use_aggregation),
             "bounds": self._box(n_features),

@@ -45,7 +45,8 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         mean, normalised, is sharper: trees that are unsure in different ways do not make an unsure
         forest. The logarithmic loss of either is at most the mean of the trees' losses, so that
         what is proved of the forest through its trees holds for both.
-    bounds, feature_weights, feature_relevance, online_to_batch, record_losses, random_state, n_jobs
+    bounds, feature_weights, feature_relevance, online_to_batch, record_losses, max_nodes
+    random_state, n_jobs
         See :class:`AMFRegressor`. Bounds choose unrestricted partitions, which serve the theory:
         online losses are higher with them (spambase: 0.33 compared with 0.22).
 
@@ -104,6 +105,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         feature_relevance: bool = False,
         online_to_batch: bool = False,
         record_losses: bool = False,
+        max_nodes: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -118,6 +120,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         self.feature_relevance = feature_relevance
         self.online_to_batch = online_to_batch
         self.record_losses = record_losses
+        self.max_nodes = max_nodes
         self.random_state = random_state
         self.n_jobs = n_jobs
 

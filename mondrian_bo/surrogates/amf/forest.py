@@ -35,7 +35,8 @@ from mondrian_bo.trees.aggregation_predict import (
     sample_pruning,
 )
 from mondrian_bo.trees.equivalent_weights import aggregation_weights
-from mondrian_bo.trees.layout import ROOT
+from mondrian_bo.trees.growth import NO_LIMIT
+from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
@@ -46,6 +47,14 @@ less time than learning the new ones one by one."""
 
 _FEW_POINTS = 256
 """Number of points up to which one worker is faster than starting several; our choice."""
+
+_SAMPLES_PER_NODE = 4
+"""Samples that are kept for each node of a tree with a limit of nodes; our choice. Trees of classes
+may need many samples for a few nodes, and a sample takes less than a tenth of the memory of the
+nodes of ten trees."""
+
+_PORTION = 1024
+"""Samples that are stored at a time while complete trees learn them."""
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
 """Stands for classes where blocks of one class are split, too."""
@@ -80,6 +89,15 @@ class AggregatedForest(GrowingForest[Aggregation]):
     look_ahead : bool, default=False
         Whether to keep the forecasts of the points of each call of :meth:`extend`, in `ahead`; for
         real targets.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree, for restricted partitions without records. Once no tree
+        has room for a split, or the forest keeps four samples for each node, trees are complete:
+        further samples extend the nodes on their paths and are not kept.
+
+    Attributes
+    ----------
+    n_dropped : int
+        Number of samples that were learnt and are not kept.
     """
 
     def __init__(
@@ -93,14 +111,17 @@ class AggregatedForest(GrowingForest[Aggregation]):
         box: FloatArray | None = None,
         record: bool = False,
         look_ahead: bool = False,
+        max_nodes: int | None = None,
     ) -> None:
         n_trees = ensemble.n_trees
+        self.n_dropped = 0
         super().__init__(
             ensemble,
             empty_aggregation(n_trees, n_classes),
             np.empty(0, dtype=np.float64 if n_classes == REAL else np.int32),
             min_samples_split=1,
             precision=np.float32,
+            max_nodes=max_nodes,
         )
         self.n_classes = n_classes
         self.dirichlet = float(dirichlet)
@@ -163,30 +184,53 @@ class AggregatedForest(GrowingForest[Aggregation]):
             The new points from which on the rows of `rates`, of shape (k, d), count: the first is
             0. None if `rates` is as in :meth:`GrowingForest.extend`.
         """
-        if len(targets) == 0:
+        n_new = len(targets)
+        if n_new == 0:
             return
-        start = self.n_points
-        end = self._store(points, targets, importance)
-        if end - start <= _FEW_POINTS:
+        if n_new <= _FEW_POINTS:
             n_jobs = 1
-        self._make_room_for_all_nodes(end)
-        one_by_one = self.records or self.looks_ahead or end - start < _FEW * start
+        known = self.n_points
+        limited = self.max_nodes is not None
+        one_by_one = self.records or self.looks_ahead or limited or n_new < _FEW * known
         if self.looks_ahead:
-            ahead = np.full((self.n_trees, end - start, N_FORECASTS + 1), np.nan)
+            ahead = np.full((self.n_trees, n_new, N_FORECASTS + 1), np.nan)
             self._progress = self._progress._replace(ahead=ahead)
         if starts is None:
             changes = np.flatnonzero(np.any(rates[1:] != rates[:-1], axis=1)) + 1
             starts = [0, *changes.tolist()]
             rates = rates[starts]
-        ends = [*(start + new for new in starts[1:]), end]
-        first = start
-        for last, row in zip(ends, rates, strict=True):
-            self._grow(first, Growth(row, self.box, last, one_by_one, start), n_jobs)
-            first = last
-        self.n_points = end
+        ends = [*starts[1:], n_new]
+        done = 0
+        while done < n_new:
+            count, limit = self._next_portion(n_new - done)
+            part = slice(done, done + count)
+            weights = None if importance is None else importance[part]
+            start = self.n_points
+            self._make_room_for_all_nodes(self._store(points[:, part], targets[part], weights))
+            shift = start - done  # of the numbers of points against those of the new ones
+            for first, last, row in zip(starts, ends, rates, strict=True):
+                first, last = max(first, done), min(last, part.stop)
+                if first < last:
+                    growth = Growth(row, self.box, shift + last, one_by_one, shift, limit)
+                    self._grow(shift + first, growth, n_jobs)
+            if limit > 0:
+                self.n_points = start + count
+            else:
+                self.n_dropped += count
+            done = part.stop
         if not one_by_one:
             # Nodes must keep their numbers while few points are known for a time only (`extended`).
-            self._relearn(n_jobs, renumber=end - start > _FEW_POINTS)
+            self._relearn(n_jobs, renumber=n_new > _FEW_POINTS)
+
+    def _next_portion(self, n_new: int) -> tuple[int, int]:
+        """Return how many new points to learn next, and the limit of nodes, 0 if complete."""
+        if self.max_nodes is None:
+            return n_new, NO_LIMIT
+        room = self.max_nodes - int(self._arrays.counters[:, N_NODES].min())
+        room_for_points = _SAMPLES_PER_NODE * self.max_nodes - self.n_points
+        if (room < 2 and self.n_points > 0) or room_for_points <= 0:
+            return min(n_new, _PORTION), 0
+        return min(n_new, max(room // 2, 1), room_for_points), self.max_nodes
 
     def _grow(self, start: int, growth: Growth, n_jobs: int | None) -> None:
         """Insert stored points into all trees, from `start` on."""
@@ -376,6 +420,10 @@ class AggregatedForest(GrowingForest[Aggregation]):
             self._progress = self._progress._replace(best=best)
 
     def _with_room(self, trees: Tree, n_points: int) -> Tree:
+        if self.max_nodes is not None:
+            # In complete trees every node has a box.
+            n_boxes = min(2 * n_points, self.max_nodes)
+            return with_box_capacity(with_point_capacity(trees, n_points), n_boxes)
         if self.restricted:
             return super()._with_room(trees, n_points)
         return with_point_capacity(trees, n_points)  # all nodes have boxes

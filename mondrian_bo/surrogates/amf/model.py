@@ -100,6 +100,8 @@ class AggregationModel(ScaledForestModel):
         Whether to predict real targets with the linear combination of four forecasts that had the
         least error so far (:mod:`mondrian_bo.surrogates.amf.stacking`). It needs aggregation, and
         has no `online_to_batch` and no :meth:`set_targets`.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree, see :class:`AggregatedForest`.
     """
 
     forest: AggregatedForest
@@ -120,6 +122,7 @@ class AggregationModel(ScaledForestModel):
         record: bool = False,
         online_to_batch: bool = False,
         stacking: bool = False,
+        max_nodes: int | None = None,
     ) -> None:
         tree_seed, time_seed = ensemble.seed.spawn(2)
         self.forest = AggregatedForest(
@@ -131,6 +134,7 @@ class AggregationModel(ScaledForestModel):
             box=np.stack(bounds) if unrestricted and bounds is not None else None,
             record=record,
             look_ahead=stacking,
+            max_nodes=max_nodes,
         )
         super().__init__(ensemble.n_dimensions, bounds, feature_weights)
         self._rule = AGGREGATED if use_aggregation else AT_LEAF
@@ -142,6 +146,11 @@ class AggregationModel(ScaledForestModel):
         self._times = np.random.default_rng(time_seed) if online_to_batch else None
         self._past: AggregatedForest | None = None
         self.stacking = Stacking(N_FORECASTS) if stacking else None
+
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+        return self.forest.n_points + self.forest.n_dropped
 
     @property
     def predictor(self) -> AggregatedForest:
@@ -189,8 +198,8 @@ class AggregationModel(ScaledForestModel):
 
     def set_targets(self, targets: FloatArray) -> None:
         """Replace all real targets, O(T n log n); the trees do not depend on them."""
-        if self.stacking is not None:
-            raise ValueError("targets of a stacked forest cannot be replaced")
+        if self.stacking is not None or self.forest.n_dropped > 0:
+            raise ValueError("targets cannot be replaced with stacking, or if some are not kept")
         self._lowest, self._highest = math.inf, -math.inf
         self._half_range = 0.0
         self._follow_targets(targets)
@@ -229,6 +238,11 @@ class AggregationModel(ScaledForestModel):
         forest = self.predictor
         if forest.n_points == 0:
             return csr_matrix((points.shape[1], self.n_points))
+        if forest.n_dropped > 0:
+            raise ValueError(
+                f"weights need all samples, but max_nodes={forest.max_nodes} keeps "
+                f"{forest.n_points} of {self.n_points}"
+            )
         if self.stacking is None:
             found = forest.weights(points, self._outer_rates(), self._rule, tolerance)
         else:

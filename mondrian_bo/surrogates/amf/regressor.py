@@ -65,6 +65,11 @@ class AMFRegressor(
         seen (Lemma 2): its excess risk is bounded. It costs a copy of the forest.
     record_losses : bool, default=False
         Whether to keep what :meth:`loss_trace` returns. It makes learning a batch slower.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree, which bounds the memory. A tree without room for another
+        split keeps its splits and goes on learning ("extend node" of Khannouz2022). Samples are
+        kept until no tree has room, and up to four for each node. It needs `bounds` of None and no
+        `record_losses`. None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`, nor on how a stream is divided into
         calls of `partial_fit`.
@@ -130,6 +135,7 @@ class AMFRegressor(
         feature_relevance: bool = False,
         online_to_batch: bool = False,
         record_losses: bool = False,
+        max_nodes: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -142,6 +148,7 @@ class AMFRegressor(
         self.feature_relevance = feature_relevance
         self.online_to_batch = online_to_batch
         self.record_losses = record_losses
+        self.max_nodes = max_nodes
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -47,6 +47,8 @@ class ClassForest(GrowingForest[KneserNey]):
         Speed gamma of the discounts.
     lifetime : float, default=inf
         Blocks are not split later than this.
+    max_nodes : int or None, default=None
+        See :class:`GaussianForest`.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class ClassForest(GrowingForest[KneserNey]):
         discount: float,
         min_samples_split: int = 2,
         lifetime: float = np.inf,
+        max_nodes: int | None = None,
     ) -> None:
         super().__init__(
             ensemble,
             empty_counts(ensemble.n_trees, n_classes),
             np.empty(0, dtype=np.int32),
             min_samples_split=min_samples_split,
+            max_nodes=max_nodes,
         )
         self._renew = partial(
             ClassForest,
@@ -70,6 +74,7 @@ class ClassForest(GrowingForest[KneserNey]):
             discount=discount,
             min_samples_split=min_samples_split,
             lifetime=lifetime,
+            max_nodes=max_nodes,
         )
         self._ensemble = ensemble
         self.n_classes = n_classes
@@ -92,10 +97,13 @@ class ClassForest(GrowingForest[KneserNey]):
         points, rates, n_jobs
             See :meth:`GaussianForest.build`.
         """
-        settings = (targets, rates, self._growth_settings())
-        capacity = max(2 * len(targets), _LEAST_NODES)
-        self._grow_batch(grow_chunk, points, targets, settings, capacity, n_jobs)
+        n = self._fitting(len(targets))
+        first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
+        settings = (targets[:n], rates, self._growth_settings())
+        self._grow_batch(grow_chunk, first, targets[:n], settings, max(2 * n, _LEAST_NODES), n_jobs)
         self._set_node_capacity(max(nodes_used(self._arrays), _LEAST_NODES))
+        if n < len(targets):
+            self.extend(points[:, n:], targets[n:], rates[None], None, n_jobs)
 
     def extend(
         self,
@@ -150,7 +158,7 @@ class ClassForest(GrowingForest[KneserNey]):
         self.extend(points, targets, rates[None], importance, n_jobs)
 
     def _growth_settings(self) -> GrowthSettings:
-        return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
+        return GrowthSettings(int(self.min_samples_split), float(self.lifetime), self._node_limit)
 
     def unlearnt(self) -> ClassForest:
         """Return an empty forest with the same settings and other random streams."""

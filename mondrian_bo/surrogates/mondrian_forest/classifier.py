@@ -66,6 +66,10 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         Whether splits favour features whose earlier splits reduced the loss, for data with
         irrelevant features. `fit` then grows the trees twice. The paper's
         trees do not depend on the classes in this way.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree. A tree without room for another split keeps its splits
+        and goes on learning ("extend node" of Khannouz2022). The samples are kept all the same.
+        None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -122,6 +126,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         "bounds": ["array-like", None],
         "feature_weights": ["array-like", None],
         "feature_relevance": ["boolean"],
+        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -140,6 +145,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
         feature_relevance: bool = False,
+        max_nodes: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -150,6 +156,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         self.bounds = bounds
         self.feature_weights = feature_weights
         self.feature_relevance = feature_relevance
+        self.max_nodes = max_nodes
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -229,4 +236,5 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             discount=float(discount),
             min_samples_split=self.min_samples_split,
             lifetime=float(self.lifetime),
+            max_nodes=None if self.max_nodes is None else int(self.max_nodes),
         )

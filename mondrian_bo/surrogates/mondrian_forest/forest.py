@@ -35,7 +35,7 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     refresh_messages,
     remaining_variance,
 )
-from mondrian_bo.trees.layout import ROOT
+from mondrian_bo.trees.layout import N_NODES, ROOT
 from mondrian_bo.trees.posterior_draw import sample_function
 from mondrian_bo.trees.predict import PredictionSettings, predict_forest, tree_components
 from mondrian_bo.trees.tree import Tree, nodes_used
@@ -62,6 +62,9 @@ class GaussianForest(GrowingForest[Gaussian]):
         See :class:`GrowingForest`.
     lifetime : float, default=inf
         Blocks are not split later than this.
+    max_nodes : int or None, default=None
+        See :class:`GrowingForest`. Of a first batch, as many points as fit into every tree are
+        grown as a batch, and the others are inserted one by one.
     """
 
     _kernels: ClassVar[Kernels] = Kernels(
@@ -80,9 +83,16 @@ class GaussianForest(GrowingForest[Gaussian]):
         *,
         min_samples_split: int = 2,
         lifetime: float = np.inf,
+        max_nodes: int | None = None,
     ) -> None:
         stats = self._empty_stats(ensemble.n_trees, ensemble.n_dimensions)
-        super().__init__(ensemble, stats, np.empty(0), min_samples_split=min_samples_split)
+        super().__init__(
+            ensemble,
+            stats,
+            np.empty(0),
+            min_samples_split=min_samples_split,
+            max_nodes=max_nodes,
+        )
         self.lifetime = lifetime
         self.hyperparameters: Hyperparameters = Hyperparameters(gamma_2=1.0, noise=1.0)
 
@@ -110,9 +120,13 @@ class GaussianForest(GrowingForest[Gaussian]):
             Trees grown at a time, as joblib counts.
         """
         self.hyperparameters = hyperparameters
-        settings = (targets, rates, self._growth_settings(), self._message_settings())
-        self._grow_batch(self._grow_some, points, targets, settings, 2 * len(targets) - 1, n_jobs)
+        n = self._fitting(len(targets))
+        first = points if n == len(targets) else np.ascontiguousarray(points[:, :n])
+        settings = (targets[:n], rates, self._growth_settings(), self._message_settings())
+        self._grow_batch(self._grow_some, first, targets[:n], settings, 2 * n - 1, n_jobs)
         self._set_node_capacity(nodes_used(self._arrays))
+        if n < len(targets):
+            self.extend(points[:, n:], targets[n:], rates[None])
 
     def regrow(self, rates: FloatArray, n_jobs: int | None = 1) -> None:
         """Grow the trees anew, from the same points; O(T d n log n).
@@ -135,6 +149,8 @@ class GaussianForest(GrowingForest[Gaussian]):
             first = start - self.n_points if len(rates) > 1 else 0
             free = self._arrays.parent.shape[1] - nodes_used(self._arrays)
             stop = min(end, start + free // self._room)
+            if self._is_full():
+                stop = end
             self._kernels.extend(
                 self._arrays,
                 self._node_stats,
@@ -331,7 +347,12 @@ class GaussianForest(GrowingForest[Gaussian]):
         return self.hyperparameters
 
     def _growth_settings(self) -> GrowthSettings:
-        return GrowthSettings(int(self.min_samples_split), float(self.lifetime))
+        return GrowthSettings(int(self.min_samples_split), float(self.lifetime), self._node_limit)
+
+    def _is_full(self) -> bool:
+        """Whether no tree has room for another split."""
+        limit = self.max_nodes
+        return limit is not None and int(self._arrays.counters[:, N_NODES].min()) + 2 > limit
 
     def _remaining_at_lifetime(self, gamma_2: float) -> float:
         # Compiling or loading the function for one scalar would take longer than a prediction.

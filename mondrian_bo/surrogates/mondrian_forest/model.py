@@ -110,6 +110,8 @@ class HierarchicalGaussianModel(ScaledForestModel):
         (:mod:`mondrian_bo.surrogates.shared.relevance`) or from the lengthscales of a Gaussian
         process (:mod:`mondrian_bo.surrogates.gaussian_process.lengthscales`). They apply to all
         splits of a first batch, and to new splits whenever the number of points has doubled.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree, see :class:`GaussianForest`.
     """
 
     forest: GaussianForest
@@ -128,12 +130,16 @@ class HierarchicalGaussianModel(ScaledForestModel):
         bounds: tuple[FloatArray, FloatArray] | None = None,
         feature_weights: FloatArray | None = None,
         feature_relevance: Relevance = False,
+        max_nodes: int | None = None,
     ) -> None:
         self._ensemble = ensemble
         self._other_seed = ensemble.seed.spawn(1)[0] if feature_relevance else None
         self._by_lengthscales = feature_relevance == "lengthscales"
         self._new_forest = partial(
-            self._forest_class, min_samples_split=min_samples_split, lifetime=lifetime
+            self._forest_class,
+            min_samples_split=min_samples_split,
+            lifetime=lifetime,
+            max_nodes=max_nodes,
         )
         self.forest = self._new_forest(ensemble)
         if posterior == "empirical":

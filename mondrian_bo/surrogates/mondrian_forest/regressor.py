@@ -113,6 +113,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         favours features whose earlier splits reduced the loss; `fit` then grows the trees
         twice. "lengthscales" uses the inverse lengthscales of a Gaussian process, fitted to up to
         300 samples. The paper's trees do not depend on the targets.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree. A tree without room for another split keeps its splits
+        and goes on learning ("extend node" of Khannouz2022). The samples are kept all the same.
+        None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.
     n_jobs : int or None, default=None
@@ -173,6 +177,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         "branch_off": [StrOptions({"remaining", "paper", "bridge"})],
         "hyperparameters": [StrOptions({"leave_one_out", "marginal_likelihood", "paper"})],
         "weigh_trees": ["boolean"],
+        "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "feature_relevance": ["boolean", StrOptions({"lengthscales"})],
     }
 
@@ -193,6 +198,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         bounds: ArrayLike | None = None,
         feature_weights: ArrayLike | None = None,
         feature_relevance: Relevance = False,
+        max_nodes: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -207,6 +213,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         self.bounds = bounds
         self.feature_weights = feature_weights
         self.feature_relevance = feature_relevance
+        self.max_nodes = max_nodes
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -242,4 +249,5 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),
             feature_relevance=self.feature_relevance,
+            max_nodes=None if self.max_nodes is None else int(self.max_nodes),
         )

@@ -17,7 +17,7 @@ import numpy as np
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
-from mondrian_bo.trees.growth import room_for_insertion
+from mondrian_bo.trees.growth import NO_LIMIT, room_for_insertion
 from mondrian_bo.trees.memory import resized
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import (
@@ -51,6 +51,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
         Nodes with fewer points are not split.
     precision : type, default=numpy.float64
         Floating point type of points and boxes.
+    max_nodes : int or None, default=None
+        Largest number of nodes of a tree; None is no limit.
 
     Notes
     -----
@@ -66,8 +68,10 @@ class GrowingForest(ABC, Generic[NodeStats]):
         *,
         min_samples_split: int = 2,
         precision: type[np.floating[Any]] = np.float64,
+        max_nodes: int | None = None,
     ) -> None:
         self.min_samples_split = min_samples_split
+        self.max_nodes = max_nodes
         self.n_points = 0
         self._room = room_for_insertion(min_samples_split)
         streams = make_streams(ensemble.seed, ensemble.n_trees)
@@ -206,8 +210,17 @@ class GrowingForest(ABC, Generic[NodeStats]):
         Opening a paused leaf of one class may add many nodes at once. Memory pages that are never
         written are not resident, so unused capacity costs address space only.
         """
-        if 2 * n_points > self._arrays.parent.shape[1]:
-            self._set_node_capacity(2 * self._points.shape[1])
+        if min(2 * n_points, self._node_limit) > self._arrays.parent.shape[1]:
+            self._set_node_capacity(min(2 * self._points.shape[1], self._node_limit))
+
+    @property
+    def _node_limit(self) -> int:
+        """The largest number of nodes, as the kernels take it."""
+        return NO_LIMIT if self.max_nodes is None else self.max_nodes
+
+    def _fitting(self, n_points: int) -> int:
+        """Return how many of a first batch of points fit into every tree, > 0."""
+        return n_points if self.max_nodes is None else min(n_points, (self.max_nodes + 1) // 2)
 
     def _set_node_capacity(self, capacity: int) -> None:
         used = nodes_used(self._arrays)

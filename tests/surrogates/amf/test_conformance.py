@@ -114,6 +114,7 @@ def test_clone_of_all_options():
         "feature_relevance": True,
         "online_to_batch": True,
         "record_losses": True,
+        "max_nodes": 99,
         "random_state": 7,
         "n_jobs": 1,
     }
