@@ -62,6 +62,7 @@ def test_clone_has_parameters_and_no_memory():
         "bounds": [[0.0, 1.0]] * 3,
         "feature_weights": [1.0, 2.0, 0.0],
         "feature_relevance": True,
+        "max_nodes": 50,
         "random_state": 7,
         "n_jobs": 1,
     }
