@@ -76,7 +76,7 @@ def test_with_a_heartbeat(tmp_path, retries):
 
 @pytest.mark.parametrize(
     ("name", "objective", "seed", "n_trials"),
-    [("study.db", bowl, 0, 1), ("journal.log", bowl, None, 2), ("journal.log", finite, None, 2)],
+    [("study.db", bowl, 0, 1), ("journal.log", finite, None, 2)],
 )
 def test_eight_start_at_one_moment(tmp_path, name, objective, seed, n_trials):
     path, context = tmp_path / name, processes()

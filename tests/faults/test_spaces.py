@@ -45,8 +45,8 @@ def test_five_hundred_parameters():
     def objective(trial):
         return sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(500))
 
-    study = optimize(make_study(new_sampler()), objective, 12)
-    check(study, 12)
+    study = optimize(make_study(new_sampler()), objective, 6)
+    check(study, 6)
 
 
 @pytest.mark.parametrize("log", [False, True])
