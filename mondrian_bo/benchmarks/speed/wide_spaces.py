@@ -78,9 +78,10 @@ def run(arguments: Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     n_trials = arguments.trials or _WIDE_TRIALS
     rows: list[Row] = []
+    # More trials than a leaf has: what needs trees is loaded, too. And before the limit of threads,
+    # which does not hold for BLAS libraries that are loaded later.
+    warm_up(n_trials)
     with threadpool_limits(1):
-        # More trials than a leaf has: what needs trees is loaded, too.
-        warm_up(n_trials)
         for space in tqdm(WIDE_SPACES, desc="wide"):
             rows += wide_space(space, n_trials, below=_WIDE_BELOW)
     write_tables(rows, arguments.out, "wide")
