@@ -71,6 +71,29 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     return space.from_uniform((points + shift) % 1.0)
 
 
+def centre(space: SearchSpace, shift: FloatArray) -> FloatArray:
+    """Return the middle of the space, the first trial of a study.
+
+    A range is the user's guess of where the optimum is, and the middle is the point whose largest
+    distance from the optimum is smallest. In d dimensions a random point is farther from a random
+    optimum by a factor of sqrt(2) in the mean square.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    shift : float64 array of shape (d,)
+        Which choice of a categorical parameter; choices have no middle.
+
+    Returns
+    -------
+    float64 array of shape (d,)
+        A snapped row: the middle of each numeric range, of its logarithm with ``log``.
+    """
+    middle = np.where(space.is_categorical, shift, 0.5)
+    return np.asarray(space.from_uniform(middle[None])[0])
+
+
 def perturb(
     space: SearchSpace, rows: FloatArray, n_points: int, rng: np.random.Generator
 ) -> FloatArray:

@@ -50,7 +50,7 @@ class MondrianOptimizer(StoredOptimizer):
         acquisitions for each trial. With Gaussian processes and with "forest" the search also
         restarts when it has collapsed on its incumbent.
     n_startup_trials : int, default=10
-        Number of quasi-random first trials.
+        Number of first trials without the model: the middle of the space, then quasi-random points.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.

@@ -113,7 +113,7 @@ class SearchSettings(NamedTuple):
     portfolio : Portfolio
         Acquisitions, one of which is drawn for each trial.
     n_startup_trials : int
-        Number of quasi-random first trials, >= 0.
+        Number of first trials without the model, >= 0.
     n_estimators : int or None
         Number of trees, >= 1; None is the surrogate's default.
     n_candidates : int

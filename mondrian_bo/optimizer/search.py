@@ -13,7 +13,7 @@ import numpy as np
 
 from mondrian_bo.acquisitions.feasibility import constrained
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.candidates import CandidateSearch, maximize, spread
+from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, spread
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
@@ -101,7 +101,7 @@ class Search:
     arms : sequence of (ObjectiveModel or ParetoModel, Arm)
         One model, and one acquisition of its arm, is drawn for each trial.
     n_startup_trials : int
-        Number of quasi-random first trials.
+        Number of first trials without the model: the middle of the space, then quasi-random points.
     n_candidates : int
         Number of candidates to score for each suggestion.
     shift : float64 array of shape (d,)
@@ -123,11 +123,12 @@ class Search:
         n_trials, n_candidates = len(self.trials), self.n_candidates
         find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
-            row: FloatArray
-            if valid is None:
-                row = spread(space, index, 1, self.shift)[0]
-            else:
-                row = valid.first(space, index, self.shift, rng)
+            row = centre(space, self.shift) if index == 0 else None
+            if row is None or (valid is not None and not valid.contains(row[None])[0]):
+                if valid is None:
+                    row = spread(space, index, 1, self.shift)[0]
+                else:
+                    row = valid.first(space, index, self.shift, rng)
             if not is_taken(row):
                 return row
             # In a small finite space the sequence repeats its points.

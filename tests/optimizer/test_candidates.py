@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, qmc
 
-from mondrian_bo.optimizer.candidates import CandidateSearch, maximize, perturb, spread
+from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, perturb, spread
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 CUBE = SearchSpace({f"x{i}": Float(-1.0, 1.0) for i in range(6)})
@@ -70,6 +70,31 @@ def test_spread_is_the_shifted_sequence(start, n, seed):
     shift = np.random.default_rng(seed).random(6)
     sequence = qmc.Sobol(6, scramble=False).random(128)[start : start + n]
     assert np.allclose(spread(CUBE, start, n, shift), (sequence + shift) % 1.0, atol=1e-12)
+
+
+@spaces
+def test_centre_is_the_middle_of_every_range(space):
+    shift = np.random.default_rng(0).random(space.n_dimensions)
+    row = centre(space, shift)
+    check_rows(space, row[None])
+    numeric = ~space.is_categorical & ~np.isnan(row)
+    # The middle lies in a cell of a grid, or on the border of two.
+    cells = np.where(space.grid_sizes > 0, 0.5 / np.maximum(space.grid_sizes, 1), 1e-12)
+    uniform = np.array(
+        [isinstance(p, Float) or not getattr(p, "log", False) for p in space.parameters]
+    )
+    assert np.all((np.abs(row - 0.5) <= cells + 1e-12)[numeric & uniform])
+
+
+def test_centre_of_a_logarithmic_range_and_of_choices():
+    for shift, kind in ((0.1, "a"), (0.5, "b"), (0.9, "c")):
+        params = MIXED.from_unit(centre(MIXED, np.full(7, shift)))
+        assert params["kind"] == kind
+        assert params["x"] == pytest.approx(1.0)
+        assert params["rate"] == pytest.approx(10**-2.5)
+        assert ("n" in params) == (kind != "b")
+        # Cells of integers reach from 0.5 to 100.5 on the scale of logarithms.
+        assert params.get("n", 7) == 7
 
 
 def test_spread_stratifies():

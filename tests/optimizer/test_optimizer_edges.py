@@ -32,6 +32,18 @@ DEEP = SearchSpace(
 )
 
 
+def test_the_first_trial_is_the_centre_and_the_others_are_not():
+    asked = MondrianOptimizer(LINE, seed=0).ask(4)
+    assert asked[0] == {"x": 0.0}
+    assert len({params["x"] for params in asked}) == 4
+    # Where the centre may not be suggested, or has been tried, another point comes first.
+    off_centre = MondrianOptimizer(LINE, seed=0, is_valid=lambda params: params["x"] > 0.25)
+    assert off_centre.ask()["x"] > 0.25
+    told = MondrianOptimizer(LINE, seed=0)
+    told.tell({"x": 0.0}, 1.0)
+    assert told.ask() != {"x": 0.0}
+
+
 def key(params):
     return tuple(params.items())
 

@@ -19,7 +19,7 @@ from optuna.distributions import (
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_indices
+from mondrian_bo.integrations.optuna.distributions import middle, to_indices
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     publish,
@@ -62,6 +62,11 @@ class FirstValues:
         self._name, self._distribution = name, distribution
         self._sampler = RandomSampler(seed=seed)
         self._rng = np.random.default_rng(seed)
+
+    def first(self) -> Any:
+        """Return the middle of a range in a study's first trial, and a draw otherwise."""
+        value = self.draw()
+        return middle(self._distribution, value) if self._trial.number == 0 else value
 
     def draw(self) -> Any:
         """Return the next value, uniform on the scale of the distribution."""

@@ -66,7 +66,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         Seed. With one thread, the same seed gives the same trials. None takes entropy from the
         system.
     n_startup_trials : int, default=10
-        Number of quasi-random first trials.
+        Number of first trials without the model: the middle of the space, then quasi-random points.
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
     acquisition : str, Acquisition or Portfolio, default="auto"
@@ -257,7 +257,10 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw uniformly a parameter that no finished trial has had, or whose range is new."""
+        """Draw uniformly a parameter that no finished trial has had, or whose range is new.
+
+        The study's first trial has the middle of each numeric range.
+        """
         # Loaded here: few trials draw parameters one by one.
         from mondrian_bo.integrations.optuna.first_values import FirstValues
 
@@ -267,7 +270,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
             words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
             seed = int(np.random.SeedSequence(words).generate_state(1)[0])
             values = FirstValues(study, trial, param_name, param_distribution, seed)
-            value = values.draw()
+            value = values.first()
             if self._earlier is not None:
                 value = self._earlier.first_value(
                     trial.number, param_name, param_distribution, value

@@ -42,6 +42,27 @@ def pending(monkeypatch):
     return seen
 
 
+# First --------------------------------------------------------------------------------------------
+
+
+def test_the_first_trial_is_the_middle_of_the_numeric_ranges():
+    def objective(trial):
+        trial.suggest_categorical("kind", ["a", "b", "c"])
+        trial.suggest_float("rate", 1e-4, 1.0, log=True)
+        trial.suggest_float("step", 0.0, 1.0, step=0.25)
+        trial.suggest_int("n", 1, 9)
+        return trial.suggest_float("x", -1.0, 3.0)
+
+    kinds = set()
+    for seed in range(8):
+        study = optimize(make_study(sampler(seed)), objective, 2)
+        first, second = (trial.params for trial in study.trials)
+        kinds.add(first.pop("kind"))
+        assert first == {"rate": pytest.approx(0.01), "step": 0.5, "n": 5, "x": 1.0}
+        assert second["x"] != 1.0
+    assert len(kinds) > 1
+
+
 # Running ------------------------------------------------------------------------------------------
 
 
