@@ -40,14 +40,14 @@ def test_refused_settings(arguments, message):
 
 def test_independent_samples_depend_on_seed_number_and_name():
     study = make_study(sampler())
-    study.add_trials(optimize(make_study(RandomSampler(seed=0)), bowl, 3).trials)
+    study.add_trials(optimize(make_study(RandomSampler(seed=0)), bowl, 4).trials)
     unit = FloatDistribution(0.0, 1.0)
     trials = study.get_trials(deepcopy=False)
 
     def drawn(seed, number, name):
         return sampler(seed).sample_independent(study, trials[number], name, unit)
 
-    keys = [(seed, number, name) for seed in (0, 1) for number in (0, 1, 2) for name in "ab"]
+    keys = [(seed, number, name) for seed in (0, 1) for number in (1, 2, 3) for name in "ab"]
     values = [drawn(*key) for key in keys]
     assert values == [drawn(*key) for key in keys]
     assert len(set(values)) == len(keys)
