@@ -12,6 +12,7 @@ from mondrian_bo.benchmarks.speed.growing_studies import Objective, floats
 from mondrian_bo.benchmarks.speed.rows import Row
 from mondrian_bo.benchmarks.speed.suggestions import rows_of, studies_of, warm_up
 from mondrian_bo.benchmarks.speed.suite import write_tables
+from mondrian_bo.benchmarks.speed.threads import one_thread
 
 __all__ = ["WIDE_SPACES", "run", "wide_space"]
 
@@ -73,15 +74,12 @@ def run(arguments: Namespace) -> None:
         The parsed arguments, of which ``out`` and ``trials`` count: no study has more than
         ``trials`` trials, of which the last 40 are measured.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     arguments.out.mkdir(parents=True, exist_ok=True)
     n_trials = arguments.trials or _WIDE_TRIALS
     rows: list[Row] = []
-    # More trials than a leaf has: what needs trees is loaded, too. And before the limit of threads,
-    # which does not hold for BLAS libraries that are loaded later.
+    # More trials than a leaf has: what needs trees is loaded, too.
     warm_up(n_trials)
-    with threadpool_limits(1):
+    with one_thread():
         for space in tqdm(WIDE_SPACES, desc="wide"):
             rows += wide_space(space, n_trials, below=_WIDE_BELOW)
     write_tables(rows, arguments.out, "wide")

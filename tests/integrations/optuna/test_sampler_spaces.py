@@ -166,7 +166,7 @@ def test_unexplained_conditions_of_discrete_parameters_are_explored():
         return n / 30 + 0.1 * (trial.suggest_categorical("c", ["a", "b"]) == "a")
 
     study = optimize(make_study(), objective, 30)
-    # Of the 47 different trials none is run twice, once it is known that there is a second parameter.
+    # Of the 47 different trials none is run twice, once a second parameter is known.
     ran = [tuple(params.values()) for params in parameters(study)]
     later = ran[[len(values) for values in ran].index(2) :]
     assert len(set(later)) == len(later) >= 20
