@@ -87,7 +87,7 @@ def gaussian_at(node_stats, index):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(**INNER)
+@njit(cache=True, nogil=True)
 def remaining_variance(gamma_2, time):  # type: ignore[no-untyped-def]
     """Return ``1 - sigmoid(gamma_2 * time)``: the prior variance after a time."""
     # The bound keeps exp finite.

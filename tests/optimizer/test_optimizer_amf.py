@@ -93,7 +93,8 @@ def test_every_kind_of_space(name, acquisition):
 def test_same_seed_same_trials():
     first = run(make_optimizer(seed=3), bowl, 25)
     assert run(make_optimizer(seed=3), bowl, 25) == first
-    assert not any(params in first for params in run(make_optimizer(seed=4), bowl, 25))
+    # The first trial is the centre.
+    assert not any(params in first for params in run(make_optimizer(seed=4), bowl, 25)[1:])
     # The forest suggests something else, as soon as there is a model.
     other = run(MondrianOptimizer(SQUARE, surrogate="forest", seed=3), bowl, 25)
     assert other[:10] == first[:10]
@@ -109,7 +110,7 @@ def test_minimising_is_maximising_the_negative():
 
 def test_better_than_random_on_branin():
     found, drawn = [], []
-    for seed in range(3):
+    for seed in range(5):
         optimizer = make_optimizer(BRANIN, seed=seed)
         run(optimizer, branin, 60)
         found.append(optimizer.best[1])

@@ -212,7 +212,7 @@ def test_nothing_valid_is_an_error(space, message, n_told):
 
 
 def test_answers_and_exceptions_of_the_function():
-    answers = iter([True, True, "yes", None, 1, ZeroDivisionError("mine"), KeyError("typo")])
+    answers = iter(["yes", None, 1, ZeroDivisionError("mine"), KeyError("typo")])
     told = []
 
     def is_valid(params):

@@ -79,8 +79,9 @@ def test_threads(n_jobs, n_views):
         one = build(points, targets, 1, min_samples_split=min_samples_split)
         several = build(points, targets, n_jobs, min_samples_split=min_samples_split)
         assert_same_bits(snapshot(one), snapshot(several))
-        expected = one.predict(queries, RATES, 0.1, 2.0, REMAINING, n_jobs=1)
-        found = several.predict(queries, RATES, 0.1, 2.0, REMAINING, n_jobs=n_jobs)
+        settings = one.prediction_settings(0.1, 2.0, REMAINING)
+        expected = one.predict(queries, RATES, settings, n_jobs=1)
+        found = several.predict(queries, RATES, settings, n_jobs=n_jobs)
         for left, right in zip(expected, found, strict=True):
             assert left.shape == (5, 50)
             assert np.array_equal(left, right)
@@ -92,8 +93,9 @@ def test_workers_with_memory_of_their_own():
     one = build(points, targets, 1)
     with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
         other = build(points, targets, None)
-        expected = one.predict(points, RATES, 0.1, 2.0, REMAINING)
-        found = other.predict(points, RATES, 0.1, 2.0, REMAINING, n_jobs=None)
+        settings = one.prediction_settings(0.1, 2.0, REMAINING)
+        expected = one.predict(points, RATES, settings)
+        found = other.predict(points, RATES, settings, n_jobs=None)
     assert_same_bits(snapshot(one), snapshot(other))
     for left, right in zip(expected, found, strict=True):
         assert np.array_equal(left, right)

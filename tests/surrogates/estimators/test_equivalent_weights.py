@@ -123,11 +123,11 @@ def test_weights_are_the_derivatives_of_the_mean(rule):
     model = MondrianForestRegressor(2, branch_off=rule, random_state=0).fit(X, y)
     Q = np.random.default_rng(1).uniform(-0.2, 1.2, size=(15, 2))
     forest, own = model.model_.forest, model.model_
-    settings = own.rates, 0.0, 1.0, own._rule
     weights = model.weights(Q, tolerance=0.0).toarray()
     for i, unit in enumerate(np.eye(len(y))):
         own.set_targets(unit)
-        means, _ = forest.predict(Q[None], *settings)
+        settings = forest.prediction_settings(0.0, 1.0, own._rule)
+        means, _ = forest.predict(Q[None], own.rates, settings)
         np.testing.assert_allclose(weights[:, i], means.mean(axis=0), rtol=1e-9, atol=1e-13)
 
 
@@ -141,7 +141,8 @@ def test_weights_of_linear_leaves_are_the_derivatives_of_the_mean(rule):
     weights = model.weights(Q, tolerance=0.0).toarray()
     for i, unit in enumerate(np.eye(len(y))):
         own.set_targets(unit)
-        means, _ = forest.predict(Q[None], own.rates, 0.0, 1.0, own._rule)
+        settings = forest.prediction_settings(0.0, 1.0, own._rule)
+        means, _ = forest.predict(Q[None], own.rates, settings)
         np.testing.assert_allclose(weights[:, i], means.mean(axis=0), rtol=1e-8, atol=1e-12)
 
 

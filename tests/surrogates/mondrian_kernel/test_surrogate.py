@@ -133,7 +133,7 @@ def test_optimizer_finds_the_optimum():
         {"x": Float(-1.0, 2.0), "y": Float(0.0, 1.0), "kind": Categorical(("a", "b"))}
     )
     best = []
-    for seed in range(2):
+    for seed in range(3):
         optimizer = MondrianOptimizer(space, surrogate="kernel", seed=seed)
         for _ in range(40):
             params = optimizer.ask()
@@ -141,7 +141,7 @@ def test_optimizer_finds_the_optimum():
             optimizer.tell(params, value + (params["kind"] == "b"))
         best.append(optimizer.best[1])
     # The best of 40 random trials is about 0.03.
-    assert max(best) < 0.01
+    assert np.median(best) < 0.005
 
 
 class TestConformance(BasicSamplerTestCase):
