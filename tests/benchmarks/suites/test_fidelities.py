@@ -123,7 +123,7 @@ def test_table(
 
 def test_the_page_has_the_archived_runs(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[3]
-    archive = root / "docs" / "results" / fidelities.ARCHIVE
+    archive = root / "docs" / "results" / "fidelities" / fidelities.ARCHIVE
     arguments = Namespace(seeds=10, trials=None, jobs=1, out=tmp_path, known=[archive])
     records = archived_runs(arguments, "none.gz", list(PROBLEMS), fidelities.runs_of, "fidelities")
     assert len(records) == 10 * (5 * 4 + 5 * 6)
