@@ -245,7 +245,7 @@ class TargetSpace(RestrictedSpace):
         fixed: Mapping[str, Any] = {}
         inequalities: tuple[Any, ...] = ()
         if isinstance(space, RestrictedSpace):
-            fixed, inequalities = space._fixed, space._inequalities
+            fixed, inequalities = space.fixed, space.inequalities
         super().__init__(space, {**fixed, fidelity.name: fidelity.target}, inequalities)
         parameter: Any = space[fidelity.name]
         single = replace(parameter, low=fidelity.target, high=fidelity.target)
@@ -270,9 +270,4 @@ class TargetSpace(RestrictedSpace):
         """List all distinct rows of a finite part; see :meth:`RestrictedSpace.enumerate_rows`."""
         if self._single is None:
             return super().enumerate_rows()
-        rows = self._fidelity.at(self._single.enumerate_rows(), self._fidelity.unit)
-        kept = ((rows == self._pinned) | np.isnan(self._pinned) | np.isnan(rows)).all(axis=1)
-        rows = rows[kept & self.contains(rows)]
-        if not len(rows):
-            raise ValueError("No point at the target fidelity has the fixed values.")
-        return np.asarray(rows)
+        return self._within(self._fidelity.at(self._single.enumerate_rows(), self._fidelity.unit))

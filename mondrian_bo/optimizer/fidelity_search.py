@@ -126,7 +126,7 @@ class FidelitySearch(Search):
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
         space, trials = request.space, self.trials
-        if isinstance(space, RestrictedSpace) and not np.isnan(space._pinned[self.fidelity.column]):
+        if isinstance(space, RestrictedSpace) and self.fidelity.name in space.fixed:
             # The user has set the fidelity of this trial.
             return super().suggest(request)
         if self._target_space is None or self._target_space[0] is not space:

@@ -70,6 +70,13 @@ class RestrictedSpace(SearchSpace):
     inequalities : iterable of LinearInequality, optional
         The constraints.
 
+    Attributes
+    ----------
+    fixed : dict
+        The fixed values, as given.
+    inequalities : tuple of LinearInequality
+        The constraints, as given.
+
     Raises
     ------
     KeyError
@@ -86,19 +93,19 @@ class RestrictedSpace(SearchSpace):
         inequalities: Iterable[LinearInequality] = (),
     ) -> None:
         super().__init__(space)
-        self._fixed = dict(fixed or {})
-        self._inequalities = tuple(inequalities)
+        self.fixed = dict(fixed or {})
+        self.inequalities = tuple(inequalities)
         self._pinned = np.full(self.n_dimensions, np.nan)
-        for name, value in self._fixed.items():
+        for name, value in self.fixed.items():
             column = self._column(name)
             self._pinned[column] = self[name].to_unit(value)
-        names = sorted({name for one in self._inequalities for name in one.weights})
+        names = sorted({name for one in self.inequalities for name in one.weights})
         self._columns = np.array([self._column(name) for name in names], dtype=np.intp)
-        shape = (len(self._inequalities), len(names))
+        shape = (len(self.inequalities), len(names))
         self._weights = np.array(
-            [[one.weights.get(name, 0.0) for name in names] for one in self._inequalities]
+            [[one.weights.get(name, 0.0) for name in names] for one in self.inequalities]
         ).reshape(shape)
-        self._bounds = np.array([one.bound for one in self._inequalities])
+        self._bounds = np.array([one.bound for one in self.inequalities])
         scales = [_linear_scale(name, self[name]) for name in names]
         # A value is offset + width * unit, or offset + width * (cell of the grid).
         self._offsets, self._widths, self._cells_of = np.array(scales).reshape(-1, 3).T
@@ -112,7 +119,7 @@ class RestrictedSpace(SearchSpace):
                 raise ValueError("No point of the space satisfies the parameter constraints.")
 
     def __reduce__(self) -> tuple[type[SearchSpace], tuple[object, ...]]:  # type: ignore[override]
-        return type(self), (dict(self), self._fixed, self._inequalities)
+        return type(self), (dict(self), self.fixed, self.inequalities)
 
     def contains(self, rows: ArrayLike) -> BoolArray:
         """Whether rows satisfy the linear constraints; shape (m,).
@@ -155,7 +162,10 @@ class RestrictedSpace(SearchSpace):
         ValueError
             If a parameter is continuous, or nothing is left.
         """
-        rows = super().enumerate_rows()
+        return self._within(super().enumerate_rows())
+
+    def _within(self, rows: FloatArray) -> FloatArray:
+        """Return those of all rows of a space that are in this part; see `enumerate_rows`."""
         kept = ((rows == self._pinned) | np.isnan(self._pinned) | np.isnan(rows)).all(axis=1)
         rows = rows[kept & self.contains(rows)]
         if not len(rows):
