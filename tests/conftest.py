@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -15,4 +16,7 @@ _COMPILED = b"".join(source for source in _SOURCES if b"njit" in source)
 _DIGEST = hashlib.sha256(_COMPILED).hexdigest()[:16]
 # Compiled code with bounds checks is not the same, but numba takes it for the same.
 _KIND = "-bounds" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}{_KIND}")
+# Numba writes the index of a function's compiled code before the code: while one process replaces
+# the code of another version of numba, a second one may find the other version's code.
+_NUMBA = version("numba")
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}-{_NUMBA}{_KIND}")
