@@ -20,7 +20,11 @@ Python from compiled code."""
 
 def _raise_interrupted(error):
     """Raise `Interrupted` if it is what the error comes from, and the error otherwise."""
-    if not isinstance(error.__cause__ or error.__context__, Interrupted):
+    source = error
+    # Compiled code that calls Python may chain several errors.
+    while isinstance(source, _CHAINED):
+        source = source.__cause__ or source.__context__
+    if not isinstance(source, Interrupted):
         raise error
     raise Interrupted from error
 
