@@ -16,12 +16,13 @@ _PATIENCE = 5.0
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    """Return a controller of all libraries.
+def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """Return controllers of all libraries and of those that use OpenMP.
 
-    It is kept, because finding the libraries takes a thousand times as long as a limit.
+    They are kept, because finding the libraries takes a thousand times as long as a limit.
     """
-    return ThreadpoolController()
+    controller = ThreadpoolController()
+    return controller, controller.select(threading_layer="openmp")
 
 
 class _ProcessLimit:
@@ -52,7 +53,7 @@ class _ProcessLimit:
 
     def _hold(self) -> None:
         try:
-            with _controller().limit(limits=1, user_api="blas"):
+            with _controllers()[0].limit(limits=1, user_api="blas"):
                 self._is_set.release()
                 self._may_end.acquire()
         finally:
@@ -93,10 +94,8 @@ def single_threaded_blas() -> Iterator[None]:
             # An entry of this thread is left over from an interrupted exit, and is replaced.
             limit = next(iter(_limits.values())) if _limits else _ProcessLimit()
             _limits[thread] = limit
-        # OpenMP has a number of threads for each Python thread, so each sets it. Of the other
-        # libraries, threadpoolctl lets this thread set it only if a limit of this thread is in
-        # force already, which makes the limit of the process void.
-        with _controller().limit(limits=1, user_api="blas"):
+        # OpenMP has a number of threads for each Python thread, so each sets it.
+        with _controllers()[1].limit(limits=1, user_api="blas"):
             _thread_state.is_limited = True
             yield
     finally:
