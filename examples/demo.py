@@ -79,7 +79,7 @@ def search(name: str, seed: int, storage: str, n_trials: int) -> optuna.Study:
         print(f"{study.study_name}: {todo} trials" + (f" after {kept}" if kept else ""))
         # With the same seed, a resumed random search would repeat its first draws.
         study.sampler = SAMPLERS[name](seed=seed + 1000 * kept)
-        study.optimize(objective, n_trials=todo, show_progress_bar=True)
+        study.optimize(objective, n_trials=todo, catch=ValueError, show_progress_bar=True)
     else:
         print(f"{study.study_name}: {n_trials} trials already in the study")
     return study
