@@ -59,9 +59,12 @@ def objective(trial: optuna.Trial) -> float:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten epochs end before convergence, on purpose
-        scores = cross_val_score(
-            network, X, y, cv=FOLDS, scoring="neg_log_loss", error_score=np.nan
-        )
+        try:
+            scores = cross_val_score(
+                network, X, y, cv=FOLDS, scoring="neg_log_loss", error_score=np.nan
+            )
+        except ValueError:  # the weights of the networks of all folds diverged
+            return WORST
     return min(float(-scores.mean()), WORST) if np.isfinite(scores).all() else WORST
 
 
@@ -79,7 +82,7 @@ def search(name: str, seed: int, storage: str, n_trials: int) -> optuna.Study:
         print(f"{study.study_name}: {todo} trials" + (f" after {kept}" if kept else ""))
         # With the same seed, a resumed random search would repeat its first draws.
         study.sampler = SAMPLERS[name](seed=seed + 1000 * kept)
-        study.optimize(objective, n_trials=todo, catch=ValueError, show_progress_bar=True)
+        study.optimize(objective, n_trials=todo, show_progress_bar=True)
     else:
         print(f"{study.study_name}: {n_trials} trials already in the study")
     return study
