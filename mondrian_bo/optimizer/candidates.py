@@ -75,8 +75,8 @@ def centre(space: SearchSpace, shift: FloatArray) -> FloatArray:
     """Return the middle of the space, the first trial of a study.
 
     A range is the user's guess of where the optimum is, and the middle is the point whose largest
-    distance from the optimum is smallest. In d dimensions a random point is farther from a random
-    optimum by a factor of sqrt(2) in the mean square.
+    distance from the optimum is smallest. If the optimum is uniform over the space, the root mean
+    square distance of a random point from it is sqrt(2) times that of the middle.
 
     Parameters
     ----------

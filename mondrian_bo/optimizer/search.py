@@ -119,16 +119,11 @@ class Search:
 
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
-        space, pending, index, rng, is_taken, constraints, valid = request
+        space, pending, _, rng, is_taken, constraints, valid = request
         n_trials, n_candidates = len(self.trials), self.n_candidates
         find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
-            row = centre(space, self.shift) if index == 0 else None
-            if row is None or (valid is not None and not valid.contains(row[None])[0]):
-                if valid is None:
-                    row = spread(space, index, 1, self.shift)[0]
-                else:
-                    row = valid.first(space, index, self.shift, rng)
+            row = _first_row(request, self.shift)
             if not is_taken(row):
                 return row
             # In a small finite space the sequence repeats its points.
@@ -181,6 +176,18 @@ class Search:
         the shapes are (m, K).
         """
         return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
+
+
+def _first_row(request: Request, shift: FloatArray) -> FloatArray:
+    """Return the middle of the space for the first trial, and a quasi-random point for others."""
+    space, index, valid = request.space, request.number, request.valid
+    if index == 0:
+        middle = centre(space, shift)
+        if valid is None or valid.contains(middle[None])[0]:
+            return middle
+    if valid is None:
+        return np.asarray(spread(space, index, 1, shift)[0])
+    return valid.first(space, index, shift, request.rng)
 
 
 class SearchFactory:

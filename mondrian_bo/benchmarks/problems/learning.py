@@ -6,6 +6,7 @@ that a value depends on the parameters alone. The optima are unknown.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from functools import cache, partial
@@ -39,13 +40,20 @@ def shuffled_data(name: str, n_rows: int) -> _Data:
 
 
 def _cross_validated(model: Any, data: _Data, scoring: str) -> float:
-    """Return the negative mean score over folds of consecutive rows, which come shuffled."""
+    """Return the negative mean score over folds of consecutive rows, which come shuffled.
+
+    Returns NaN if the fit of any fold fails.
+    """
     from sklearn.model_selection import cross_val_score
 
     with warnings.catch_warnings():
         # The problems include few iterations, and parameters with which models do not converge.
         warnings.simplefilter("ignore")
-        scores = cross_val_score(model, *data, cv=_FOLDS, scoring=scoring, error_score=np.nan)
+        try:
+            scores = cross_val_score(model, *data, cv=_FOLDS, scoring=scoring, error_score=np.nan)
+        except ValueError:
+            # All fits failed.
+            return math.nan
     return float(-np.mean(scores))
 
 

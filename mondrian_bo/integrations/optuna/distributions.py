@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -26,9 +25,6 @@ from mondrian_bo.search_space import (
 _WIDE = 64
 """Number of parameters from which a space is wide, our choice: building an optimizer takes as long
 as many suggestions, and a study that finds a new branch at each trial would build one each time."""
-
-_ALONE = "x"
-"""Name of a parameter in a space without others."""
 
 _GROWTH = 1.1
 """Factor of the number of trials at which the optimizer of a wide space is built again, our choice:
@@ -134,18 +130,6 @@ def to_space(
             condition = _possible(conditions.get(name), free)
             parameters[name] = replace(parameter, condition=condition) if condition else parameter
     return SearchSpace(parameters) if parameters else None
-
-
-def middle(distribution: BaseDistribution, otherwise: Any) -> Any:
-    """Return the middle of a numeric range, of its logarithm with ``log``.
-
-    Returns `otherwise` for a categorical distribution, which has no middle.
-    """
-    parameter = to_parameter(distribution)
-    if parameter is None or isinstance(parameter, Categorical):
-        return otherwise
-    space = SearchSpace({_ALONE: parameter})
-    return space.from_unit(space.from_uniform(np.array([[0.5]]))[0])[_ALONE]
 
 
 def to_indices(distribution: CategoricalDistribution) -> tuple[int, ...]:

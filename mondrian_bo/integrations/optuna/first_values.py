@@ -19,12 +19,14 @@ from optuna.distributions import (
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import middle, to_indices
+from mondrian_bo.integrations.optuna.distributions import to_indices, to_parameter
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     publish,
     running_values,
 )
+from mondrian_bo.optimizer.candidates import centre
+from mondrian_bo.search_space import Categorical, SearchSpace
 
 _MOST_ROUNDS = 32
 """Times that a value is drawn again because another worker has published the same: two workers that
@@ -65,8 +67,11 @@ class FirstValues:
 
     def first(self) -> Any:
         """Return the middle of a range in a study's first trial, and a draw otherwise."""
-        value = self.draw()
-        return middle(self._distribution, value) if self._trial.number == 0 else value
+        value, parameter = self.draw(), to_parameter(self._distribution)
+        if self._trial.number > 0 or parameter is None or isinstance(parameter, Categorical):
+            return value
+        space = SearchSpace({self._name: parameter})
+        return space.from_unit(centre(space, np.zeros(1)))[self._name]
 
     def draw(self) -> Any:
         """Return the next value, uniform on the scale of the distribution."""

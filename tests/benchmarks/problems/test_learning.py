@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from threadpoolctl import threadpool_limits
 
-from mondrian_bo.benchmarks.problems import SUITES, get_problem
+from mondrian_bo.benchmarks.problems import SUITES, get_problem, learning
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,17 @@ def test_every_branch_of_the_pipeline_works(model):
     points = map(problem.space.from_unit, problem.space.sample(100, rng))
     params = next(point for point in points if point["model"] == model)
     assert 0.0 <= problem.function(params) < 0.6
+
+
+@pytest.mark.parametrize("fails", [lambda X: 0.0 not in X, lambda X: True], ids=["one", "all"])
+def test_fits_that_fail_give_nan(fails):
+    """Scikit-learn raises an error if all of them fail."""
+
+    class Diverging(DummyClassifier):
+        def fit(self, X, y):
+            if fails(X):
+                raise ValueError("diverged")
+            return super().fit(X, y)
+
+    data = learning._Data(np.arange(30.0)[:, None], np.tile([0, 1], 15))
+    assert np.isnan(learning._cross_validated(Diverging(), data, "accuracy"))
