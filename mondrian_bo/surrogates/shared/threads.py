@@ -25,6 +25,16 @@ def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
     return controller, controller.select(threading_layer="openmp")
 
 
+_HANDOVER = 0.1
+"""Seconds to wait for the end of an earlier limit; one that is stuck may never end."""
+
+_change = threading.Lock()
+"""Held while a limit is in force, so that limits never overlap.
+
+The earlier of two overlapping limits restores all threads, and then the later one restores one.
+"""
+
+
 class _ProcessLimit:
     """A limit of the BLAS libraries whose threads serve the whole process.
 
@@ -52,11 +62,15 @@ class _ProcessLimit:
             raise
 
     def _hold(self) -> None:
+        may_change = _change.acquire(timeout=_HANDOVER)
         try:
-            with _controllers()[0].limit(limits=1, user_api="blas"):
-                self._is_set.release()
-                self._may_end.acquire()
+            if may_change:
+                with _controllers()[0].limit(limits=1, user_api="blas"):
+                    self._is_set.release()
+                    self._may_end.acquire()
         finally:
+            if may_change:
+                _change.release()
             # Also after a failure: the constructor waits for this lock.
             if self._is_set.locked():
                 self._is_set.release()
@@ -107,9 +121,9 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _start_child() -> None:
-    """Give a forked process a lock of its own; the threads that hold limits are not in it."""
-    global _lock
-    _lock = threading.Lock()
+    """Give a forked process locks of its own; the threads that hold limits are not in it."""
+    global _lock, _change
+    _lock, _change = threading.Lock(), threading.Lock()
     _limits.clear()
     _thread_state.is_limited = False
 

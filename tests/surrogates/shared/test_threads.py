@@ -74,10 +74,12 @@ assert n_threads() == before
 
 
 WITHOUT_A_LIMIT = """
+import sys
 from mondrian_bo.surrogates.shared import threads
 
-threads._PATIENCE = 0.01
-stuck = threading.Event()
+# Threads that wait for the same event take turns in every possible order.
+sys.setswitchinterval(1e-6)
+threads._PATIENCE = 0.001
 controllers = _controllers()
 
 class Stuck:
@@ -85,16 +87,18 @@ class Stuck:
         stuck.wait()
         return controllers[0].limit(**settings)
 
-threads._controllers = lambda: (Stuck(), controllers[1])
-for _ in range(3):
-    with single_threaded_blas():
-        pass
-assert n_threads() == before
-stuck.set()
-for thread in threading.enumerate():
-    if thread is not threading.current_thread():
-        thread.join(30)
-assert n_threads() == before
+for _ in range(50):
+    stuck = threading.Event()
+    threads._controllers = lambda: (Stuck(), controllers[1])
+    for _ in range(3):
+        with single_threaded_blas():
+            pass
+    stuck.set()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(30)
+    threads._controllers = lambda: controllers
+    assert n_threads() == before
 """
 
 
