@@ -87,7 +87,7 @@ class Stuck:
         stuck.wait()
         return controllers[0].limit(**settings)
 
-for _ in range(50):
+for _ in range(300):
     stuck = threading.Event()
     threads._controllers = lambda: (Stuck(), controllers[1])
     for _ in range(3):
