@@ -25,7 +25,7 @@ def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
     return controller, controller.select(threading_layer="openmp")
 
 
-_HANDOVER = 0.1
+_HANDOVER = 0.02
 """Seconds to wait for the end of an earlier limit; one that is stuck may never end."""
 
 _change = threading.Lock()
@@ -62,12 +62,15 @@ class _ProcessLimit:
             raise
 
     def _hold(self) -> None:
+        global _in_force
         may_change = _change.acquire(timeout=_HANDOVER)
         try:
             if may_change:
                 with _controllers()[0].limit(limits=1, user_api="blas"):
+                    _in_force = self
                     self._is_set.release()
                     self._may_end.acquire()
+                    _in_force = None
         finally:
             if may_change:
                 _change.release()
@@ -75,11 +78,19 @@ class _ProcessLimit:
             if self._is_set.locked():
                 self._is_set.release()
 
+    @property
+    def is_lifted(self) -> bool:
+        """Whether the limit ends, or has ended."""
+        return not self._may_end.locked()
+
     def lift(self) -> None:
         """Restore the former numbers of threads."""
         self._may_end.release()
         self._holder.join(timeout=_PATIENCE)
 
+
+_in_force: _ProcessLimit | None = None
+"""The limit in force, also one whose last user was interrupted before lifting it."""
 
 _lock = threading.Lock()
 """Guards `_limits`."""
@@ -106,7 +117,9 @@ def single_threaded_blas() -> Iterator[None]:
     try:
         with _lock:
             # An entry of this thread is left over from an interrupted exit, and is replaced.
-            limit = next(iter(_limits.values())) if _limits else _ProcessLimit()
+            limit = next(iter(_limits.values()), _in_force)
+            if limit is None or limit.is_lifted:
+                limit = _ProcessLimit()
             _limits[thread] = limit
         # OpenMP has a number of threads for each Python thread, so each sets it.
         with _controllers()[1].limit(limits=1, user_api="blas"):
@@ -122,8 +135,8 @@ def single_threaded_blas() -> Iterator[None]:
 
 def _start_child() -> None:
     """Give a forked process locks of its own; the threads that hold limits are not in it."""
-    global _lock, _change
-    _lock, _change = threading.Lock(), threading.Lock()
+    global _lock, _change, _in_force
+    _lock, _change, _in_force = threading.Lock(), threading.Lock(), None
     _limits.clear()
     _thread_state.is_limited = False
 

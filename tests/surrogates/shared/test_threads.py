@@ -73,6 +73,28 @@ assert n_threads() == before
 """
 
 
+INTERRUPTED = """
+from mondrian_bo.surrogates.shared import threads
+
+def interrupted(self):
+    raise KeyboardInterrupt
+
+lift = threads._ProcessLimit.lift
+threads._ProcessLimit.lift = interrupted
+try:
+    with single_threaded_blas():
+        pass
+except KeyboardInterrupt:
+    threads._ProcessLimit.lift = lift
+assert set(n_threads()) == {1}
+n_before = threading.active_count()
+with single_threaded_blas():
+    assert set(n_threads()) == {1}
+    # The limit that nobody lifted serves again.
+    assert threading.active_count() == n_before
+assert n_threads() == before
+"""
+
 WITHOUT_A_LIMIT = """
 import sys
 from mondrian_bo.surrogates.shared import threads
@@ -104,8 +126,22 @@ for _ in range(300):
 
 @pytest.mark.parametrize(
     "script",
-    [LEAVES_FIRST, LEAVES_LAST, AFTER_THE_MAIN_THREAD, AFTER_AN_ERROR, WITHOUT_A_LIMIT],
-    ids=["leaves first", "leaves last", "after the main thread", "after an error", "stuck"],
+    [
+        LEAVES_FIRST,
+        LEAVES_LAST,
+        AFTER_THE_MAIN_THREAD,
+        AFTER_AN_ERROR,
+        INTERRUPTED,
+        WITHOUT_A_LIMIT,
+    ],
+    ids=[
+        "leaves first",
+        "leaves last",
+        "after the main thread",
+        "after an error",
+        "interrupted",
+        "stuck",
+    ],
 )
 def test_the_former_number_of_threads_is_restored(script):
     run = subprocess.run(
