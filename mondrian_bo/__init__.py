@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mondrian_bo.cache_folder import ensure_cache_folder, survive_full_disks
+from mondrian_bo.cache_folder import adapt_storage, ensure_cache_folder
 from mondrian_bo.lazy_names import lazy_names
 from mondrian_bo.moved import install
 
@@ -58,5 +58,5 @@ _HOMES = {
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 
 ensure_cache_folder()
-survive_full_disks()
+adapt_storage()
 install()

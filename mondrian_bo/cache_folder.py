@@ -1,4 +1,4 @@
-"""Compiled code where it cannot be stored: no folder can be written, or a disk is full."""
+"""Where compiled code is stored, what happens if it cannot be, and how it loads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from mondrian_bo.loading import without_collections
 
 _CACHING = "numba.core.caching"
 """The module of numba that stores compiled code."""
@@ -63,14 +65,15 @@ def _can_be_written(folder: Path) -> bool:
     return False
 
 
-def survive_full_disks() -> None:
-    """Let functions of this package run where numba cannot store their compiled code.
+def adapt_storage() -> None:
+    """Let functions of this package load fast, and run where their code cannot be stored.
 
-    Numba raises the OSError of a full disk out of the call of the function. Here a warning takes
-    its place. Other packages' functions are not affected. Numba is not imported.
+    Compiled code loads while the garbage collector waits. Where numba would raise the OSError of a
+    full disk out of the call of the function, a warning takes its place. Other packages' functions
+    are not affected. Numba is not imported.
     """
     if _CACHING in sys.modules:
-        _tolerate(sys.modules[_CACHING])
+        _adapt(sys.modules[_CACHING])
     elif not any(isinstance(finder, _CachingFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _CachingFinder())
 
@@ -92,23 +95,26 @@ class _CachingFinder(MetaPathFinder):
 
         def load_and_change(module: ModuleType) -> None:
             load(module)
-            _tolerate(module)
+            _adapt(module)
 
         spec.loader.exec_module = load_and_change  # type: ignore[method-assign]
         return spec
 
 
-def _tolerate(caching: Any) -> None:
-    save = caching.Cache.save_overload
-    if getattr(save, "is_tolerant", False):
+def _adapt(caching: Any) -> None:
+    save, load = caching.Cache.save_overload, caching.Cache.load_overload
+    if getattr(save, "is_adapted", False):
         return
+
+    def is_ours(cache: Any) -> bool:
+        return bool(cache._py_func.__module__.partition(".")[0] == __package__)
 
     @wraps(save)
     def save_or_warn(self: Any, sig: Any, data: Any) -> None:
         try:
             save(self, sig, data)
         except OSError as error:
-            if self._py_func.__module__.partition(".")[0] != __package__:
+            if not is_ours(self):
                 raise
             warnings.warn(
                 f"Compiled code cannot be stored in {self.cache_path}: {error}. This process goes "
@@ -118,5 +124,13 @@ def _tolerate(caching: Any) -> None:
                 stacklevel=2,
             )
 
-    save_or_warn.is_tolerant = True  # type: ignore[attr-defined]
+    @wraps(load)
+    def load_quickly(self: Any, sig: Any, target_context: Any) -> Any:
+        if not is_ours(self):
+            return load(self, sig, target_context)
+        with without_collections():
+            return load(self, sig, target_context)
+
+    save_or_warn.is_adapted = True  # type: ignore[attr-defined]
     caching.Cache.save_overload = save_or_warn
+    caching.Cache.load_overload = load_quickly

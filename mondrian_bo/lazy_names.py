@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+from mondrian_bo.loading import without_collections
+
 
 def lazy_names(
     package: str, homes: Mapping[str, str], names: list[str]
@@ -28,7 +30,8 @@ def lazy_names(
 
     def get_attribute(name: str) -> object:
         if name in homes:
-            return getattr(import_module(homes[name]), name)
+            with without_collections():
+                return getattr(import_module(homes[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def list_names() -> list[str]:

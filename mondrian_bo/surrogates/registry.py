@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Literal, TypeAlias
 
+from mondrian_bo.loading import without_collections
 from mondrian_bo.surrogates.base import SurrogateFactory
 
 SurrogateName: TypeAlias = Literal["gaussian_process", "forest", "amf", "kernel"]
@@ -33,5 +34,7 @@ def get_surrogate(name: SurrogateName) -> SurrogateFactory:
         The class.
     """
     module, _, attribute = SURROGATES[name].partition(":")
-    found: SurrogateFactory = getattr(import_module(f"mondrian_bo.surrogates.{module}"), attribute)
+    with without_collections():
+        home = import_module(f"mondrian_bo.surrogates.{module}")
+    found: SurrogateFactory = getattr(home, attribute)
     return found

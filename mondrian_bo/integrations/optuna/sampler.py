@@ -37,6 +37,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
     fixed_part,
     may_be_valid,
 )
+from mondrian_bo.loading import without_collections
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.validation import (
     MOST_OBJECTIVES,
@@ -262,7 +263,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         The study's first trial has the middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
-        from mondrian_bo.integrations.optuna.first_values import FirstValues
+        with without_collections():
+            from mondrian_bo.integrations.optuna.first_values import FirstValues
 
         with self._lock:
             # Studies that are not supported raise here.
@@ -405,7 +407,8 @@ class _StudyMemory:
                     for direction in study.directions
                 ]
                 # Loaded here: a sampler is constructed without numba and scipy.
-                from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+                with without_collections():
+                    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
                 options: dict[str, Any] = {}
                 if is_valid is not None:
