@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from mondrian_bo import __version__
+
+if TYPE_CHECKING:
+    _Actions: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["main"]
 
@@ -49,15 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_bench_run(actions)
     _add_bench_report(actions)
     _add_bench_archive(actions)
-    actions.add_parser("list", help="list problems, suites and samplers").set_defaults(
-        command=_bench_list
-    )
-    report = commands.add_parser(
-        "report",
-        help="write a page about an Optuna study",
-        description="Write a self-contained HTML page about an Optuna study: history, model, "
-        "importance, calibration. It needs matplotlib, or plotly with --interactive.",
-    )
+    _add_action(actions, "list", _bench_list)
+    report = _add_action(commands, "report", _report)
     report.add_argument("storage", help="URL of the storage, or path of a journal file")
     report.add_argument("study", help="name of the study")
     report.add_argument("--out", type=Path, help="the file (default: STUDY.html)")
@@ -66,24 +64,22 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="plots that can be zoomed and name trials, with plotly; the page has some 5 MB",
     )
-    report.set_defaults(command=_report)
     return parser
 
 
 def _add_action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, more: str
+    actions: _Actions, name: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add an action that the list of actions describes by `what`, and its own help by more."""
-    return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}. {more}")
+    """Add an action whose help is the docstring of its command; the list has the first line."""
+    text = inspect.getdoc(command) or name
+    first = text.splitlines()[0].rstrip(".")
+    parser = actions.add_parser(name, help=first[0].lower() + first[1:], description=text)
+    parser.set_defaults(command=command)
+    return parser
 
 
-def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run = _add_action(
-        actions,
-        "run",
-        "run problems with samplers over seeds",
-        "The same command resumes what was interrupted: finished runs are kept.",
-    )
+def _add_bench_run(actions: _Actions) -> None:
+    run = _add_action(actions, "run", _bench_run)
     what = run.add_mutually_exclusive_group()
     what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
     what.add_argument("--problems", type=_names, help="problems instead of a suite, e.g. branin")
@@ -129,11 +125,10 @@ def _add_bench_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         help="archive, or directory, whose runs are not run again; may be given several times",
     )
     run.add_argument("--out", type=Path, required=True, help="directory of the results")
-    run.set_defaults(command=_bench_run)
 
 
-def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = actions.add_parser("report", help="tables and regret curves of results")
+def _add_bench_report(actions: _Actions) -> None:
+    report = _add_action(actions, "report", _bench_report)
     _add_sources(report)
     report.add_argument(
         "--out", type=Path, help="where to write (default: the first source, if a directory)"
@@ -146,19 +141,12 @@ def _add_bench_report(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "--reference", help="sampler the others are tested against (default: tpe, else the first)"
     )
     _add_half(report)
-    report.set_defaults(command=_bench_report)
 
 
-def _add_bench_archive(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    archive = _add_action(
-        actions,
-        "archive",
-        "write the part of results that reports need to one small file",
-        "`bench report` reads such files like directories.",
-    )
+def _add_bench_archive(actions: _Actions) -> None:
+    archive = _add_action(actions, "archive", _bench_archive)
     _add_sources(archive)
     archive.add_argument("--out", type=Path, required=True, help="the file, NAME.jsonl.gz")
-    archive.set_defaults(command=_bench_archive)
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
@@ -185,6 +173,10 @@ def _names(text: str) -> list[str]:
 
 
 def _bench_run(arguments: argparse.Namespace) -> int:
+    """Run problems with samplers over seeds.
+
+    The same command resumes what was interrupted: finished runs are kept.
+    """
     from mondrian_bo.benchmarks.harness.runner import run_benchmark
     from mondrian_bo.benchmarks.harness.samplers import installed_samplers, split_names
     from mondrian_bo.benchmarks.problems import SUITES, Suite, any_problem, installed_problems
@@ -223,6 +215,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
 
 
 def _bench_report(arguments: argparse.Namespace) -> int:
+    """Write tables and regret curves of results."""
     from mondrian_bo.benchmarks.harness.samplers import split_names
     from mondrian_bo.benchmarks.report.document import write_report
 
@@ -241,6 +234,10 @@ def _bench_report(arguments: argparse.Namespace) -> int:
 
 
 def _bench_archive(arguments: argparse.Namespace) -> int:
+    """Write the part of results that reports need to one small file.
+
+    `bench report` reads such files like directories.
+    """
     from mondrian_bo.benchmarks.harness.archive import write_archive
 
     write_archive(arguments.sources, arguments.out)
@@ -248,6 +245,7 @@ def _bench_archive(arguments: argparse.Namespace) -> int:
 
 
 def _bench_list(_: argparse.Namespace) -> int:
+    """List problems, suites and samplers."""
     from mondrian_bo.benchmarks.harness.samplers import SAMPLERS
     from mondrian_bo.benchmarks.problems import SUITES, all_problem_names, any_problem
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
@@ -269,6 +267,11 @@ def _bench_list(_: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    """Write a page about an Optuna study.
+
+    The page is one HTML file: history, model, importance, calibration. It needs matplotlib, or
+    plotly with --interactive.
+    """
     from mondrian_bo.integrations.optuna.report import html_report, load_study
 
     study = load_study(arguments.storage, arguments.study)

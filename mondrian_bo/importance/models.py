@@ -18,11 +18,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.axes import Axis, activity_patterns, new_axis
-from mondrian_bo.importance.decomposition import (
-    Decomposition,
-    Terms,
-    functional_anova,
-)
+from mondrian_bo.importance.decomposition import Decomposition, Terms, functional_anova
 from mondrian_bo.importance.partition import Boxes, partition_anova
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace

@@ -98,15 +98,12 @@ def encode_told(
                 f"`{name}` must have one mapping of parameters for each value, got {n_trials} "
                 f"and an array of shape {told.shape}."
             )
-        trials, conflicts = encode_earlier(name, space, params, told)
+        trials = encode_with_warnings(name, space, params, told, (params, space))
         if not len(trials.values):
             raise ValueError(
                 f"`{name}` has no trial with a value and with parameters in or near the space, "
                 f"which has {list(space)}."
             )
-        for parameter in conflicts:
-            example = next(one[parameter] for one in params if parameter in one)
-            warn_of_conflict(name, parameter, example, space[parameter])
         encoded.append(trials)
     return encoded
 
@@ -162,24 +159,33 @@ def encode_earlier(
     return EarlierTrials(name, *_thinned(rows[fits], told[fits])), conflicts
 
 
-def warn_of_conflict(study: str, parameter: str, example: object, present: object) -> None:
-    """Warn that a parameter of an earlier study is ignored.
+def encode_with_warnings(
+    name: str,
+    space: SearchSpace,
+    params: Sequence[Mapping[str, Any]],
+    values: Sequence[float] | FloatArray,
+    shown: tuple[Sequence[Mapping[str, Any]], Mapping[str, object]],
+) -> EarlierTrials:
+    """Encode the trials of an earlier study, and warn of the parameters that are ignored.
 
     Parameters
     ----------
-    study, parameter : str
-        Their names.
-    example : object
-        One of its values.
-    present : object
-        What the parameter is now.
+    name, space, params, values
+        See :func:`encode_earlier`.
+    shown : tuple of (sequence of m mappings, mapping)
+        The parameters of the trials and those of the present study, as warnings show them.
     """
-    warnings.warn(
-        f"Parameter {parameter!r} of the earlier study {study!r} is ignored: none of its values, "
-        f"such as {example!r}, has a place in {present!r}.",
-        UserWarning,
-        stacklevel=3,
-    )
+    trials, conflicts = encode_earlier(name, space, params, values)
+    former, present = shown
+    for parameter in conflicts:
+        example = next(one[parameter] for one in former if parameter in one)
+        warnings.warn(
+            f"Parameter {parameter!r} of the earlier study {name!r} is ignored: none of its "
+            f"values, such as {example!r}, has a place in {present[parameter]!r}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return trials
 
 
 def _position(parameter: Parameter, value: object) -> float:

@@ -7,6 +7,7 @@ draw the best of these values minus the trial's is the regret.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ def remaining_gain(
     space: SearchSpace,
     constraints: Constraints | None,
     n_draws: int,
-    rng: np.random.Generator,
+    seed: Sequence[int],
 ) -> RemainingGain:
     """Draw the regret of the trial with the best predicted mean.
 
@@ -74,9 +75,11 @@ def remaining_gain(
         Models of the constraints.
     n_draws : int
         Number of draws.
-    rng : numpy.random.Generator
-        Source of randomness.
+    seed : sequence of int
+        Seed of the randomness.
     """
+    # The further number makes the draws differ from those of a suggestion.
+    rng = np.random.default_rng([*seed, 1])
     (model, _), *_ = search.arms
     (model,) = model.models
     tried = search.trials.rows

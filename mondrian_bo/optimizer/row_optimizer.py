@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 Params: TypeAlias = dict[str, Any]
 """Values of the active parameters by name."""
 
-_GAIN = 1
-"""Marks the random draws of estimates of the remaining gain."""
-
 
 class OptimizerState(NamedTuple):
     """What identifies a former state of :class:`RowOptimizer`.
@@ -323,8 +320,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         # Loaded here: suggestions do not need it.
         from mondrian_bo.optimizer.remaining_gain import remaining_gain
 
-        rng = np.random.default_rng([*self._ask_entropy, len(trials), _GAIN])
-        return remaining_gain(self._search.whole, self.space, self._constraints, n_draws, rng)
+        seed = [*self._ask_entropy, len(trials)]
+        return remaining_gain(self._search.whole, self.space, self._constraints, n_draws, seed)
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:
@@ -334,12 +331,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         return self._constraints.log_probability(rows)
 
     @transaction
-    def suggest(
-        self,
-        pending: FloatArray,
-        index: int,
-        within: SearchSpace | None = None,
-    ) -> Params:
+    def suggest(self, pending: FloatArray, index: int, within: SearchSpace | None = None) -> Params:
         """Suggest a trial without storing it as pending, for adapters that do so themselves.
 
         Parameters

@@ -14,13 +14,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
 )
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio
-from mondrian_bo.search_space import (
-    Categorical,
-    Condition,
-    Float,
-    Int,
-    SearchSpace,
-)
+from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.search_space.parameters import Parameter
 
 _ACQUISITIONS: dict[str, Any] = {
@@ -35,11 +29,7 @@ _ACQUISITIONS: dict[str, Any] = {
 }
 """Acquisitions that a file may name: those of the library."""
 
-_PARAMETERS: dict[str, type[Parameter]] = {
-    "Float": Float,
-    "Int": Int,
-    "Categorical": Categorical,
-}
+_PARAMETERS: dict[str, type[Parameter]] = {"Float": Float, "Int": Int, "Categorical": Categorical}
 """Parameters that a file may name."""
 
 

@@ -285,20 +285,13 @@ class SearchFactory:
         n_estimators = self.settings.n_estimators
         chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
         new_surrogate = partial(
-            _new_surrogate,
-            self.settings.surrogate,
-            self._columns,
-            seed,
-            {**arm.options, **chosen},
+            _new_surrogate, self.settings.surrogate, self._columns, seed, {**arm.options, **chosen}
         )
         return ObjectiveModel(new_surrogate, trials, transform)
 
 
 def _new_surrogate(
-    name: SurrogateName,
-    columns: Columns,
-    seed: np.random.SeedSequence,
-    options: Mapping[str, Any],
+    name: SurrogateName, columns: Columns, seed: np.random.SeedSequence, options: Mapping[str, Any]
 ) -> Surrogate:
     """Return an empty surrogate, the same at every call."""
     # The sequence counts what it spawns.

@@ -167,10 +167,8 @@ class Int:
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
-    ValueError
-        If the bounds, the log or the step contradict the above.
+    TypeError, ValueError
+        See :class:`Float`.
 
     Notes
     -----

@@ -52,9 +52,7 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.partition_kernels.random_partition_kernel import (
         RandomPartitionKernel,
     )
-    from mondrian_bo.surrogates.partition_kernels.regressor import (
-        PartitionGaussianProcessRegressor,
-    )
+    from mondrian_bo.surrogates.partition_kernels.regressor import PartitionGaussianProcessRegressor
 
 __all__ = [
     "SPSA",

@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.pruners import (
-    BasePruner,
-    HyperbandPruner,
-    MedianPruner,
-    NopPruner,
-    WilcoxonPruner,
-)
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, WilcoxonPruner
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 

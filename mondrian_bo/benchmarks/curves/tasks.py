@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
@@ -33,13 +33,6 @@ _TRAIN_SHARE = 2.0 / 3.0
 
 _LEAST_PROBABILITY = 1e-6
 """Probabilities are clipped here, so that one sample cannot dominate a log-loss. Our choice."""
-
-
-class _Split(NamedTuple):
-    train_x: FloatArray
-    train_y: Any
-    valid_x: FloatArray
-    valid_y: Any
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,8 @@ def _geometric(low: float, high: float, n: int) -> tuple[float, ...]:
 
 
 @cache
-def _split(load: Callable[..., Any], scale_targets: bool = False) -> _Split:
+def _split(load: Callable[..., Any], scale_targets: bool = False) -> tuple[Any, ...]:
+    """Return inputs that train and that validate, and their targets, as `train_test_split` does."""
     x, y = load(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(x))
     n_train = int(_TRAIN_SHARE * len(x))
@@ -83,7 +77,7 @@ def _split(load: Callable[..., Any], scale_targets: bool = False) -> _Split:
     x = StandardScaler().fit(x[train]).transform(x)
     if scale_targets:
         y = (y - y[train].mean()) / y[train].std()
-    return _Split(x[train], y[train], x[valid], y[valid])
+    return x[train], x[valid], y[train], y[valid]
 
 
 def _log_loss(targets: Any, probabilities: FloatArray, classes: Any) -> float:
@@ -105,7 +99,7 @@ _PERCEPTRON_GRID: Levels = {
 
 
 def _perceptron(settings: Mapping[str, float]) -> Iterator[float]:
-    data = _split(load_digits)
+    train_x, valid_x, train_y, valid_y = _split(load_digits)
     model = MLPClassifier(
         (int(settings["n_hidden"]),),
         learning_rate_init=settings["learning_rate"],
@@ -115,8 +109,8 @@ def _perceptron(settings: Mapping[str, float]) -> Iterator[float]:
     )
     classes = np.arange(10)
     while True:
-        model.partial_fit(data.train_x, data.train_y, classes=classes)
-        yield _log_loss(data.valid_y, model.predict_proba(data.valid_x), classes)
+        model.partial_fit(train_x, train_y, classes=classes)
+        yield _log_loss(valid_y, model.predict_proba(valid_x), classes)
 
 
 _LINEAR_GRID: Levels = {
@@ -129,7 +123,7 @@ _LINEAR_GRID: Levels = {
 
 
 def _linear(settings: Mapping[str, float]) -> Iterator[float]:
-    data = _split(load_digits)
+    train_x, valid_x, train_y, valid_y = _split(load_digits)
     model = SGDClassifier(
         loss=("hinge", "log_loss", "modified_huber")[int(settings["loss"])],
         alpha=settings["alpha"],
@@ -142,9 +136,9 @@ def _linear(settings: Mapping[str, float]) -> Iterator[float]:
     # Few samples for each step: the error is a noisy curve, as that of large data sets is.
     rng = np.random.default_rng(1)
     while True:
-        chosen = rng.choice(len(data.train_x), 200, replace=False)
-        model.partial_fit(data.train_x[chosen], data.train_y[chosen], classes=classes)
-        yield float(np.mean(model.predict(data.valid_x) != data.valid_y))
+        chosen = rng.choice(len(train_x), 200, replace=False)
+        model.partial_fit(train_x[chosen], train_y[chosen], classes=classes)
+        yield float(np.mean(model.predict(valid_x) != valid_y))
 
 
 _REGRESSION_GRID: Levels = {
@@ -158,7 +152,7 @@ _REGRESSION_GRID: Levels = {
 
 
 def _regression_perceptron(settings: Mapping[str, float]) -> Iterator[float]:
-    data = _split(load_diabetes, scale_targets=True)
+    train_x, valid_x, train_y, valid_y = _split(load_diabetes, scale_targets=True)
     model = MLPRegressor(
         hidden_layer_sizes=(int(settings["n_hidden"]),) * int(settings["n_layers"]),
         solver="sgd",
@@ -170,17 +164,17 @@ def _regression_perceptron(settings: Mapping[str, float]) -> Iterator[float]:
     )
     while True:
         try:
-            model.partial_fit(data.train_x, data.train_y)
-            predicted = model.predict(data.valid_x)
+            model.partial_fit(train_x, train_y)
+            predicted = model.predict(valid_x)
         except ValueError:
             # Weights have overflowed.
             yield float("nan")
             continue
-        yield float(np.mean((predicted - data.valid_y) ** 2))
+        yield float(np.mean((predicted - valid_y) ** 2))
 
 
-def _boosting(n_steps: int, stages: int, data: _Split, settings: Mapping[str, float]) -> Any:
-    is_regression = data.train_y.dtype.kind == "f"
+def _boosting(train_x: FloatArray, train_y: Any, settings: Mapping[str, float]) -> Any:
+    is_regression = train_y.dtype.kind == "f"
     estimator = GradientBoostingRegressor if is_regression else GradientBoostingClassifier
     return estimator(
         learning_rate=settings["learning_rate"],
@@ -188,9 +182,9 @@ def _boosting(n_steps: int, stages: int, data: _Split, settings: Mapping[str, fl
         subsample=settings["subsample"],
         min_samples_leaf=int(settings["min_samples_leaf"]),
         max_features=settings["max_features"],
-        n_estimators=n_steps * stages,
+        n_estimators=_BOOSTING_STEPS * _STAGES,
         random_state=0,
-    ).fit(data.train_x, data.train_y)
+    ).fit(train_x, train_y)
 
 
 _STAGES = 4
@@ -211,17 +205,17 @@ def _boosting_grid(fastest: float, max_features: tuple[float, ...]) -> dict[str,
 
 
 def _boosted_diabetes(settings: Mapping[str, float]) -> Iterator[float]:
-    data = _split(load_diabetes, scale_targets=True)
-    model = _boosting(_BOOSTING_STEPS, _STAGES, data, settings)
-    staged = list(model.staged_predict(data.valid_x))[_STAGES - 1 :: _STAGES]
-    yield from (float(np.mean((one - data.valid_y) ** 2)) for one in staged)
+    train_x, valid_x, train_y, valid_y = _split(load_diabetes, scale_targets=True)
+    model = _boosting(train_x, train_y, settings)
+    staged = list(model.staged_predict(valid_x))[_STAGES - 1 :: _STAGES]
+    yield from (float(np.mean((one - valid_y) ** 2)) for one in staged)
 
 
 def _boosted_cancer(settings: Mapping[str, float]) -> Iterator[float]:
-    data = _split(load_breast_cancer)
-    model = _boosting(_BOOSTING_STEPS, _STAGES, data, settings)
-    staged = list(model.staged_predict_proba(data.valid_x))[_STAGES - 1 :: _STAGES]
-    yield from (_log_loss(data.valid_y, one, (0, 1)) for one in staged)
+    train_x, valid_x, train_y, valid_y = _split(load_breast_cancer)
+    model = _boosting(train_x, train_y, settings)
+    staged = list(model.staged_predict_proba(valid_x))[_STAGES - 1 :: _STAGES]
+    yield from (_log_loss(valid_y, one, (0, 1)) for one in staged)
 
 
 _N_FOLDS = 20

@@ -5,51 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
 
 if TYPE_CHECKING:
     from ax.api.client import Client
 
-__all__ = ["AxRun", "AxStrategy"]
+__all__ = ["AxRun", "Strategy", "configure"]
 
-
-@dataclass(frozen=True)
-class AxStrategy:
-    """The generation strategy of a run.
-
-    Attributes
-    ----------
-    seed : int
-        Seed of the strategy.
-    strategy : {"default", "predictive", "candidate"}
-        Ax's default, or ours on one of its routes.
-    settings : mapping
-        Further arguments of :func:`mondrian_bo.integrations.ax.mondrian_generation_strategy`.
-    """
-
-    seed: int
-    strategy: Literal["default", "predictive", "candidate"]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def start(self, space: SearchSpace) -> AxRun:
-        """Return a new experiment over a space."""
-        return AxRun(self, space)
-
-    def configure(self, client: Client) -> None:
-        """Set the strategy of an experiment."""
-        if self.strategy == "default":
-            client.configure_generation_strategy(initialization_random_seed=self.seed)
-            return
-        from mondrian_bo.integrations.ax import mondrian_generation_strategy
-
-        settings = {"initialization": "none", **self.settings}
-        predictive = self.strategy == "predictive"
-        client.set_generation_strategy(
-            mondrian_generation_strategy(self.seed, predictive=predictive, **settings)
-        )
+Strategy: TypeAlias = Literal["default", "predictive", "candidate"]
+"""Ax's default strategy, or ours on one of its routes."""
 
 
 class AxRun:
@@ -57,10 +23,14 @@ class AxRun:
 
     Parameters
     ----------
-    strategy : AxStrategy
-        The strategy that suggests.
     space : SearchSpace
         The problem's parameters. Conditional ones are refused: Ax only takes trees of parameters.
+    strategy : {"default", "predictive", "candidate"}
+        Ax's default, or ours on one of its routes.
+    seed : int
+        Seed of the strategy.
+    **settings : object
+        Further arguments of :func:`mondrian_bo.integrations.ax.mondrian_generation_strategy`.
 
     Raises
     ------
@@ -68,16 +38,16 @@ class AxRun:
         If the space is conditional.
     """
 
-    def __init__(self, strategy: AxStrategy, space: SearchSpace) -> None:
+    def __init__(self, space: SearchSpace, strategy: Strategy, seed: int, **settings: Any) -> None:
         from ax.api.client import Client
 
         for name in list(logging.root.manager.loggerDict):
             if name.startswith("ax"):
                 logging.getLogger(name).setLevel(logging.ERROR)
-        self.client = Client(random_seed=strategy.seed)
+        self.client = Client(random_seed=seed)
         self.client.configure_experiment(parameters=list(_configs(space)))
         self.client.configure_optimization(objective="-value")
-        strategy.configure(self.client)
+        configure(self.client, strategy, seed, **settings)
         self._running: dict[int, int] = {}
         self._n_asked = 0
 
@@ -99,6 +69,20 @@ class AxRun:
         """Add a trial that was not suggested."""
         index = self.client.attach_trial(dict(parameters))
         self.client.complete_trial(index, raw_data={"value": value})
+
+
+def configure(client: Client, strategy: Strategy, seed: int, **settings: Any) -> None:
+    """Set the strategy of an experiment; the parameters are those of :class:`AxRun`."""
+    if strategy == "default":
+        client.configure_generation_strategy(initialization_random_seed=seed)
+        return
+    from mondrian_bo.integrations.ax import mondrian_generation_strategy
+
+    settings = {"initialization": "none", **settings}
+    predictive = strategy == "predictive"
+    client.set_generation_strategy(
+        mondrian_generation_strategy(seed, predictive=predictive, **settings)
+    )
 
 
 def _configs(space: SearchSpace) -> Iterator[Any]:

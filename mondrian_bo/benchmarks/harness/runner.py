@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import optuna
+from optuna.samplers import BaseSampler
 from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
-from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxRun
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
 from mondrian_bo.benchmarks.harness.progress import Progress
 from mondrian_bo.benchmarks.harness.results import (
@@ -197,12 +198,12 @@ def _finished(
 def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem with one objective and no constraint."""
     chosen = get_sampler(run.sampler)
-    sampler = chosen.factory(run.seed)
+    sampler = chosen.factory(seed=run.seed)
     harness: AxRun | OptunaRun
-    if isinstance(sampler, AxStrategy):
-        harness = sampler.start(problem.space)
-    else:
+    if isinstance(sampler, BaseSampler):
         harness = OptunaRun(sampler, problem.space)
+    else:
+        harness = sampler(problem.space)
     function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
     for number, params, seconds in _finished(chosen.schedule, run, harness):
@@ -217,8 +218,8 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
 def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem of :class:`OutcomeProblem`."""
     chosen = get_sampler(run.sampler)
-    sampler = chosen.factory(run.seed)
-    if isinstance(sampler, AxStrategy):
+    sampler = chosen.factory(seed=run.seed)
+    if not isinstance(sampler, BaseSampler):
         raise ValueError("Ax is not run on problems with constraints or several objectives")
     harness = OptunaRun(sampler, problem.space, problem.n_objectives)
     progress = Progress(problem)

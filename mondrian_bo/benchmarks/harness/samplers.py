@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
-from optuna.samplers import (
-    BaseSampler,
-    CmaEsSampler,
-    GPSampler,
-    NSGAIISampler,
-    RandomSampler,
-    TPESampler,
-)
+import optuna
+from optuna.samplers import BaseSampler
 
-from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxRun, Strategy
 from mondrian_bo.benchmarks.harness.schedule import Schedule
+from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
+
+AxFactory: TypeAlias = Callable[[SearchSpace], AxRun]
+"""Starts a run of Ax on a space."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,8 @@ class BenchmarkSampler:
     Attributes
     ----------
     factory : callable
-        Takes a seed, and settings as keyword arguments, and returns the sampler. Without settings
-        the sampler has its own defaults.
+        Takes a seed and settings as keyword arguments, and returns the sampler, or what starts a
+        run of Ax on a space. Without settings the sampler has its own defaults.
     requires : str or None
         The module that it needs, if that is optional.
     remedy : str
@@ -41,7 +39,7 @@ class BenchmarkSampler:
         When its trials are asked for and told.
     """
 
-    factory: Callable[..., BaseSampler | AxStrategy]
+    factory: Callable[..., BaseSampler | AxFactory]
     requires: str | None = None
     remedy: str = ""
     schedule: Schedule = field(default_factory=Schedule)
@@ -52,25 +50,21 @@ class BenchmarkSampler:
         return self.requires is None or find_spec(self.requires) is not None
 
 
-def _mondrian(seed: int, **settings: Any) -> BaseSampler:
+def _mondrian(**settings: Any) -> BaseSampler:
     # Imported late, so that worker processes of other samplers do not load numba.
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
-    return MondrianSampler(seed=seed, **settings)
+    return MondrianSampler(**settings)
 
 
 SAMPLERS: dict[str, BenchmarkSampler] = {
     "mondrian": BenchmarkSampler(_mondrian),
-    "random": BenchmarkSampler(lambda seed, **settings: RandomSampler(seed=seed, **settings)),
-    "tpe": BenchmarkSampler(lambda seed, **settings: TPESampler(seed=seed, **settings)),
-    "nsga2": BenchmarkSampler(lambda seed, **settings: NSGAIISampler(seed=seed, **settings)),
-    "gp": BenchmarkSampler(
-        lambda seed, **settings: GPSampler(seed=seed, **settings), "torch", "pip install torch"
-    ),
+    "random": BenchmarkSampler(optuna.samplers.RandomSampler),
+    "tpe": BenchmarkSampler(optuna.samplers.TPESampler),
+    "nsga2": BenchmarkSampler(optuna.samplers.NSGAIISampler),
+    "gp": BenchmarkSampler(optuna.samplers.GPSampler, "torch", "pip install torch"),
     "cmaes": BenchmarkSampler(
-        lambda seed, **settings: CmaEsSampler(
-            seed=seed, warn_independent_sampling=False, **settings
-        ),
+        partial(optuna.samplers.CmaEsSampler, warn_independent_sampling=False),
         "cmaes",
         "pip install 'mondrian-bo[bench]'",
     ),
@@ -78,9 +72,9 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
 """The compared samplers, by the names that are saved with runs."""
 
 
-def _ax(strategy: Literal["default", "predictive", "candidate"]) -> BenchmarkSampler:
-    def factory(seed: int, **settings: Any) -> AxStrategy:
-        return AxStrategy(seed, strategy, settings)
+def _ax(strategy: Strategy) -> BenchmarkSampler:
+    def factory(**settings: Any) -> AxFactory:
+        return partial(AxRun, strategy=strategy, **settings)
 
     return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
 
@@ -195,6 +189,6 @@ def _check_settings(name: str, sampler: BenchmarkSampler) -> None:
     if ":" not in name:
         return
     try:
-        sampler.factory(0)
+        sampler.factory(seed=0)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from error

@@ -72,15 +72,10 @@ def _augmented(
     return FidelityProblem(space, FloatDistribution(0.0, 1.0), reports, cost, optimum, half)
 
 
-def _two_levels(
-    function: Callable[[FloatArray, float], float],
-    bounds: list[tuple[float, float]],
-    optimum: float,
-    half: Literal["development", "held-out"],
-) -> FidelityProblem:
-    """Return a problem with the fidelities 0, at a tenth of the cost, and 1."""
+def _two_levels(problem: FidelityProblem) -> FidelityProblem:
+    """Return a problem with the fidelities 0, at a tenth of the cost, and 1 alone."""
     # The costs 1 and 10 are those of Kandasamy et al. (2016).
-    return _augmented(function, bounds, optimum, half)._replace(fidelity=IntDistribution(0, 1))
+    return problem._replace(fidelity=IntDistribution(0, 1))
 
 
 def branin(x: FloatArray, s: float) -> float:
@@ -187,12 +182,12 @@ PROBLEMS: dict[str, Callable[[], FidelityProblem]] = {
     "augmented_branin": lambda: _augmented(
         branin, [(-5.0, 10.0), (0.0, 15.0)], 0.397887, "development"
     ),
-    "currin": lambda: _two_levels(currin, [(0.0, 1.0)] * 2, -13.798722, "development"),
+    "currin": lambda: _two_levels(_augmented(currin, [(0.0, 1.0)] * 2, -13.798722, "development")),
     "mlp_digits": lambda: _recorded("mlp_digits"),
     "boosting_diabetes": lambda: _recorded("boosting_diabetes"),
     "augmented_hartmann6": lambda: _augmented(hartmann, [(0.0, 1.0)] * 6, -3.322368, "held-out"),
     "augmented_rosenbrock3": lambda: _augmented(rosenbrock, [(-5.0, 10.0)] * 3, 0.0, "held-out"),
-    "borehole": lambda: _two_levels(borehole, _BOREHOLE, -309.575588, "held-out"),
+    "borehole": lambda: _two_levels(_augmented(borehole, _BOREHOLE, -309.575588, "held-out")),
     "sgd_digits": lambda: _recorded("sgd_digits"),
     "mlp_diabetes": lambda: _recorded("mlp_diabetes"),
     "boosting_cancer": lambda: _recorded("boosting_cancer"),

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch_base import TorchGenerator, TorchGenResults
 from tqdm import tqdm
 
-from mondrian_bo.benchmarks.harness.ax_run import AxRun, AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxRun, configure
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_DIMENSIONS = 6
@@ -136,23 +137,21 @@ def run(arguments: Namespace) -> None:
 
 def _measure(n_trials: int) -> dict[str, float]:
     """Return the median milliseconds per trial of each strategy after `n_trials` trials."""
+    candidate = partial(configure, strategy="candidate", seed=0)
+    predictive = partial(configure, strategy="predictive", seed=0)
     configures: dict[str, Callable[[Any], None]] = {
         "candidate route, bare": _bare_candidate,
-        "candidate route, ours": AxStrategy(0, "candidate").configure,
-        "candidate route, ours, forest": AxStrategy(
-            0, "candidate", {"surrogate": "forest"}
-        ).configure,
+        "candidate route, ours": candidate,
+        "candidate route, ours, forest": partial(candidate, surrogate="forest"),
         "predictive route, bare": _bare_predictive,
-        "predictive route, ours": AxStrategy(0, "predictive").configure,
-        "predictive route, ours, forest": AxStrategy(
-            0, "predictive", {"surrogate": "forest"}
-        ).configure,
-        _DEFAULT: AxStrategy(0, "default").configure,
+        "predictive route, ours": predictive,
+        "predictive route, ours, forest": partial(predictive, surrogate="forest"),
+        _DEFAULT: partial(configure, strategy="default", seed=0),
     }
-    filled = AxRun(AxStrategy(0, "default"), _SPACE)
+    filled = AxRun(_SPACE, "default", 0)
     for point in np.random.default_rng(1).random((n_trials, _N_DIMENSIONS)).tolist():
         filled.attach(dict(zip(_SPACE, point, strict=True)), _objective(point))
-    harnesses = {name: _copy(filled, configure) for name, configure in configures.items()}
+    harnesses = {name: _copy(filled, one) for name, one in configures.items()}
     measured: dict[str, list[float]] = {name: [] for name in harnesses}
     for number in range(_N_MEASURED + 1):
         for name, harness in harnesses.items():
@@ -166,11 +165,11 @@ def _measure(n_trials: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in measured.items()}
 
 
-def _copy(filled: AxRun, configure: Callable[[Any], None]) -> AxRun:
+def _copy(filled: AxRun, set_strategy: Callable[[Any], None]) -> AxRun:
     """Return a copy of an experiment with another strategy; filling a new one takes longer."""
-    harness = AxRun(AxStrategy(0, "default"), _SPACE)
+    harness = AxRun(_SPACE, "default", 0)
     harness.client.set_experiment(deepcopy(filled.client._experiment))
-    configure(harness.client)
+    set_strategy(harness.client)
     return harness
 
 

@@ -13,14 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from mondrian_bo.search_space import (
-    Categorical,
-    Condition,
-    Float,
-    Int,
-    Parameter,
-    SearchSpace,
-)
+from mondrian_bo.search_space import Categorical, Condition, Float, Int, Parameter, SearchSpace
 
 _WIDE = 64
 """Number of parameters from which a space is wide, our choice: building an optimizer takes as long

@@ -15,12 +15,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from mondrian_bo.optimizer.earlier_trials import (
-    N_START,
-    EarlierTrials,
-    encode_earlier,
-    warn_of_conflict,
-)
+from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials, encode_with_warnings
 from mondrian_bo.search_space import SearchSpace
 
 _SPACING = 10
@@ -112,10 +107,8 @@ class EarlierStudies:
                 {name: _internal(distributions[name], one[name]) for name in one if name in space}
                 for one in study.params
             ]
-            trials, conflicts = encode_earlier(study.name, space, params, study.values)
-            for name in conflicts:
-                example = next(one[name] for one in study.params if name in one)
-                warn_of_conflict(study.name, name, example, distributions[name])
+            shown = study.params, distributions
+            trials = encode_with_warnings(study.name, space, params, study.values, shown)
             if len(trials.values):
                 encoded.append(trials)
         return encoded

@@ -10,21 +10,12 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_indices, to_parameter
-from mondrian_bo.integrations.optuna.study_reader import (
-    PUBLISHED_KEY,
-    publish,
-    running_values,
-)
+from mondrian_bo.integrations.optuna.distributions import to_parameter
+from mondrian_bo.integrations.optuna.study_reader import PUBLISHED_KEY, publish, running_values
 from mondrian_bo.optimizer.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 
@@ -196,10 +187,5 @@ def _counts(trials: Sequence[FrozenTrial], known: Mapping[str, float], name: str
 
 def _n_values(distribution: BaseDistribution | None) -> int:
     """Return the number of values of a distribution; 0 if continuous or not known."""
-    if isinstance(distribution, CategoricalDistribution):
-        return len(to_indices(distribution))
-    if isinstance(distribution, IntDistribution):
-        return (distribution.high - distribution.low) // distribution.step + 1
-    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
-        return round((distribution.high - distribution.low) / distribution.step) + 1
-    return 0
+    parameter = None if distribution is None else to_parameter(distribution)
+    return 0 if parameter is None else parameter.n_values

@@ -140,9 +140,9 @@ def grow_partitions(
     box: FloatArray,
     lifetime: float,
     *,
-    empty_cells: bool = False,
+    empty_cells: bool,
 ) -> Tree:
-    """Return Mondrian partitions of a box, whose empty cells are by default not split.
+    """Return Mondrian partitions of a box.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def grow_partitions(
         Lower and upper corner; the unit of time is that of the unit cube.
     lifetime : float
         Lifetime of the Mondrian processes, finite.
-    empty_cells : bool, default=False
+    empty_cells : bool
         Whether to split cells without points too. The number of cells is then that of the whole
         partition, ``(1 + lifetime)^d`` on average for a cube.
 

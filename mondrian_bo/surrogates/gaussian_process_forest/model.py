@@ -198,9 +198,7 @@ class GaussianProcessForestModel:
         `target_mean` has the rest. The correction of variances does not change means.
         """
         # Loaded here: few users ask for weights.
-        from mondrian_bo.surrogates.gaussian_process_forest.equivalent_weights import (
-            forest_weights,
-        )
+        from mondrian_bo.surrogates.gaussian_process_forest.equivalent_weights import forest_weights
 
         return forest_weights(self._processes, points, self._rows(points), tolerance)
 

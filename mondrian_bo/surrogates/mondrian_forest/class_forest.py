@@ -22,10 +22,7 @@ from mondrian_bo.trees.kneser_ney import (
     predict_classes,
     refresh_counts,
 )
-from mondrian_bo.trees.tree import (
-    Tree,
-    nodes_used,
-)
+from mondrian_bo.trees.tree import Tree, nodes_used
 
 _LEAST_NODES = 8
 """Smallest capacity of a tree, in nodes, our choice: the first points enlarge no arrays."""
@@ -131,13 +128,7 @@ class ClassForest(GrowingForest[KneserNey]):
             extend_chunk,
             (self._arrays, self._node_stats),
             self._points,
-            (
-                self._targets[:end],
-                self._importance,
-                start,
-                rates,
-                self._growth_settings(),
-            ),
+            (self._targets[:end], self._importance, start, rates, self._growth_settings()),
             n_jobs if end - start > _FEW_POINTS else 1,
         )
         self.n_points = end

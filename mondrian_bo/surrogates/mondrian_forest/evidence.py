@@ -9,11 +9,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
-    Learnt,
-    gamma_bounds,
-    maximise,
-)
+from mondrian_bo.surrogates.mondrian_forest.hyperparameters import Learnt, gamma_bounds, maximise
 from mondrian_bo.surrogates.shared.parallel import rows_of
 from mondrian_bo.trees.evidence import evidence_terms
 from mondrian_bo.trees.hierarchical_gaussian import (

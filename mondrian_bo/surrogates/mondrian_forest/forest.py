@@ -15,12 +15,7 @@ from scipy.sparse import csr_matrix
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.surrogates.shared.parallel import (
-    points_of,
-    rows_of,
-    run_parallel,
-    split_trees,
-)
+from mondrian_bo.surrogates.shared.parallel import points_of, rows_of, run_parallel, split_trees
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.equivalent_weights import gaussian_weights
 from mondrian_bo.trees.growth import GrowthSettings, sample_forest

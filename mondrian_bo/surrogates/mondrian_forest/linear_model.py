@@ -17,11 +17,7 @@ from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
 from mondrian_bo.surrogates.mondrian_forest.linear_forest import LinearForest, LinearHyperparameters
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel, appendix_b
 from mondrian_bo.surrogates.shared.parallel import points_of, rows_of
-from mondrian_bo.trees.affine_leave_one_out import (
-    AffineTargets,
-    affine_leave_one_out,
-    sort_by_leaf,
-)
+from mondrian_bo.trees.affine_leave_one_out import AffineTargets, affine_leave_one_out, sort_by_leaf
 from mondrian_bo.trees.affine_messages import centres_of_rows, n_columns
 from mondrian_bo.trees.layout import NONE
 from mondrian_bo.trees.leave_one_out import restrict_forest

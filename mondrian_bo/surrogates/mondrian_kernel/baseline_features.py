@@ -72,7 +72,7 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
 
 
 class RandomBinningFeatures(LaplaceFeatureMap):
-    """Features of random regular grids: the bins that hold each input.
+    """Features of random regular grids: the bins that hold each input (Rahimi and Recht, 2007).
 
     The pitch of a grid in a dimension has the density ``pitch * k''(pitch)``, which for the Laplace
     kernel k is a Gamma distribution of shape 2 and rate `lifetime`. The shift of the grid is
@@ -82,10 +82,8 @@ class RandomBinningFeatures(LaplaceFeatureMap):
 
     Parameters
     ----------
-    n_estimators : int, default=50
-        Number of grids, M.
-    lifetime, feature_weights, random_state
-        See :class:`MondrianFeatures`.
+    n_estimators, lifetime, feature_weights, random_state
+        See :class:`LaplaceFourierFeatures`; M is the number of grids.
 
     Attributes
     ----------
@@ -95,11 +93,7 @@ class RandomBinningFeatures(LaplaceFeatureMap):
     Notes
     -----
     Bins that hold a fitted input are columns. An input in any other bin has a zero instead.
-    Fitting takes O(M n (d + log n)).
-
-    References
-    ----------
-    A. Rahimi, B. Recht: Random Features for Large-Scale Kernel Machines, NIPS 2007.
+    Fitting takes O(M n (d + log n)). :class:`LaplaceFourierFeatures` has the reference.
 
     Examples
     --------

@@ -21,10 +21,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.forest_path import forest_path
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import (
-    Direction,
-    Method,
-)
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import Direction, Method
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     PathData,

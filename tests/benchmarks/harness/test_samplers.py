@@ -22,7 +22,7 @@ def test_seed_decides_the_suggestions(name):
 
     def points(seed):
         problem = get_problem("branin")
-        study = optuna.create_study(sampler=get_sampler(name).factory(seed))
+        study = optuna.create_study(sampler=get_sampler(name).factory(seed=seed))
         study.optimize(lambda trial: problem.function(suggest(trial, problem.space)), 15)
         return [trial.params for trial in study.trials]
 
@@ -53,11 +53,11 @@ def test_settings_reach_the_sampler(monkeypatch):
     monkeypatch.setitem(
         SAMPLERS, "spy", BenchmarkSampler(lambda seed, **settings: given.update(settings))
     )
-    get_sampler("spy:a=1,b=2.5,c=True,d=None,e=ucb,f='x y'").factory(0)
+    get_sampler("spy:a=1,b=2.5,c=True,d=None,e=ucb,f='x y'").factory(seed=0)
     assert given == {"a": 1, "b": 2.5, "c": True, "d": None, "e": "ucb", "f": "x y"}
     assert given["c"] is True
 
-    multivariate = get_sampler("tpe:multivariate=False,group=False").factory(3)
+    multivariate = get_sampler("tpe:multivariate=False,group=False").factory(seed=3)
     assert not multivariate._multivariate
 
 

@@ -9,7 +9,7 @@ from example_runs import run_example
 
 pytest.importorskip("ax", reason="Ax is not installed (extra `ax`)")
 
-from mondrian_bo.benchmarks.harness.ax_run import AxStrategy
+from mondrian_bo.benchmarks.harness.ax_run import AxRun
 from mondrian_bo.benchmarks.harness.runner import Run, execute
 from mondrian_bo.benchmarks.problems import get_problem
 
@@ -38,4 +38,4 @@ def test_benchmark_through_ax(sampler, tmp_path):
 
 def test_conditional_problems_are_refused():
     with pytest.raises(ValueError, match="trees"):
-        AxStrategy(0, "candidate").start(get_problem("conditional").space)
+        AxRun(get_problem("conditional").space, "candidate", 0)

@@ -255,10 +255,7 @@ def important(study: optuna.Study, objective: int = 0) -> list[str]:
 
 
 def importance_data(
-    study: optuna.Study,
-    objective: int = 0,
-    n_pairs: int = 3,
-    evaluator: MondrianImportanceEvaluator | None = None,
+    study: optuna.Study, objective: int, n_pairs: int, evaluator: MondrianImportanceEvaluator | None
 ) -> ImportanceData:
     """Compute main effects of all parameters, and the largest pairs."""
     evaluator = MondrianImportanceEvaluator() if evaluator is None else evaluator

@@ -19,11 +19,7 @@ from mondrian_bo.integrations.optuna.reading import ReadableSampler
 
 
 def plot_slice(
-    study: optuna.Study,
-    param: str,
-    *,
-    objective: int = 0,
-    sampler: ReadableSampler | None = None,
+    study: optuna.Study, param: str, *, objective: int = 0, sampler: ReadableSampler | None = None
 ) -> Any:
     """Plot the prediction along a parameter through the best trial, with 90 % intervals.
 
@@ -49,11 +45,7 @@ def plot_map(
 
 
 def plot_acquisition(
-    study: optuna.Study,
-    x: str,
-    y: str | None = None,
-    *,
-    sampler: ReadableSampler | None = None,
+    study: optuna.Study, x: str, y: str | None = None, *, sampler: ReadableSampler | None = None
 ) -> Any:
     """Plot the acquisition through the best trial: what the next suggestion would maximise.
 
