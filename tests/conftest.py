@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,3 +21,7 @@ _KIND = "-bounds" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") e
 # the code of another version of numba, a second one may find the other version's code.
 _NUMBA = version("numba")
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}-{_NUMBA}{_KIND}")
+
+# Some hundred tests start processes, which would compile the sources again and again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False

@@ -321,7 +321,7 @@ def test_paused_trees_are_parts_of_the_others():
 SIZES = [160 * 2**k for k in range(8)]
 
 
-def mean_depths(points, *, restricted, n_trees=30):
+def mean_depths(points, *, restricted, n_trees=20):
     """Return the mean depth of the points' leaves at each of `SIZES`, and its standard error."""
     forest = make_forest(points.shape[1], n_trees=n_trees, seed=50, restricted=restricted)
     rates, start, found = np.ones((1, points.shape[1])), 0, []

@@ -8,10 +8,18 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from mondrian_bo.surrogates.estimators.own_arrays import with_own_arrays
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 
 
-class SupervisedEstimator(BaseEstimator):
+class _OwnsItsArrays(BaseEstimator):
+    """An estimator that can learn on after it was loaded from a file mapped read-only."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(with_own_arrays(state))
+
+
+class SupervisedEstimator(_OwnsItsArrays):
     """A regressor or a classifier. A failed `fit` leaves it unchanged.
 
     Attributes
@@ -53,7 +61,7 @@ class SupervisedEstimator(BaseEstimator):
         """Validate the samples and learn them. The parameters are within their constraints."""
 
 
-class UnsupervisedEstimator(BaseEstimator):
+class UnsupervisedEstimator(_OwnsItsArrays):
     """A transformer, a kernel or a density. A failed `fit` leaves it unchanged.
 
     Further attributes are those of :class:`SupervisedEstimator`.

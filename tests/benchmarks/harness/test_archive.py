@@ -22,7 +22,7 @@ PROBLEMS = ("svm_grid", "shifted_branin_noisy", "real_support_vectors", "mw7")
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("results")
-    assert not run_benchmark(PROBLEMS, ["random", "tpe"], range(2), directory, n_trials=40)
+    assert not run_benchmark(PROBLEMS, ["random", "tpe"], range(2), directory, n_trials=20)
     return directory
 
 
@@ -57,7 +57,7 @@ def test_curves_survive(directory, tmp_path):
         np.testing.assert_array_equal(kept.runs[key].feasible, curve.feasible)
         np.testing.assert_allclose(kept.runs[key].best - offset, curve.best - offset, **exact)
         tenths = curve.seconds.reshape(10, -1).mean(axis=1)
-        np.testing.assert_allclose(kept.runs[key].seconds, tenths.repeat(4), rtol=1e-3)
+        np.testing.assert_allclose(kept.runs[key].seconds, tenths.repeat(2), rtol=1e-3)
 
 
 @pytest.mark.parametrize("n_trials", [1, 7, 13])
@@ -74,11 +74,11 @@ def test_runs_that_do_not_divide_by_ten(tmp_path, n_trials):
 def test_the_last_of_several_sources_counts(directory, tmp_path):
     old, new = tmp_path / "old.jsonl.gz", tmp_path / "new"
     write_archive([directory], old)
-    run_benchmark(["svm_grid"], ["random"], range(3), new, n_trials=20)
+    run_benchmark(["svm_grid"], ["random"], range(3), new, n_trials=10)
     runs = read_results([old, new]).runs
     assert len(runs) == len(PROBLEMS) * 2 * 2 + 1
-    assert [len(runs["svm_grid", "random", seed].best) for seed in range(3)] == [20, 20, 20]
-    assert len(runs["svm_grid", "tpe", 0].best) == 40
+    assert [len(runs["svm_grid", "random", seed].best) for seed in range(3)] == [10, 10, 10]
+    assert len(runs["svm_grid", "tpe", 0].best) == 20
     # An archive is brought up to date in place, and nothing depends on the day.
     write_archive([old, new], old)
     before = old.read_bytes()
@@ -92,12 +92,12 @@ def test_known_runs_are_not_run_again(directory, tmp_path):
     write_archive([directory], archive)
     command = ["bench", "run", "--problems", "svm_grid", "--samplers", "random", "--out", str(out)]
     command += ["--known", str(archive), "--seeds", "3"]
-    assert main([*command, "--trials", "40"]) == 0
+    assert main([*command, "--trials", "20"]) == 0
     assert [path.stem for path in (out / "svm_grid" / "random").iterdir()] == ["2"]
     # Runs that are too short do not count.
-    assert main([*command, "--trials", "41"]) == 0
+    assert main([*command, "--trials", "21"]) == 0
     assert len(list((out / "svm_grid" / "random").iterdir())) == 3
-    assert all(len(curve.best) == 41 for curve in read_results([out]).runs.values())
+    assert all(len(curve.best) == 21 for curve in read_results([out]).runs.values())
 
 
 def test_sources_that_contradict_each_other(directory, tmp_path):

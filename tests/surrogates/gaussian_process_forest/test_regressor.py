@@ -155,7 +155,7 @@ def test_draws_have_the_moments_of_predictions(block_size):
     X, y = make_data()
     forest = make_forest(block_size).fit(X, y)
     probes = np.concatenate([make_data(4, seed=1)[0], X[:1], [2.0 * UNITS]])
-    draws = forest.sample_y(probes, 1200, random_state=1)
+    draws = forest.sample_y(probes, 600, random_state=1)
     mean, std = forest.predict(probes, return_std=True)
     error = std / np.sqrt(draws.shape[1])
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 4.5 * error)

@@ -11,7 +11,7 @@ from mondrian_bo.surrogates import MondrianForestClassifier, MondrianForestRegre
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.scales import Scales
 
-N_TREES = 2000
+N_TREES = 1000
 SIGNIFICANCE = 1e-4  # of 56 comparisons
 
 

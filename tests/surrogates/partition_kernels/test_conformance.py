@@ -35,7 +35,10 @@ from mondrian_bo.surrogates import (
         RandomPartitionKernel(n_partitions=2),
         PartitionGaussianProcessRegressor(FastClusterKernel(50, random_state=0)),
         PartitionGaussianProcessRegressor(
-            RandomForestKernel(20, random_state=0), solver="cg", n_probes=2
+            RandomForestKernel(20, random_state=0),
+            solver="cg",
+            signal_variance=1.0,
+            noise_variance=0.01,
         ),
         PartitionKernelPCA(1, kernel=FastClusterKernel(20, random_state=0)),
         PartitionSVC(FastClusterKernel(50, random_state=0)),
