@@ -194,23 +194,33 @@ class RowOptimizer(Transactional[OptimizerState]):
             Costs of the trials, in any unit; NaN where unknown. They count with a fidelity.
         """
         if self._before is None:
-            self._before = OptimizerState(
-                self._search.state(),
-                None if self._constraints is None else self._constraints.state(),
-                None if self._noise is None else self._noise.state(),
-                0 if self._costs is None else len(self._costs),
-            )
+            self._before = self._state()
         if costs is not None and self._costs is not None:
             self._costs.tell(rows, costs)
+        values = values.reshape(len(rows), len(self.directions))
         if constraints is None:
             constraints = np.empty((len(rows), 0))
-        is_known = ~np.isnan(values.reshape(len(rows), len(self.directions))).any(axis=1)
-        if errors is not None and (nan_is_failure or is_known.all()):
-            if self._noise is None:
-                self._noise = KnownNoise(self._learn, self._moments, self._search.n_successes)
-            outcomes = np.hstack([values.reshape(len(rows), len(self.directions)), constraints])
-            self._noise.tell(rows, outcomes, errors)
+        if errors is None or (np.isnan(values).any() and not nan_is_failure):
+            self._tell_exact(rows, values, constraints, nan_is_failure)
             return
+        if self._noise is None:
+            self._noise = KnownNoise(self._learn, self._moments, self._search.n_successes)
+        self._noise.tell(rows, np.hstack([values, constraints]), errors)
+
+    def _state(self) -> OptimizerState:
+        """Return what a transaction that tells trials may have to return to."""
+        return OptimizerState(
+            self._search.state(),
+            None if self._constraints is None else self._constraints.state(),
+            None if self._noise is None else self._noise.state(),
+            0 if self._costs is None else len(self._costs),
+        )
+
+    def _tell_exact(
+        self, rows: FloatArray, values: FloatArray, constraints: FloatArray, nan_is_failure: bool
+    ) -> None:
+        """Report trials without errors; values have the shape (m, K), constraints (m, q)."""
+        is_known = ~np.isnan(values).any(axis=1)
         feasible = None
         if not np.isnan(constraints).all():
             if self._constraints is None:

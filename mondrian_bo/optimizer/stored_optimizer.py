@@ -98,27 +98,14 @@ class StoredOptimizer(RowOptimizer):
         self._journal = self._new_journal()
         self._former = _Former(self._pending, 0)
 
-    @transaction
-    def tell_rows(
-        self,
-        rows: FloatArray,
-        values: FloatArray,
-        constraints: FloatArray | None = None,
-        errors: FloatArray | None = None,
-        nan_is_failure: bool = True,
-        costs: FloatArray | None = None,
+    def _state(self) -> OptimizerState:
+        self._former = _Former(self._pending, len(self._journal))
+        return super()._state()
+
+    def _tell_exact(
+        self, rows: FloatArray, values: FloatArray, constraints: FloatArray, nan_is_failure: bool
     ) -> None:
-        """Report trials as rows of the unit cube; see :meth:`RowOptimizer.tell_rows`."""
-        n_batches = len(self._journal)
-        if self._before is None:
-            self._former = _Former(self._pending, n_batches)
-        super().tell_rows(rows, values, constraints, errors, nan_is_failure, costs)
-        if len(self._journal) > n_batches:
-            # Posterior means of noisy values were told within this call.
-            return
-        if constraints is None:
-            constraints = np.empty((len(rows), 0))
-        values = values.reshape(len(rows), len(self.directions))
+        super()._tell_exact(rows, values, constraints, nan_is_failure)
         self._journal.append(Batch(rows, values, constraints, nan_is_failure))
 
     def save(self, path: str | Path) -> None:

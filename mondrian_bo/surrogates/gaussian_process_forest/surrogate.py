@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class GaussianProcessForestSurrogate:
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
-        self._forest.learn(self._points(rows), self._filled(rows), values.copy())
+        self._forest.learn(*self._inputs(rows, True), values.copy())
 
     def set_values(self, values: FloatArray) -> None:
         """Replace the values of all rows."""
@@ -96,20 +97,18 @@ class GaussianProcessForestSurrogate:
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the trees, both of shape (C, m)."""
-        prediction = self._forest.predict(self._points_if_needed(rows), self._filled(rows))
+        prediction = self._forest.predict(*self._inputs(rows))
         return prediction.means, np.sqrt(prediction.variances)
 
     def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of new values, noise included, both (C, m)."""
-        prediction = self._forest.predict(
-            self._points_if_needed(rows), self._filled(rows), with_noise=True
-        )
+        prediction = self._forest.predict(*self._inputs(rows), with_noise=True)
         return prediction.means, np.sqrt(prediction.variances)
 
     def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their gradients."""
         means, variances, mean_gradients, variance_gradients = self._forest.predict(
-            self._points_if_needed(rows), self._filled(rows), with_gradients=True
+            *self._inputs(rows), with_gradients=True
         )
         stds = np.sqrt(variances)
         return Gradients(means, stds, mean_gradients, 0.5 * variance_gradients / stds[:, :, None])
@@ -117,45 +116,42 @@ class GaussianProcessForestSurrogate:
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the posterior of a random tree."""
         function = self._forest.draw(self._n_choices, rng)
-        return lambda rows: function(self._points_if_needed(rows), self._filled(rows))
+        return lambda rows: function(*self._inputs(rows))
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions jointly and return their values at rows, shape (n_draws, m)."""
         # Loaded here: suggestions draw no functions jointly.
         from mondrian_bo.surrogates.gaussian_process_forest.joint_draws import joint_draws
 
-        points = self._points_if_needed(rows)
-        return joint_draws(self._forest, points, self._filled(rows), n_draws, rng)
+        return joint_draws(self._forest, *self._inputs(rows), n_draws, rng)
 
     def joint(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means, shape (m,), and covariances, (m, m), of the function at rows."""
         # Loaded here: suggestions need no covariances.
         from mondrian_bo.surrogates.gaussian_process_forest.joint_draws import joint_moments
 
-        return joint_moments(self._forest, self._points_if_needed(rows), self._filled(rows))
+        return joint_moments(self._forest, *self._inputs(rows))
 
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""
-        with self._forest.extended(self._points(rows), self._filled(rows), values):
+        with self._forest.extended(*self._inputs(rows, True), values):
             yield
 
-    def _points(self, rows: FloatArray) -> FloatArray:
-        """Return rows as the trees see them, shape (1 or T, m, d)."""
-        return np.array(rows, order="C")[None] if self._encoding is None else self._encoding(rows)
+    def _inputs(self, rows: FloatArray, for_trees: bool = False) -> tuple[Any, FloatArray]:
+        """Return rows as the trees see them, (1 or T, m, d), and as the processes do, without NaN.
 
-    def _points_if_needed(self, rows: FloatArray) -> FloatArray | None:
-        """Return None where a prediction needs no points, so that it does not encode them."""
-        return None if self._forest.has_single_leaf else self._points(rows)
-
-    def _filled(self, rows: FloatArray) -> FloatArray:
-        """Return rows as the processes see them, without NaN."""
+        The former are None where a prediction needs no trees, so that it does not encode rows.
+        """
+        points = None
+        if for_trees or not self._forest.has_single_leaf:
+            encode = self._encoding
+            points = np.array(rows, order="C")[None] if encode is None else encode(rows)
         missing = np.isnan(rows)
         if not missing.any():
-            return rows
-        return np.where(
-            missing, np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER), rows
-        )
+            return points, rows
+        fillers = np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER)
+        return points, np.where(missing, fillers, rows)
 
 
 def _first_iterations(columns: Columns) -> int:
