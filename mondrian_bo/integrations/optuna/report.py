@@ -244,7 +244,7 @@ def _model_sections(
         "Shares of the variance of the model over the whole space: main effects (blue) and "
         "interactions of pairs (orange)."
     )
-    importance = partial(importance_data, study, objective, evaluator=evaluator)
+    importance = partial(importance_data, study, objective, n_pairs=3, evaluator=evaluator)
     size = (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3)))
     yield f"Importance{of}", [_Plot(importance, caption, size)]
     slices = [
