@@ -97,24 +97,14 @@ class ValidRows:
         """
         if len(self._known) + len(rows) > _REMEMBERED:
             self._known = {}
-        found = np.empty(len(rows), dtype=bool)
-        for i, row in enumerate(rows):
-            key = row.tobytes()
-            known = self._known.get(key)
-            if known is None:
-                known = self._known[key] = self._accepts(row)
-            found[i] = known
-        return found
+        keys = [row.tobytes() for row in rows]
+        new = {key: i for i, key in enumerate(keys) if key not in self._known}
+        chosen = rows[list(new.values())]
+        for key, row, params in zip(new, chosen, self._space.decode_snapped(chosen), strict=True):
+            self._known[key] = self._accepts(row, params)
+        return np.array([self._known[key] for key in keys], dtype=bool)
 
-    def _accepts(self, row: FloatArray) -> bool:
-        # Snapped rows need none of the checks of `SearchSpace.from_unit`.
-        params = {
-            name: parameter.from_unit(unit)
-            for name, parameter, unit in zip(
-                self._space.names, self._space.parameters, row.tolist(), strict=True
-            )
-            if not math.isnan(unit)
-        }
+    def _accepts(self, row: FloatArray, params: dict[str, Any]) -> bool:
         try:
             return check_answer(self._is_valid(params))
         except KeyError as error:

@@ -73,6 +73,10 @@ def check_callable(function: object, name: str) -> None:
         raise TypeError(f"`{name}` must be a function or None, got {function!r}.")
 
 
+_ANSWERS = (bool, np.bool_)
+"""Types of answers. A union of types would be made anew for each of many."""
+
+
 def check_answer(answer: object) -> bool:
     """Return what a user's `is_valid` returned.
 
@@ -81,7 +85,7 @@ def check_answer(answer: object) -> bool:
     TypeError
         If it is neither True nor False.
     """
-    if isinstance(answer, bool | np.bool_):
+    if isinstance(answer, _ANSWERS):
         return bool(answer)
     raise TypeError(f"`is_valid` must return True or False, got {answer!r}.")
 

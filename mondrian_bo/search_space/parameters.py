@@ -136,6 +136,16 @@ class Float:
             number = start + share * (self.high - self.low)
         return min(max(number, self.low), self.high)
 
+    def from_units(self, units: FloatArray) -> list[float]:
+        """Values at many positions, as `from_unit` gives them; at NaN any."""
+        if self.n_values or self.log:
+            return [math.nan if unit != unit else self.from_unit(unit) for unit in units.tolist()]
+        width = self.high - self.low
+        near_low = self.low + units * width
+        values = np.where(units <= 0.5, near_low, self.high + (units - 1.0) * width)
+        clipped: list[float] = np.minimum(np.maximum(values, self.low), self.high).tolist()
+        return clipped
+
     def _checked(self, value: object) -> float:
         number = _real(value, "Float", "value")
         if not self.low <= number <= self.high:
@@ -233,6 +243,10 @@ class Int:
             index = cell(unit, self.n_values)
         return self.low + min(index, self.n_values - 1) * self.step
 
+    def from_units(self, units: FloatArray) -> list[int]:
+        """Values at many positions, as `from_unit` gives them; at NaN any."""
+        return [self.low if unit != unit else self.from_unit(unit) for unit in units.tolist()]
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -299,6 +313,11 @@ class Categorical:
     def from_unit(self, unit: float) -> object:
         """Return the choice at a place in [0, n_values - 1], rounded to the nearest."""
         return self.choices[round(unit)]
+
+    def from_units(self, units: FloatArray) -> list[object]:
+        """Return the choices at many places, as `from_unit` does; at NaN any."""
+        places = np.rint(np.nan_to_num(units)).astype(np.int64).tolist()
+        return [self.choices[place] for place in places]
 
 
 Parameter: TypeAlias = Float | Int | Categorical

@@ -218,6 +218,27 @@ class SearchSpace(Mapping[str, Parameter]):
             if not math.isnan(unit)
         }
 
+    def decode_snapped(self, rows: FloatArray) -> list[dict[str, Any]]:
+        """Decode many snapped rows, without the checks of `from_unit`.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Rows as `snap` returns them.
+
+        Returns
+        -------
+        list of m dicts
+            The active parameters of each row, as `from_unit` returns them.
+        """
+        columns = [one.from_units(rows[:, j]) for j, one in enumerate(self.parameters)]
+        decoded = [
+            dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
+        ]
+        for i, j in np.argwhere(np.isnan(rows)).tolist():
+            del decoded[i][self.names[j]]
+        return decoded
+
     def is_complete(self, rows: FloatArray) -> BoolArray:
         """Whether rows have all parameters that are active; shape (m,).
 

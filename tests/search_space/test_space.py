@@ -69,6 +69,9 @@ def test_snap_is_a_projection_onto_valid_rows(space, data):
     snapped = space.snap(rows)
     assert np.array_equal(rows, before, equal_nan=True)
     assert np.array_equal(space.snap(snapped), snapped, equal_nan=True)
+    # One by one and together: the same values, types and order.
+    each = [list(space.from_unit(row).items()) for row in snapped]
+    assert repr([list(one.items()) for one in space.decode_snapped(snapped)]) == repr(each)
     for row in snapped:
         params = space.from_unit(row)
         assert set(params) == active_names(space, params)

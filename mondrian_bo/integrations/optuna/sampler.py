@@ -34,6 +34,7 @@ from mondrian_bo.integrations.optuna.study_reader import (
 from mondrian_bo.integrations.optuna.valid_points import (
     FIXED,
     accepts,
+    choices_of,
     fixed_part,
     may_be_valid,
 )
@@ -413,7 +414,7 @@ class _StudyMemory:
                 options: dict[str, Any] = {}
                 if is_valid is not None:
                     options["is_valid"] = partial(
-                        accepts, is_valid, dict(search_space), constants or {}
+                        accepts, is_valid, choices_of(search_space), constants or {}
                     )
                 if self._earlier is not None:
                     options["warm_start"] = self._earlier.encode(search_space, space)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.study_reader import to_external
 from mondrian_bo.optimizer.validation import check_answer
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
@@ -28,14 +27,30 @@ def may_be_valid(
         return True
 
 
+def choices_of(search_space: Mapping[str, BaseDistribution]) -> dict[str, tuple[Any, ...]]:
+    """Return the choices of each categorical parameter."""
+    return {
+        name: one.choices
+        for name, one in search_space.items()
+        if isinstance(one, CategoricalDistribution)
+    }
+
+
 def accepts(
     is_valid: Callable[[dict[str, Any]], bool],
-    distributions: Mapping[str, BaseDistribution],
+    choices: Mapping[str, Sequence[Any]],
     constants: Mapping[str, Any],
     params: Mapping[str, Any],
 ) -> bool:
-    """Whether a user's function accepts a suggestion, or misses a parameter."""
-    return may_be_valid(is_valid, {**constants, **to_external(distributions, params)})
+    """Whether a user's function accepts a suggestion, or misses a parameter.
+
+    `choices` are those of :func:`choices_of`; `params` has indices of them.
+    """
+    values = {**constants, **params}
+    for name, of_name in choices.items():
+        if name in params:
+            values[name] = of_name[params[name]]
+    return may_be_valid(is_valid, values)
 
 
 def fixed_part(
