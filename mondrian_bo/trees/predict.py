@@ -334,12 +334,14 @@ def write_components(predict_tree: Any) -> Any:
     def write(forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
         own = points[index if len(points) > 1 else 0]
         n_points = own.shape[0]
+        # Plain integers: numba compiles the function anew for literal ones.
+        where = (np.int64(0), np.int64(0), n_points)
         return predict_tree(
             tree_at(forest, index),
             gaussian_at(node_stats, index),
             own,
             (rates, settings),
-            (0, 0, n_points),
+            where,
             (np.empty((1, n_points)), np.empty((1, n_points)), sink),
         )
 
