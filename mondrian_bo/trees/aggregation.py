@@ -55,10 +55,10 @@ from mondrian_bo.trees.growth import (
     ALWAYS_ONLINE,
     GrowthSettings,
     extend_forest,
-    extend_nodes,
     extend_tree,
 )
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
+from mondrian_bo.trees.recycling import extend_full_tree
 from mondrian_bo.trees.tree import Tree, child_towards, has_room, is_leaf, leaf_holding, tree_at
 
 FORECAST, BEST = 0, 1
@@ -103,8 +103,9 @@ class Growth(NamedTuple):
     first : int
         The point that the first row of :attr:`Progress.ahead` is of.
     max_nodes : int
-        Largest number of nodes of a restricted tree. 0 for trees that are complete: points extend
-        the nodes on their paths and are not linked to leaves, so they need not be kept.
+        Largest number of nodes of a restricted tree. Points of full trees are not linked to leaves
+        (:mod:`mondrian_bo.trees.recycling`). 0 for trees that are complete: all of them take points
+        as full trees do, so that points need not be kept.
     """
 
     rates: FloatArray
@@ -195,13 +196,33 @@ def _replay(tree, stats, best, node, first_new, samples, new, settings):  # type
 
 
 @njit(**INNER)
+def _insert_into_full_tree(tree, stats, best, samples, point, rates, settings):  # type: ignore[no-untyped-def]
+    """Update a full tree with a point."""
+    sealed = np.int64(NONE)
+    if len(samples.classes) > 0:
+        # A leaf of the point's class alone is not split.
+        sealed = np.int64(leaf_holding(tree, tree.points[point]))
+        for k in range(settings.n_classes):
+            if k != samples.classes[point] and stats.statistics[sealed, k] > 0.0:
+                sealed = np.int64(NONE)
+                break
+    pair, inner, leaf = extend_full_tree(tree, stats, point, rates, sealed, settings.step)
+    if pair != NONE:
+        side = LEFT if tree.children[inner, RIGHT] == leaf else RIGHT
+        # A copy of the node below it, until it learns the new target (Algorithm 5, line 12).
+        copy_node(stats, np.int64(tree.children[inner, side]), inner)
+        clear_node(stats, leaf)
+        update_averaged_weights_above(tree, stats, best, pair, settings.step)
+
+
+@njit(**INNER)
 def _insert(tree, stats, best, samples, point, growth, settings):  # type: ignore[no-untyped-def]
     """Update a restricted partition with a point; let the new nodes learn earlier targets.
 
     Returns True: there is room for all nodes of such a partition.
     """
-    if growth.max_nodes == 0:
-        extend_nodes(tree, tree.points[point])
+    if tree.counters[N_NODES] > 0 and tree.counters[N_NODES] + 2 > growth.max_nodes:
+        _insert_into_full_tree(tree, stats, best, samples, point, growth.rates, settings)
         return True
     first_new, rates = tree.counters[N_NODES], growth.rates
     limits = GrowthSettings(1, np.inf, growth.max_nodes)

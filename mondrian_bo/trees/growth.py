@@ -18,7 +18,8 @@ is needed.
 
 A tree may have a limit of nodes (Khannouz2022). A tree that has no room for another split is full:
 a new point follows the existing splits, and the boxes on its path are extended to hold it, as in
-the strategy "extend node" of Khannouz2022. Nothing is ever split again.
+the strategy "extend node" of Khannouz2022. Nothing is ever split again. Trees that are aggregated
+(:mod:`mondrian_bo.trees.recycling`) make room instead.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ ALWAYS_ONLINE = GrowthSettings(min_samples_split=1, lifetime=np.inf)
 
 
 @njit(**INNER)
-def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
+def ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
     """Compute the box of a leaf from its points, if it has none."""
     if tree.row[leaf] != NONE:
         return
@@ -106,7 +107,7 @@ def _ensure_box(tree, leaf):  # type: ignore[no-untyped-def]
 def _join(tree, leaf, point, x):  # type: ignore[no-untyped-def]
     """Add a point to a leaf and widen its box."""
     if tree.size[leaf] > 0:
-        _ensure_box(tree, leaf)
+        ensure_box(tree, leaf)
         widen(tree.box[tree.row[leaf]], x)
     link_point(tree, leaf, point)
 
@@ -283,13 +284,11 @@ def _open(tree, node, point, points, rates, classes, settings):  # type: ignore[
 
 
 @njit(**INNER)
-def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[no-untyped-def]
-    """Insert a node above `node` whose split separates x from its box (Algorithm 4, lines 4 to 8).
+def draw_separation(tree, lower, upper, x, rates, total):  # type: ignore[no-untyped-def]
+    """Draw a split that separates x from a box at distance `total` (Algorithm 4, lines 1, 4, 5).
 
-    `total` is the distance of x from the box. Returns the new inner node; the next node is its new
-    leaf, which is still empty.
+    Returns its dimension, its location, and whether x is above.
     """
-    lower, upper = corners(tree, node)
     remaining = uniform(tree.stream) * total
     dimension = 0
     for k in range(len(x)):  # Algorithm 4, lines 1, 4
@@ -304,6 +303,37 @@ def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[
         threshold = draw_location(tree.stream, upper[dimension], x[dimension])
     else:
         threshold = draw_location(tree.stream, x[dimension], lower[dimension])
+    return dimension, threshold, above
+
+
+@njit(**INNER)
+def put_above(tree, node, inner, leaf, above):  # type: ignore[no-untyped-def]
+    """Put `inner` between a node and its parent, with `leaf` as other child (Algorithm 4, line 8).
+
+    `above` is whether the leaf is on the right.
+    """
+    parent = np.int64(tree.parent[node])
+    tree.children[inner, LEFT] = node if above else leaf
+    tree.children[inner, RIGHT] = leaf if above else node
+    tree.parent[inner], tree.parent[leaf], tree.parent[node] = parent, inner, inner
+    tree.size[inner] = tree.size[node] + 1
+    if parent == NONE:
+        tree.counters[ROOT] = inner
+    elif tree.children[parent, LEFT] == node:
+        tree.children[parent, LEFT] = inner
+    else:
+        tree.children[parent, RIGHT] = inner
+
+
+@njit(**INNER)
+def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[no-untyped-def]
+    """Insert a node above `node` whose split separates x from its box (Algorithm 4, lines 4 to 8).
+
+    `total` is the distance of x from the box. Returns the new inner node; the next node is its new
+    leaf, which is still empty.
+    """
+    lower, upper = corners(tree, node)
+    dimension, threshold, above = draw_separation(tree, lower, upper, x, rates, total)
     parent = np.int64(tree.parent[node])
     # The inner node comes before its leaf: among new nodes, parents precede their children.
     inner = add_leaf(tree, parent, lifetime)  # Algorithm 4, line 6
@@ -317,17 +347,8 @@ def _insert_above(tree, node, x, time, rates, total, lifetime):  # type: ignore[
     for k in range(len(x)):  # Algorithm 4, line 7
         hull[LOWER, k] = min(lower[k], x[k])
         hull[UPPER, k] = max(upper[k], x[k])
-    tree.size[inner] = tree.size[node] + 1
     set_split(tree, inner, dimension, threshold, time)
-    tree.children[inner, LEFT] = node if above else leaf  # Algorithm 4, line 8
-    tree.children[inner, RIGHT] = leaf if above else node
-    tree.parent[node] = inner
-    if parent == NONE:
-        tree.counters[ROOT] = inner
-    elif tree.children[parent, LEFT] == node:
-        tree.children[parent, LEFT] = inner
-    else:
-        tree.children[parent, RIGHT] = inner
+    put_above(tree, node, inner, leaf, above)  # Algorithm 4, line 8
     return inner
 
 
@@ -340,7 +361,7 @@ def extend_nodes(tree, x):  # type: ignore[no-untyped-def]
     node = np.int64(tree.counters[ROOT])
     while True:
         if is_leaf(tree, node):
-            _ensure_box(tree, node)
+            ensure_box(tree, node)
         widen(tree.box[tree.row[node]], x)
         tree.size[node] += 1
         if is_leaf(tree, node):
@@ -407,7 +428,7 @@ def extend_tree(tree, points, point, rates, classes, settings):  # type: ignore[
                     widen(tree.box[tree.row[node]], x)
                 return node
             if tree.size[node] > 1:
-                _ensure_box(tree, node)
+                ensure_box(tree, node)
         rate = distance_outside(tree, node, rates, points, point)  # Algorithm 4, line 1
         if rate > 0.0:
             # Algorithm 4, lines 2, 3

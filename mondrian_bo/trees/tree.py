@@ -47,7 +47,8 @@ class Tree(NamedTuple):
         Parent of each node; ``NONE`` at the root.
     children : int32 array of shape (capacity, 2)
         Left and right child. At leaves ``NONE`` and the first point of the leaf (``NONE`` if it has
-        no points); ``next_point`` links the others.
+        no points); ``next_point`` links the others. In full trees that are aggregated, the number
+        of the leaf's last point instead (:mod:`mondrian_bo.trees.recycling`).
     dimension : int16 array of shape (capacity,), int32 if d needs it
         Split dimension delta_j. ``NONE`` at leaves, ``PAUSED`` at paused ones (see
         :mod:`mondrian_bo.trees.growth`).

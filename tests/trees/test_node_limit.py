@@ -1,4 +1,4 @@
-"""Trees with a limit of nodes: points of a full tree extend the nodes on their paths."""
+"""Trees with a limit of nodes: full trees extend nodes or, in AMF, remove leaves for new splits."""
 
 import pickle
 
@@ -12,7 +12,14 @@ from mondrian_bo.surrogates import (
     MondrianForestClassifier,
     MondrianForestRegressor,
 )
-from mondrian_bo.trees.aggregation_nodes import MASS, MEAN
+from mondrian_bo.trees.aggregation_nodes import (
+    MASS,
+    MEAN,
+    Aggregation,
+    Samples,
+    refresh_averaged_weights,
+    relearn_forest,
+)
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import view_of
 
@@ -134,15 +141,52 @@ def test_the_limit_changes_nothing_before_it_is_reached(name):
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name.startswith("AMF")])
 def test_divisions_of_a_stream_do_not_matter(name):
-    X, y = make_data(name)
+    X, y = make_data(name, 600)  # nodes are renumbered after 512 samples
     one = KINDS[name](max_nodes=25).partial_fit(X, y, **first(name))
     several = KINDS[name](max_nodes=25, n_jobs=2)
-    for start, end in ((0, 3), (3, 4), (4, 90), (90, 91), (91, 300)):
+    for start, end in ((0, 3), (3, 4), (4, 90), (90, 91), (91, 520), (520, 600)):
         several.partial_fit(X[start:end], y[start:end], **first(name))
     several.set_params(n_jobs=1)
     assert_same_bits(used(forest_of(one)), used(forest_of(several)))
     assert np.array_equal(predictions(one, X + 0.1), predictions(several, X + 0.1))
-    assert one.model_.n_points == several.model_.n_points == 300
+    assert one.model_.n_points == several.model_.n_points == 600
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name.startswith("AMF")])
+@pytest.mark.parametrize("max_nodes", [5, 60])
+def test_states_of_full_trees_are_those_of_learning_anew(name, max_nodes):
+    X, y = make_data(name)
+    model = KINDS[name](max_nodes=max_nodes)
+    for start in range(0, len(X), 20):
+        model.partial_fit(X[start : start + 20], y[start : start + 20], **first(name))
+    forest = forest_of(model)
+    # All points go down the trees as they are now; each node learns those of its block, in order.
+    trees = forest.arrays._replace(points=X.astype(np.float32)[None])
+    states = Aggregation(*(np.full_like(field, np.nan) for field in forest.node_stats))
+    none = np.empty((forest.n_trees, 0))
+    samples = Samples(y.astype(forest.targets.dtype), np.empty(0), np.empty(0, dtype=np.int32))
+    relearn_forest(trees, states, none, samples, forest.settings)
+    refresh_averaged_weights(trees, states, none, forest.settings.step)
+    assert not forest.links_all_points
+    for t, n_nodes in enumerate(forest.arrays.counters[:, N_NODES]):
+        for found, expected in zip(forest.node_stats, states, strict=True):
+            assert np.array_equal(found[t, :n_nodes], expected[t, :n_nodes])
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name.startswith("AMF")])
+def test_leaves_of_full_trees_follow_the_inputs(name):
+    rng = np.random.default_rng(1)
+    X = rng.random((1200, 2)) + np.linspace(0.0, 6.0, 1200)[:, None]
+    y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.normal(size=len(X))
+    y = (y > 0.0).astype(int) if "Classifier" in name else y
+    model = KINDS[name](max_nodes=41).partial_fit(X[:600], y[:600], **first(name))
+    last = X[None, 1000:].astype(np.float32)
+    before = max(len(np.unique(leaves)) for leaves in model.model_.forest.leaves(last).T)
+    model.partial_fit(X[600:], y[600:])
+    after = min(len(np.unique(leaves)) for leaves in model.model_.forest.leaves(last).T)
+    # Trees have 21 leaves at most.
+    assert before <= 3
+    assert after >= 6
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -175,7 +219,7 @@ def test_weights_need_all_samples():
     X, y = make_data("AMFRegressor")
     model = KINDS["AMFRegressor"](max_nodes=19).fit(X[:10], y[:10])
     np.testing.assert_allclose(model.weights(X) @ y[:10], model.predict(X), rtol=1e-9)
-    with pytest.raises(ValueError, match="max_nodes=19 keeps"):
+    with pytest.raises(ValueError, match="max_nodes=19 are full"):
         model.partial_fit(X[10:], y[10:]).weights(X)
 
 

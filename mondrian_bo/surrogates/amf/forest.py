@@ -90,9 +90,10 @@ class AggregatedForest(GrowingForest[Aggregation]):
         Whether to keep the forecasts of the points of each call of :meth:`extend`, in `ahead`; for
         real targets.
     max_nodes : int or None, default=None
-        Largest number of nodes of a tree, for restricted partitions without records. Once no tree
-        has room for a split, or the forest keeps four samples for each node, trees are complete:
-        further samples extend the nodes on their paths and are not kept.
+        Largest number of nodes of a tree, for restricted partitions without records. A full tree
+        makes room for a split (:mod:`mondrian_bo.trees.recycling`). Once no tree has room for a
+        split, or the forest keeps four samples for each node, trees are complete: further samples
+        are not kept.
 
     Attributes
     ----------
@@ -141,6 +142,14 @@ class AggregatedForest(GrowingForest[Aggregation]):
     def restricted(self) -> bool:
         """Whether partitions are restricted to the data."""
         return len(self.box) == 0
+
+    @property
+    def links_all_points(self) -> bool:
+        """Whether each tree's leaves list all points: none was learnt by a full tree."""
+        # A tree of n points has at most 2 n - 1 nodes, so it is not full before the next one.
+        if self.max_nodes is None or self.n_points <= (self.max_nodes + 1) // 2:
+            return self.n_dropped == 0
+        return self.n_dropped == 0 and nodes_used(self._arrays) + 2 <= self.max_nodes
 
     @property
     def trace(self) -> FloatArray:

@@ -238,10 +238,10 @@ class AggregationModel(ScaledForestModel):
         forest = self.predictor
         if forest.n_points == 0:
             return csr_matrix((points.shape[1], self.n_points))
-        if forest.n_dropped > 0:
+        if not forest.links_all_points:
             raise ValueError(
-                f"weights need all samples, but max_nodes={forest.max_nodes} keeps "
-                f"{forest.n_points} of {self.n_points}"
+                f"weights need all samples, but trees of max_nodes={forest.max_nodes} are full: "
+                "the points of their nodes are not kept"
             )
         if self.stacking is None:
             found = forest.weights(points, self._outer_rates(), self._rule, tolerance)
@@ -383,7 +383,9 @@ class AggregationModel(ScaledForestModel):
         if n_new == 1:
             return [(0, 1)]
         ends = {n_new}
-        if self._step == "adaptive" or self._feature_relevance:
+        # Nodes are renumbered there; full trees draw nodes by number.
+        renumbers = self.forest.max_nodes is not None
+        if self._step == "adaptive" or self._feature_relevance or renumbers:
             ends |= {2**k - known for k in range(2, 63)}
         if self._record and isinstance(self._step, str) and self.forest.n_classes == REAL:
             ends |= {index + 1 for index, _ in self._growth_of_range(targets)}

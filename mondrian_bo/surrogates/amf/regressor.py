@@ -67,9 +67,9 @@ class AMFRegressor(
         Whether to keep what :meth:`loss_trace` returns. It makes learning a batch slower.
     max_nodes : int or None, default=None
         Largest number of nodes of a tree, which bounds the memory. A tree without room for another
-        split keeps its splits and goes on learning ("extend node" of Khannouz2022). Samples are
-        kept until no tree has room, and up to four for each node. It needs `bounds` of None and no
-        `record_losses`. None is no limit.
+        split removes two leaves whose split has gained little or has had no samples for long, so it
+        follows inputs that drift (``docs/amf.md``). Samples are kept until no tree has room, and up
+        to four for each node. It needs `bounds` of None and no `record_losses`. None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`, nor on how a stream is divided into
         calls of `partial_fit`.
