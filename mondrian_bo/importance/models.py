@@ -126,14 +126,15 @@ class GaussianProcessAnova:
     def __init__(
         self, space: SearchSpace, rows: FloatArray, targets: FloatArray, n_trees: int, seed: int
     ) -> None:
-        self._is_categorical = space.is_categorical
+        # A copy that can be written: numba compiles the functions anew for read-only arrays.
+        self._is_categorical = space.is_categorical.copy()
         forest_seed, encoding_seed = np.random.SeedSequence(seed).spawn(2)
         self._encoding = TreeEncoding(
             space.n_choices, n_trees, np.random.default_rng(encoding_seed)
         )
         self._forest = GaussianProcessForest(
             Ensemble(n_trees, space.n_dimensions, forest_seed),
-            space.is_categorical,
+            self._is_categorical,
             prior=OPTIMIZER_PRIOR,
             scale_strength=1.0,
         )
