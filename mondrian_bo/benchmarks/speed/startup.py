@@ -54,19 +54,21 @@ class FreshCopy:
             source, directory / source.name, ignore=shutil.ignore_patterns("__pycache__")
         )
 
+        self._environment = one_thread_environment(
+            PYTHONPATH=str(directory), NUMBA_CACHE_DIR=str(directory / "numba-cache")
+        )
+        # An installed package has compiled sources.
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
     def run(self, arguments: Sequence[str]) -> Start:
         """Start an interpreter on this copy; the last line it prints is its marks in JSON."""
-        environment = one_thread_environment(
-            PYTHONPATH=str(self.directory), NUMBA_CACHE_DIR=str(self.directory / "numba-cache")
-        )
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         started = time.perf_counter()
         with subprocess.Popen(
             [sys.executable, "-W", "ignore", *arguments],
             stdout=subprocess.PIPE,
             text=True,
             cwd=self.directory,
-            env=environment,
+            env=self._environment,
         ) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -93,7 +95,7 @@ class FreshCopy:
             text=True,
             check=True,
             cwd=self.directory,
-            env=one_thread_environment(PYTHONPATH=str(self.directory)),
+            env=self._environment,
         )
         return Start(Cost(*json.loads(started.stdout)), {})
 
