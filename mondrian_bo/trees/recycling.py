@@ -35,8 +35,7 @@ from mondrian_bo.trees.tree import (
 )
 
 _DRAWS = 32
-"""Nodes that are drawn to find two leaves to remove; our choice. With 100, errors are about the
-same."""
+"""Nodes that are drawn to find two leaves to remove; our choice."""
 
 _LARGEST_GAIN = 1.0
 """Splits with at least this gain stay; chosen on the streams of docs/appendix/amf.md."""
