@@ -30,7 +30,7 @@ def lazy_names(
 
     def get_attribute(name: str) -> object:
         if name in homes:
-            with without_collections():
+            with without_collections(homes[name]):
                 return getattr(import_module(homes[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

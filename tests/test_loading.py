@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import weakref
 
+import optuna
 import pytest
+
+import mondrian_bo
+from mondrian_bo.loading import without_collections
 
 # Each script runs in its own process: the collector belongs to the whole process.
 IMPORT = """
@@ -65,10 +70,6 @@ def test_the_collector_waits_and_is_left_as_it_was(script, most):
 
 
 def test_garbage_made_while_loading_is_found_later():
-    import gc
-
-    from mondrian_bo.loading import without_collections
-
     class Node:
         pass
 
@@ -80,3 +81,18 @@ def test_garbage_made_while_loading_is_found_later():
     assert ghost() is not None
     gc.collect()
     assert ghost() is None
+
+
+def test_what_is_loaded_is_not_made_old_again(monkeypatch):
+    def run():
+        sampler = mondrian_bo.MondrianSampler(seed=0, n_startup_trials=3)
+        study = optuna.create_study(sampler=sampler)
+        # Trials draw parameters of their own, and the model is built again and again.
+        study.optimize(lambda trial: trial.suggest_float(f"x{trial.number % 5}", 0.0, 1.0), 12)
+
+    run()
+    n_freezes = []
+    freeze = gc.freeze
+    monkeypatch.setattr(gc, "freeze", lambda: (n_freezes.append(1), freeze()))
+    run()
+    assert not n_freezes

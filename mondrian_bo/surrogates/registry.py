@@ -34,7 +34,7 @@ def get_surrogate(name: SurrogateName) -> SurrogateFactory:
         The class.
     """
     module, _, attribute = SURROGATES[name].partition(":")
-    with without_collections():
-        home = import_module(f"mondrian_bo.surrogates.{module}")
-    found: SurrogateFactory = getattr(home, attribute)
+    home = f"mondrian_bo.surrogates.{module}"
+    with without_collections(home):
+        found: SurrogateFactory = getattr(import_module(home), attribute)
     return found

@@ -264,7 +264,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         The study's first trial has the middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
-        with without_collections():
+        with without_collections("mondrian_bo.integrations.optuna.first_values"):
             from mondrian_bo.integrations.optuna.first_values import FirstValues
 
         with self._lock:
@@ -408,7 +408,7 @@ class _StudyMemory:
                     for direction in study.directions
                 ]
                 # Loaded here: a sampler is constructed without numba and scipy.
-                with without_collections():
+                with without_collections("mondrian_bo.optimizer.row_optimizer"):
                     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
                 options: dict[str, Any] = {}

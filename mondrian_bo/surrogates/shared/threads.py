@@ -14,6 +14,15 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 _PATIENCE = 5.0
 """Seconds to wait for the thread of a limit, which takes about 0.1 ms, or 10 ms the first time."""
 
+_HANDOVER = 0.02
+"""Seconds to wait for the end of an earlier limit; one that is stuck may never end."""
+
+_change = threading.Lock()
+"""Held while a limit is in force, so that limits never overlap.
+
+The earlier of two overlapping limits restores all threads, and then the later one restores one.
+"""
+
 
 @lru_cache(maxsize=1)
 def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
@@ -23,16 +32,6 @@ def _controllers() -> tuple[ThreadpoolController, ThreadpoolController]:
     """
     controller = ThreadpoolController()
     return controller, controller.select(threading_layer="openmp")
-
-
-_HANDOVER = 0.02
-"""Seconds to wait for the end of an earlier limit; one that is stuck may never end."""
-
-_change = threading.Lock()
-"""Held while a limit is in force, so that limits never overlap.
-
-The earlier of two overlapping limits restores all threads, and then the later one restores one.
-"""
 
 
 class _ProcessLimit:
