@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
 
 _WORST = 100.0
 """Interquartile ranges below the median at which values are clipped: our choice, so that a
@@ -19,6 +19,9 @@ stay finite."""
 
 _POWERS = (-4.0, 6.0)
 """Range of the Yeo-Johnson parameter, our choice, around 1, the identity."""
+
+_ITERATIONS = 100
+"""Largest number of steps of the search for the power, our choice: it takes about ten."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 """Smallest normal float64. Variances below it count as 0: their logarithms lose precision."""
@@ -100,18 +103,39 @@ class OutcomeTransform:
 
 
 def _most_likely_power(scaled: FloatArray) -> float:
+    """Return the maximum likelihood estimate of the power (Yeo and Johnson (2000), eq. 3.1)."""
+    logs = np.log1p(np.abs(scaled))
     # The logarithm of the Jacobian is linear in the power.
-    log_jacobian = float(np.sum(np.sign(scaled) * np.log1p(np.abs(scaled))))
+    log_jacobian = float(np.sum(np.sign(scaled) * logs))
 
-    def loss(power: float) -> float:
-        variance = float(np.var(_yeo_johnson(scaled, power)))
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        power = float(theta[0])
+        powered = _yeo_johnson(scaled, power)
+        deviations = powered - powered.mean()
+        variance = float(np.mean(deviations * deviations))
         # A power that makes all values equal has an infinite likelihood, as in scipy.
-        log_variance = math.log(variance) if variance >= _TINY else -math.inf
-        return 0.5 * len(scaled) * log_variance - (power - 1.0) * log_jacobian
+        if variance < _TINY:
+            return -math.inf, np.zeros(1)
+        value = 0.5 * len(scaled) * math.log(variance) - (power - 1.0) * log_jacobian
+        slopes = _power_slopes(np.abs(powered), logs, np.where(scaled >= 0.0, power, 2.0 - power))
+        return value, np.array([float(deviations @ slopes) / variance - log_jacobian])
 
-    with np.errstate(invalid="ignore"):  # The search subtracts infinite likelihoods.
-        result = minimize_scalar(loss, bounds=_POWERS, method="bounded")
-    return float(result.x) if np.isfinite(result.fun) else 1.0
+    ends = np.array(_POWERS)[:, None]
+    found = minimise_in_box(loss, np.ones(1), (ends[0], ends[1]), _ITERATIONS)
+    return float(found.x[0]) if math.isfinite(found.value) else 1.0
+
+
+def _power_slopes(sizes: FloatArray, logs: FloatArray, exponents: FloatArray) -> FloatArray:
+    """Return the derivatives of transformed values with respect to the power.
+
+    The arguments are the absolute values after the transform, the logarithms of 1 plus those
+    before it, and their exponents, all of shape (n,).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = (logs * (1.0 + exponents * sizes) - sizes) / exponents
+    # Near exponent 0 the difference cancels: the first terms of its series.
+    series = logs * logs * (0.5 + exponents * logs / 3.0)
+    return np.where(np.abs(exponents) * logs < 1e-5, series, slopes)
 
 
 def _yeo_johnson(values: FloatArray, power: float) -> FloatArray:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
@@ -22,6 +21,7 @@ from mondrian_bo.surrogates.gaussian_process.covariance import (
     kernel_matrix,
     precision_gradient,
 )
+from mondrian_bo.surrogates.shared.projected_lbfgs import Changes, minimise_in_box
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))
@@ -100,12 +100,33 @@ REGRESSION_PRIOR = Prior(
 features than objectives of an optimisation, and inputs that repeat."""
 
 
-def initial_covariances(categorical: BoolArray, prior: Prior) -> list[Covariance]:
+class Estimate(NamedTuple):
+    """Hyper-parameters, from which a later fit may start.
+
+    Attributes
+    ----------
+    covariance : Covariance
+        The hyper-parameters.
+    changes : tuple of pairs of float64 arrays
+        What their fit knows of the curvature, see `Minimum`.
+    """
+
+    covariance: Covariance
+    changes: Changes = ()
+
+
+def initial_estimates(categorical: BoolArray, prior: Prior) -> list[Estimate]:
     """Return the start of a fit for each smoothness: lengthscales 1, amplitude 1, little noise."""
     ones = np.ones(len(categorical))
     return [
-        Covariance(
-            ones, 1.0, max(_INITIAL_NOISE, 2.0 * _SMALLEST_NOISE[nu]), categorical, smoothness=nu
+        Estimate(
+            Covariance(
+                ones,
+                1.0,
+                max(_INITIAL_NOISE, 2.0 * _SMALLEST_NOISE[nu]),
+                categorical,
+                smoothness=nu,
+            )
         )
         for nu in prior.smoothness
     ]
@@ -113,10 +134,10 @@ def initial_covariances(categorical: BoolArray, prior: Prior) -> list[Covariance
 
 def fit_hyperparameters(
     leaves: list[tuple[FloatArray, FloatArray]],
-    initial: list[Covariance],
+    initial: list[Estimate],
     prior: Prior,
     max_iterations: int,
-) -> list[Covariance]:
+) -> list[Estimate]:
     """Maximise the posterior density of the hyper-parameters, for each smoothness.
 
     The log posterior is the sum of the leaves' log marginal likelihoods and the log prior.
@@ -125,7 +146,7 @@ def fit_hyperparameters(
     ----------
     leaves : list of (points, targets)
         Points of shape (n_k, d) and targets of shape (n_k,) of leaves with independent processes.
-    initial : list of Covariance
+    initial : list of Estimate
         Start of the maximisation for each smoothness.
     prior : Prior
         The prior.
@@ -134,21 +155,22 @@ def fit_hyperparameters(
 
     Returns
     -------
-    list of Covariance
+    list of Estimate
         The maximum for each smoothness, in descending order of the posterior density.
     """
     with single_threaded_blas():
         found = [_maximise_posterior(leaves, one, prior, max_iterations) for one in initial]
-    return [covariance for _, covariance in sorted(found, key=lambda pair: pair[0])]
+    return [estimate for _, estimate in sorted(found, key=lambda pair: pair[0])]
 
 
 def _maximise_posterior(
     leaves: list[tuple[FloatArray, FloatArray]],
-    initial: Covariance,
+    start: Estimate,
     prior: Prior,
     max_iterations: int,
-) -> tuple[float, Covariance]:
-    """Return the least negative log posterior for one smoothness, and its covariance."""
+) -> tuple[float, Estimate]:
+    """Return the least negative log posterior for one smoothness, and where it is."""
+    initial = start.covariance
     duplicates = [_duplicates(x) if prior.noise_share else _NO_DUPLICATES for x, _ in leaves]
 
     def negative_log_posterior(theta: FloatArray) -> tuple[float, FloatArray]:
@@ -173,16 +195,11 @@ def _maximise_posterior(
             theta[-1] = max(theta[-1], math.log(_INITIAL_NOISE_WITH_DUPLICATES))
         theta = np.append(theta, logit(_noise_share(initial)) if initial.shared_noise > 0 else 0.0)
         bounds.append(_LOG_ODDS_BOUNDS)
-    theta = np.clip(theta, [low for low, _ in bounds], [high for _, high in bounds])
-    result = minimize(
-        negative_log_posterior,
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iterations},
-    )
-    return float(result.fun), _covariance_at(result.x, initial)
+    lower, upper = np.array(bounds).T
+    # The share of the noise is one more entry as soon as inputs repeat.
+    known = start.changes if all(len(step) == len(theta) for step, _ in start.changes) else ()
+    found = minimise_in_box(negative_log_posterior, theta, (lower, upper), max_iterations, known)
+    return found.value, Estimate(_covariance_at(found.x, initial), found.changes)
 
 
 def _covariance_at(theta: FloatArray, like: Covariance) -> Covariance:

@@ -14,7 +14,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.fit import (
     REGRESSION_PRIOR,
     fit_hyperparameters,
-    initial_covariances,
+    initial_estimates,
 )
 from mondrian_bo.surrogates.shared.scales import scaled
 
@@ -52,9 +52,9 @@ def inverse_lengthscales(
     if len(targets) > _MOST_POINTS:
         part = rng.choice(len(targets), _MOST_POINTS, replace=False)
         points, targets = points[part], targets[part]
-    initial = initial_covariances(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
+    initial = initial_estimates(np.zeros(len(rates), dtype=np.bool_), REGRESSION_PRIOR)
     leaf = scaled(points, rates), targets
     best, *_ = fit_hyperparameters([leaf], initial, REGRESSION_PRIOR, _ITERATIONS)
-    inverse = np.sqrt(best.precisions)
+    inverse = np.sqrt(best.covariance.precisions)
     counts = rates > 0.0
     return np.asarray(inverse / inverse[counts].mean() if counts.any() else inverse)

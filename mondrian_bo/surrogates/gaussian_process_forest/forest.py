@@ -15,7 +15,7 @@ from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Prior,
     fit_hyperparameters,
-    initial_covariances,
+    initial_estimates,
 )
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -32,10 +32,10 @@ _ITERATIONS_BEFORE_TREES = 50
 Split rates need no precise maximum.
 """
 
-_ITERATIONS = 8
-"""Largest number of iterations of a later fit: our choice, not measured.
+_ITERATIONS = 5
+"""Largest number of iterations of a later fit, our choice.
 
-A later fit starts at the maximum of the fit before.
+A later fit starts at the maximum of the fit before, with what that one knows of the curvature.
 """
 
 _NEVER = 2**62
@@ -116,7 +116,7 @@ class GaussianProcessForest:
         # The prior variance from time 0 to infinity is gamma_1 / 2.
         self._gamma_1 = 2.0 * self._prior.mean_variance
         # For each smoothness, the best first.
-        self._covariances = initial_covariances(categorical, self._prior)
+        self._estimates = initial_estimates(categorical, self._prior)
         self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
@@ -140,7 +140,7 @@ class GaussianProcessForest:
     @property
     def covariance(self) -> Covariance:
         """Hyper-parameters of the processes, of the smoothness with the largest posterior."""
-        return self._covariances[0]
+        return self._estimates[0].covariance
 
     @property
     def trees(self) -> LeafTrees:
@@ -167,8 +167,8 @@ class GaussianProcessForest:
         targets : float64 array of shape (k,)
             Their targets.
         """
-        self._covariances = fit_hyperparameters(
-            [(rows, targets)], self._covariances, self._prior, _ITERATIONS_BEFORE_TREES
+        self._estimates = fit_hyperparameters(
+            [(rows, targets)], self._estimates, self._prior, _ITERATIONS_BEFORE_TREES
         )
 
     def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
@@ -374,7 +374,7 @@ class GaussianProcessForest:
             n_points += len(targets)
             parts.append((rows, targets))
         iterations = self._first_iterations if self._n_fitted == 0 else _ITERATIONS
-        self._covariances = fit_hyperparameters(parts, self._covariances, self._prior, iterations)
+        self._estimates = fit_hyperparameters(parts, self._estimates, self._prior, iterations)
         self._n_fitted = self.n_points
         self._mark_all_stale()
 
@@ -388,7 +388,7 @@ class GaussianProcessForest:
                 leaf = GaussianProcessLeaf(
                     self._rows.rows[members],
                     self._targets.rows[members],
-                    self._covariances[0],
+                    self._estimates[0].covariance,
                     self._scale_strength,
                 )
                 self._leaves[t][node] = leaf
