@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from optuna.samplers import BaseSampler
@@ -13,10 +14,11 @@ from optuna.testing.pytest_samplers import (
 )
 
 from mondrian_bo import MondrianSampler
+from mondrian_bo.surrogates.registry import SurrogateName
 
 
 class _WithMondrianSampler:
-    @pytest.fixture(params=["forest", "amf"])
+    @pytest.fixture(params=get_args(SurrogateName))
     def sampler(self, request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
         return lambda: MondrianSampler(surrogate=request.param, seed=0, n_startup_trials=1)
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from optuna.testing.pytest_samplers import BasicSamplerTestCase
 from scipy.linalg import cho_factor, cho_solve
 
-from mondrian_bo import Categorical, Float, MondrianOptimizer, MondrianSampler, SearchSpace
+from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.surrogates import MondrianKernelRegressor
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_kernel.hyperparameters import choose_hyperparameters
@@ -142,11 +141,3 @@ def test_optimizer_finds_the_optimum():
         best.append(optimizer.best[1])
     # The best of 40 random trials is about 0.03.
     assert np.median(best) < 0.005
-
-
-class TestConformance(BasicSamplerTestCase):
-    @pytest.fixture
-    def sampler(self):
-        return lambda: MondrianSampler(
-            surrogate="kernel", seed=0, n_startup_trials=1, n_estimators=10
-        )
