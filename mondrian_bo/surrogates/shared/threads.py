@@ -118,8 +118,15 @@ def single_threaded_blas() -> Iterator[None]:
             # An entry of this thread is left over from an interrupted exit, and is replaced.
             limit = next(iter(_limits.values()), _in_force)
             if limit is None or limit.is_lifted:
-                limit = _ProcessLimit()
-            _limits[thread] = limit
+                # A limit costs a thread that waits for its turn, long on a busy machine. None is
+                # needed where all libraries have one thread, as with OMP_NUM_THREADS=1.
+                libraries = _controllers()[0].lib_controllers
+                has_one = all(one.num_threads == 1 for one in libraries if one.user_api == "blas")
+                limit = None if has_one else _ProcessLimit()
+            if limit is None:
+                _limits.pop(thread, None)
+            else:
+                _limits[thread] = limit
         # OpenMP has a number of threads for each Python thread, so each sets it.
         with _controllers()[1].limit(limits=1, user_api="blas"):
             _thread_state.is_limited = True

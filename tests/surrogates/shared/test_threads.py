@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -105,6 +106,8 @@ threads._PATIENCE = 0.001
 controllers = _controllers()
 
 class Stuck:
+    lib_controllers = controllers[0].lib_controllers
+
     def limit(self, **settings):
         stuck.wait()
         return controllers[0].limit(**settings)
@@ -146,5 +149,32 @@ for _ in range(300):
 def test_the_former_number_of_threads_is_restored(script):
     run = subprocess.run(
         [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+
+
+ONE_THREAD = """
+from mondrian_bo.surrogates.shared import threads
+
+assert set(before) == {1}
+n_before = threading.active_count()
+ended = threads._ProcessLimit()
+ended.lift()
+# An interrupt left a limit behind that has ended since.
+threads._limits[threading.get_ident()] = ended
+for _ in range(2):
+    with single_threaded_blas():
+        assert threading.active_count() == n_before
+assert not threads._limits
+"""
+
+
+def test_a_process_with_one_thread_starts_no_other_one():
+    run = subprocess.run(
+        [sys.executable, "-c", START + ONE_THREAD],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     assert run.returncode == 0, run.stderr
