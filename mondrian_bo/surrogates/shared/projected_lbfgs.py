@@ -181,7 +181,8 @@ def _search_line(
         slope = float(point.gradient @ (x - point.x))
         if best is not None and not tried.value < best.value:
             break
-        if tried.value <= point.value + _SUFFICIENT * slope:
+        # Within the box a step may lead uphill: its downhill part may be cut off.
+        if slope < 0.0 and tried.value <= point.value + _SUFFICIENT * slope:
             best = tried
             last_slope = float(tried.gradient @ (x - point.x))
             if last_slope >= _STEEP * slope:

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize, rosen, rosen_der
 
 from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
@@ -65,20 +67,26 @@ def test_the_search_keeps_away_from_values_that_are_not_finite():
     assert value < 1e-5
 
 
-def test_a_step_never_ends_at_a_larger_value():
-    # The scaled wave has many local minima and misleads the estimate of the curvature.
-    values = []
+@settings(max_examples=200)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.floats(0.0, 10.0))
+def test_a_step_never_ends_at_a_larger_value(seed, d, frequency):
+    # Not convex: the estimate of the curvature misleads, and minima lie on bounds.
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(d, d))
+    matrix = half + half.T
+    lower = -rng.exponential(size=d)
+    bounds = (lower, lower + 2.0 * rng.exponential(size=d))
+    start = rng.normal(size=d)
 
     def loss(x):
-        return float(np.sum(np.sin(9.0 * x) + x * x)), 9.0 * np.cos(9.0 * x) + 2.0 * x
+        waves = np.sin(frequency * x)
+        slopes = matrix @ x + frequency * np.cos(frequency * x)
+        return float(0.5 * x @ matrix @ x + np.sum(waves)), slopes
 
-    bounds = (np.full(3, -2.0), np.full(3, 2.0))
-    for n_steps in range(12):
-        _, value, _ = minimise_in_box(loss, np.array([1.3, -0.7, 0.1]), bounds, n_steps)
-        values.append(value)
+    values = [minimise_in_box(loss, start, bounds, n_steps).value for n_steps in range(10)]
 
     assert np.all(np.diff(values) <= 0.0)
-    assert values[-1] < values[0]
+    assert values[0] == loss(np.clip(start, *bounds))[0]
 
 
 def test_the_start_moves_into_the_box_and_stays_where_the_gradient_pushes_it():
