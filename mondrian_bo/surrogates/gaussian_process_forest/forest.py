@@ -258,8 +258,7 @@ class GaussianProcessForest:
                 )
                 return prediction
             assert points is not None
-            for t, nodes in enumerate(self.trees.leaves(points).T):
-                leaves, members = _group_by_leaf(nodes)
+            for t, leaves, members in self.trees.grouped_by_leaf(points):
                 of_tree = Moments(*(moment[t] for moment in prediction))
                 for leaf, inside, (mean, variance) in zip(
                     leaves, members, self._means_of(t, leaves), strict=True
@@ -484,10 +483,3 @@ class GaussianProcessForest:
         # rates instead of the dimension.
         n_leaves = max(n_points / self._block_size, 2.0)
         return float(np.sqrt(self.covariance.precisions).sum()) / (20.0 * math.log2(n_leaves))
-
-
-def _group_by_leaf(leaves: IntArray) -> tuple[list[int], list[IntArray]]:
-    """Return the distinct leaves and, for each, the indices of its points."""
-    order = np.argsort(leaves, kind="stable")
-    found, starts = np.unique(leaves[order], return_index=True)
-    return found.tolist(), np.split(order, starts[1:])

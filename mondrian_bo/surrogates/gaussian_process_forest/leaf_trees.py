@@ -5,6 +5,9 @@ They are grown when a second leaf is needed, and this module is loaded then.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
@@ -34,6 +37,30 @@ class LeafTrees(GaussianForest):
         members = np.empty(int(self.arrays.size[tree, leaf]), dtype=np.int64)
         members_of(self.arrays, tree, leaf, members)
         return members
+
+    def grouped_by_leaf(
+        self, points: FloatArray
+    ) -> Iterator[tuple[int, list[int], list[IntArray]]]:
+        """Yield each tree, its leaves that any points are in, and the indices of these points.
+
+        The leaves of all trees are sorted at once: with few points, the number of calls counts.
+
+        Parameters
+        ----------
+        points : float64 array of shape (S, m, d)
+            The points as the trees see them, m >= 1.
+        """
+        leaves = self.leaves(points)
+        m, n_trees = leaves.shape
+        keys = (leaves + (leaves.max() + 1) * np.arange(n_trees)).ravel(order="F")
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        starts = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+        members = np.split(order % m, starts[1:])
+        found = leaves.ravel(order="F")[order[starts]].tolist()
+        ends = np.searchsorted(starts, m * np.arange(n_trees + 1)).tolist()
+        for t, (first, end) in enumerate(pairwise(ends)):
+            yield t, found[first:end], members[first:end]
 
     def set_messages(self, tree: int, leaves: list[int], messages: FloatArray) -> None:
         """Set the messages of leaves, shape (k, 4) in units of gamma_1, and update all above."""
