@@ -137,7 +137,7 @@ def test_leaves_have_at_most_block_size_points():
 def test_points_are_grouped_by_the_leaf_of_each_tree(m):
     forest = forest_of(*data(60), block_size=8)
     forest.update()
-    probes = data(m, seed=1)[0][None]
+    probes = np.random.default_rng(1).random((1, m, 3))
     nodes = forest.trees.leaves(probes)
 
     groups = list(forest.trees.grouped_by_leaf(probes))
