@@ -1,6 +1,8 @@
-"""The transform of a constraint's values: the sign stays, and large values are compressed."""
+"""The transform of a constraint's values: the sign stays, and outliers are compressed."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -8,6 +10,24 @@ from mondrian_bo.array_types import FloatArray
 
 _SHRINK = 0.25
 """Factor of all values, a power of two: it is exact and makes all differences finite."""
+
+_LINEAR = 100.0
+"""Margin, in median sizes, up to which the transform is linear, our choice: it then only compresses
+what differs by orders of magnitude. A linear constraint stays linear, which a surrogate learns from
+few trials, so that suggestions next to it hold it."""
+
+_LINEAR_IF_HEAVY = 1.0
+"""The same for margins with heavy tails, our choice: from the median on, orders of magnitude
+count."""
+
+_HEAVY = 1.0 / 3.0
+"""Gain of the mean log-likelihood of margins as Gaussians, by the compression of heavy tails, from
+which on it is used. Linear and quadratic constraints rarely gain as much, and an exponential one
+gains several times as much; our choice."""
+
+_FIRST = 10
+"""Number of first trials that decide it, as many as a search has without its model by default.
+Later ones gather around the bound, and any constraint then has heavy tails."""
 
 _FEWEST_EQUAL = 2
 """Number of equal values on one side of the bound, other than 0, from which they count as a mere
@@ -18,9 +38,10 @@ class ConstraintTransform:
     """A monotone map of margins to a scale that a surrogate models well.
 
     A margin is positive where the constraint holds with room, and negative where it is violated.
-    Margins are divided by their median size, and compressed by the bilog function
-    ``sign(v) log(1 + |v|)``: the change at 0, which decides, is resolved best. They are then
-    standardised. Infinite margins count as twice the largest finite one.
+    Margins are divided by their median size. Sizes v above c become ``c (1 + log(v / c))``, which
+    continues the identity with the same slope. All are then standardised. Infinite margins count as
+    twice the largest finite one. The constant c is 100, or 1 if the first margins have heavy tails:
+    their likelihood as Gaussians decides (Box and Cox (1964), An analysis of transformations).
 
     Some constraints tell no more than "satisfied" or "violated" on one side or on both, such as
     ``max(0, violation)``. All margins of that side are then equal. They are put as far from 0 as
@@ -37,9 +58,11 @@ class ConstraintTransform:
         The bound on the transformed scale: a point is feasible where the transformed margin is at
         least this.
 
-    References
-    ----------
-    Eriksson and Poloczek (2021), Scalable constrained Bayesian optimization, section 3.3 (bilog).
+    Notes
+    -----
+    Eriksson and Poloczek (2021), Scalable constrained Bayesian optimization, section 3.3, compress
+    the margins of every constraint, by ``sign(v) log(1 + |v|)``. That bends a linear constraint,
+    most of all at 0, and about half of the suggestions next to it then violate it.
     """
 
     def __init__(self, margins: FloatArray) -> None:
@@ -47,18 +70,20 @@ class ConstraintTransform:
         sizes = finite[finite > 0.0]
         self._size = float(np.median(sizes)) if len(sizes) else 1.0
         self._largest = 2.0 * float(finite.max(initial=self._size))
+        is_heavy = _has_heavy_tails(self._scaled(margins[:_FIRST]))
+        self._linear = _LINEAR_IF_HEAVY if is_heavy else _LINEAR
         self._satisfied: float | None = None
         self._violated: float | None = None
-        logs = self._bilog(margins)
+        values = _compressed(self._scaled(margins), self._linear)
         holds = margins >= 0.0
         is_step = _is_step(margins[holds], margins[~holds])
         was_step = _is_step(margins[~holds], margins[holds])
         if is_step:
-            self._satisfied = 1.0 if was_step else -float(np.median(logs[~holds]))
+            self._satisfied = 1.0 if was_step else -float(np.median(values[~holds]))
         if was_step:
-            self._violated = -1.0 if is_step else -float(np.median(logs[holds]))
-        logs = self._steps(margins, logs)
-        self._mean, self._std = float(logs.mean()), float(logs.std())
+            self._violated = -1.0 if is_step else -float(np.median(values[holds]))
+        values = self._steps(margins, values)
+        self._mean, self._std = float(values.mean()), float(values.std())
         if self._std > 0.0:
             self.threshold = -self._mean / self._std
         else:
@@ -69,29 +94,57 @@ class ConstraintTransform:
         """Return transformed margins, shape (m,)."""
         if self._std == 0.0:
             return np.zeros(len(margins))
-        return np.asarray((self._steps(margins, self._bilog(margins)) - self._mean) / self._std)
+        compressed = _compressed(self._scaled(margins), self._linear)
+        return np.asarray((self._steps(margins, compressed) - self._mean) / self._std)
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the margins of transformed ones; at most twice the largest that was fitted."""
-        logs = self._mean + self._std * np.asarray(transformed)
+        values = self._mean + self._std * np.asarray(transformed)
+        sizes, linear = np.abs(values), self._linear
         with np.errstate(over="ignore"):
-            sizes = np.minimum(self._size * np.expm1(np.abs(logs)), self._largest)
+            large = linear * np.exp(np.maximum(sizes / linear - 1.0, 0.0))
+            sizes = np.minimum(self._size * np.where(sizes > linear, large, sizes), self._largest)
         largest = np.finfo(np.float64).max
-        return np.asarray(np.sign(logs) * np.minimum(sizes, _SHRINK * largest) / _SHRINK)
+        return np.asarray(np.sign(values) * np.minimum(sizes, _SHRINK * largest) / _SHRINK)
 
-    def _bilog(self, margins: FloatArray) -> FloatArray:
+    def _scaled(self, margins: FloatArray) -> FloatArray:
+        """Return margins in median sizes."""
         sizes = np.minimum(_SHRINK * np.abs(margins), self._largest)
         with np.errstate(over="ignore"):
             scaled = np.minimum(sizes / self._size, np.finfo(np.float64).max)
-        return np.asarray(np.sign(margins) * np.log1p(scaled))
+        return np.asarray(np.sign(margins) * scaled)
 
-    def _steps(self, margins: FloatArray, logs: FloatArray) -> FloatArray:
-        """Return bilogs, those of a side without sizes replaced by its step."""
+    def _steps(self, margins: FloatArray, compressed: FloatArray) -> FloatArray:
+        """Return compressed margins, those of a side without sizes replaced by its step."""
         if self._satisfied is not None:
-            logs = np.where(margins >= 0.0, self._satisfied, logs)
+            compressed = np.where(margins >= 0.0, self._satisfied, compressed)
         if self._violated is not None:
-            logs = np.where(margins < 0.0, self._violated, logs)
-        return logs
+            compressed = np.where(margins < 0.0, self._violated, compressed)
+        return compressed
+
+
+def _compressed(scaled: FloatArray, linear: float) -> FloatArray:
+    """Return margins, in median sizes, that are linear up to a size and logarithmic beyond."""
+    sizes = np.abs(scaled)
+    large = linear * (1.0 + np.log(np.maximum(sizes, linear) / linear))
+    return np.asarray(np.sign(scaled) * np.where(sizes > linear, large, sizes))
+
+
+def _has_heavy_tails(margins: FloatArray) -> bool:
+    """Whether margins, in any unit, are far more likely to be Gaussian with compressed tails."""
+    sizes = np.abs(margins)
+    with np.errstate(over="ignore"):
+        scaled = margins / np.median(sizes[sizes > 0.0]) if sizes.any() else margins
+    scaled = np.clip(scaled, -np.finfo(np.float64).max, np.finfo(np.float64).max)
+    heavy, light = (_log_likelihood(scaled, one) for one in (_LINEAR_IF_HEAVY, _LINEAR))
+    return heavy - light > _HEAVY
+
+
+def _log_likelihood(scaled: FloatArray, linear: float) -> float:
+    """Return the largest mean log-likelihood of margins that are Gaussian once compressed."""
+    variance = max(float(_compressed(scaled, linear).var()), np.finfo(np.float64).tiny)
+    slopes = np.maximum(np.abs(scaled), linear) / linear
+    return -0.5 * math.log(variance) - float(np.log(slopes).mean())
 
 
 def _is_step(side: FloatArray, other: FloatArray) -> bool:

@@ -20,11 +20,43 @@ def test_standardised_with_the_bound_between_feasible_and_infeasible():
     assert np.array_equal(values >= transform.threshold, MARGINS >= 0.0)
 
 
-def test_is_the_bilog_function():
-    size = np.median(np.abs(MARGINS))
-    logs = np.sign(MARGINS) * np.log1p(np.abs(MARGINS) / size)
+def compressed(margins, linear):
+    """Linear up to a number of median sizes, with a logarithm of the same slope beyond."""
+    sizes = np.abs(margins) / np.median(np.abs(margins))
+    large = linear + linear * np.log(np.maximum(sizes, linear) / linear)
+    return np.sign(margins) * np.where(sizes <= linear, sizes, large)
+
+
+def test_a_linear_constraint_stays_linear():
+    rows = np.random.default_rng(1).random((40, 4))
+    margins = rows @ [1.0, 2.0, -3.0, 4.0] - 1.0
+    expected = (margins - margins.mean()) / margins.std()
+    np.testing.assert_allclose(ConstraintTransform(margins)(margins), expected)
+
+
+@pytest.mark.parametrize("warp", [np.expm1, np.sinh], ids=["exponential", "sinh"])
+def test_heavy_tails_are_compressed(warp):
+    margins = warp(8.0 * MARGINS)
+    logs = compressed(margins, 1.0)
     expected = (logs - logs.mean()) / logs.std()
-    np.testing.assert_allclose(ConstraintTransform(MARGINS)(MARGINS), expected)
+    np.testing.assert_allclose(ConstraintTransform(margins)(margins), expected)
+
+
+def test_the_first_trials_decide():
+    """Later trials gather around the bound, which makes the tails of any constraint heavy."""
+    margins = np.concatenate([MARGINS[:10], 1e-4 * MARGINS])
+    values = compressed(margins, 100.0)
+    expected = (values - values.mean()) / values.std()
+    np.testing.assert_allclose(ConstraintTransform(margins)(margins), expected)
+    assert values.max() > 100.0
+
+
+@pytest.mark.parametrize("position", [0, 40])
+def test_an_outlier_leaves_the_others_apart(position):
+    margins = MARGINS.copy()
+    margins[position] = 1e6
+    values = np.delete(ConstraintTransform(margins)(margins), position)
+    assert values.std() > 0.005
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-6, 1e9, 1e300])
@@ -46,10 +78,11 @@ def test_monotone_and_finite(margins, data):
     assert (np.diff(values) >= 0.0).all()
 
 
-def test_inverse():
-    transform = ConstraintTransform(MARGINS)
-    np.testing.assert_allclose(transform.inverse(transform(MARGINS)), MARGINS, atol=1e-12)
-    assert np.abs(transform.inverse(np.array([-1e3, 1e3]))).max() <= 2.0 * np.abs(MARGINS).max()
+@pytest.mark.parametrize("margins", [MARGINS, np.sinh(8.0 * MARGINS)], ids=["plain", "heavy"])
+def test_inverse(margins):
+    transform = ConstraintTransform(margins)
+    np.testing.assert_allclose(transform.inverse(transform(margins)), margins, atol=1e-12)
+    assert np.abs(transform.inverse(np.array([-1e3, 1e3]))).max() <= 2.0 * np.abs(margins).max()
 
 
 def test_clipped_violations_become_a_step():
@@ -57,10 +90,9 @@ def test_clipped_violations_become_a_step():
     margins = np.minimum(MARGINS, 0.0)
     transform = ConstraintTransform(margins)
     values, holds = transform(margins), margins == 0.0
-    size = np.median(np.abs(margins[~holds]))
-    gap = np.median(np.log1p(np.abs(margins[~holds]) / size))
-    logs = np.where(holds, gap, -np.log1p(np.abs(margins) / size))
-    np.testing.assert_allclose(values[holds] - transform.threshold, gap / logs.std())
+    sizes = np.abs(margins) / np.median(np.abs(margins[~holds]))
+    expected = np.where(holds, 1.0, -sizes)
+    np.testing.assert_allclose(values[holds] - transform.threshold, 1.0 / expected.std())
     assert (values[~holds] < transform.threshold).all()
 
 
