@@ -41,11 +41,15 @@ class Usage(NamedTuple):
     multiplies_by_probability : bool, default=False
         Under constraints, whether scores are multiplied by the probability that a candidate is
         feasible. Otherwise its logarithm is added.
+    polishes_under_constraints : bool, default=False
+        Whether the best candidate under constraints climbs on by a quasi-Newton method. Its cost
+        pays where the score is so exact that the best candidate lies right at a bound.
     """
 
     uses_calibrated_variances: bool = True
     samples_function: bool = False
     multiplies_by_probability: bool = False
+    polishes_under_constraints: bool = False
 
 
 @runtime_checkable

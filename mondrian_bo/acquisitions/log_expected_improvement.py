@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import ImprovementAcquisition, Prediction, improvements
+from mondrian_bo.acquisitions.base import (
+    ImprovementAcquisition,
+    Prediction,
+    Usage,
+    improvements,
+)
 from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
 
@@ -37,6 +43,8 @@ class LogExpectedImprovement(ImprovementAcquisition):
     Ament et al. (2023), Unexpected improvements to expected improvement for Bayesian optimization,
     equation (9) and appendix A.1.
     """
+
+    usage: ClassVar[Usage] = Usage(polishes_under_constraints=True)
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`."""

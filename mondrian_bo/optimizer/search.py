@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mondrian_bo.acquisitions.base import Usage
 from mondrian_bo.acquisitions.feasibility import constrained
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, spread
@@ -37,6 +38,9 @@ _STEPS = 20
 _CANDIDATE_MODELS = 2
 """Number of models that predict all candidates. With more of them there are fewer candidates, so
 that a suggestion takes at most about twice the time of one with a single model."""
+
+_STEPS_BEFORE_POLISHING = 3
+"""Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
 
 _FEWEST_STEPS = 8
 """Smallest number of gradient steps. A step costs as much as there are components, so the number of
@@ -164,9 +168,20 @@ class Search:
             local = None
             if gradients is not None:
                 # The cost is proportional to components times steps.
-                n_steps = max(_STEPS // n_gradients, _FEWEST_STEPS)
+                n_steps, n_polished = max(_STEPS // n_gradients, _FEWEST_STEPS), 0
+                usage: Usage = getattr(acquisition, "usage", Usage())
+                if constraints is not None and usage.polishes_under_constraints:
+                    n_steps, n_polished = _STEPS_BEFORE_POLISHING, 1
                 known = self.trials.rows[-_LATEST:]
-                local = partial(improve, score, gradients, space, n_steps=n_steps, known=known)
+                local = partial(
+                    improve,
+                    score,
+                    gradients,
+                    space,
+                    n_steps=n_steps,
+                    known=known,
+                    n_polished=n_polished,
+                )
             return find(score, CandidateSearch(space, starts, is_taken, rng, n_candidates), local)
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

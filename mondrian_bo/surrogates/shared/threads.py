@@ -119,9 +119,12 @@ def single_threaded_blas() -> Iterator[None]:
             limit = next(iter(_limits.values()), _in_force)
             if limit is None or limit.is_lifted:
                 # A limit costs a thread that waits for its turn, long on a busy machine. None is
-                # needed where all libraries have one thread, as with OMP_NUM_THREADS=1.
+                # needed where all libraries have one thread, as with OMP_NUM_THREADS=1, and no
+                # earlier limit, which may be about to end, is the reason.
                 libraries = _controllers()[0].lib_controllers
-                has_one = all(one.num_threads == 1 for one in libraries if one.user_api == "blas")
+                has_one = not _change.locked() and all(
+                    one.num_threads == 1 for one in libraries if one.user_api == "blas"
+                )
                 limit = None if has_one else _ProcessLimit()
             if limit is None:
                 _limits.pop(thread, None)
