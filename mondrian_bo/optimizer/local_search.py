@@ -171,8 +171,8 @@ def improve(
 
     Returns
     -------
-    float64 array of shape (k + n_polished, d)
-        Rows with scores at least as good, and the polished ones.
+    float64 array of shape (k, d)
+        Rows with scores at least as good, one for each start.
     """
     rows = climb(gradients, space, rows, n_steps)
     for _ in range(_ROUNDS if (space.grid_sizes > 0).any() else 0):
@@ -188,8 +188,10 @@ def improve(
         rows = climb(gradients, space, np.array(improved), n_steps)
     if n_polished == 0:
         return rows
-    best = rows[np.argsort(-score(rows), kind="stable")[:n_polished]]
-    return np.concatenate([rows, *(_polish(gradients, space, row)[None] for row in best)])
+    best = np.argsort(-score(rows), kind="stable")[:n_polished]
+    rows = rows.copy()
+    rows[best] = [_polish(gradients, space, row) for row in rows[best]]
+    return rows
 
 
 def _polish(gradients: Gradients, space: SearchSpace, row: FloatArray) -> FloatArray:
