@@ -24,11 +24,16 @@ choice."""
 _FIRST_WEIGHT = 0.75
 """Sum of the weights before the first trial, our choice: related studies are the usual ones."""
 
+_TRUSTED = 10.0
+"""Trials from which the influence of earlier studies fades, chosen on six problems: later,
+the process predicts the trials better than an earlier study whose optimum is elsewhere."""
+
 _JUDGED_FROM = 10
 """Number of trials from which studies without a significant weight are forgotten, our choice."""
 
-_SIGNIFICANT = 1.645
-"""Standard errors of a correlation above which it is significant: 5 %, one-sided."""
+_SIGNIFICANT = 2.33
+"""Standard errors of a weight above which it is significant: 1 %, one-sided. It is judged again at
+each trial."""
 
 _RESIDUAL_VARIANCE = 0.5
 """Variance of the residuals of imaginary trials, in variances of the targets; our choice."""
@@ -109,7 +114,8 @@ class EarlierMean:
     The prior mean is an intercept plus non-negative multiples of the predictions of the earlier
     studies. They are fitted to the trials by least squares on standardised predictions, with some
     imaginary trials that the studies predict fairly well. So a multiple is a (partial) correlation,
-    the *weight* of a study. From ten trials on, a study whose weight is not significant has none.
+    the *weight* of a study. From ten trials on, a study whose weight is not significant has none,
+    and the multiples fade as the inverse square of the number of trials.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ class EarlierMean:
     Attributes
     ----------
     weights : float64 array of shape (K,)
-        The present weights; 0 for a study that is forgotten.
+        The present weights, before they fade; 0 for a study that is forgotten.
     """
 
     def __init__(self, surrogate: Surrogate, earlier: Sequence[EarlierModel]) -> None:
@@ -193,9 +199,8 @@ class EarlierMean:
             np.append(targets, np.full(n_studies, imaginary * _FIRST_WEIGHT / n_studies)),
         )
         if n >= _JUDGED_FROM:
-            sizes = self.weights * inputs.std(axis=0) / max(float(targets.std()), 1e-12)
-            self.weights[sizes < _SIGNIFICANT / math.sqrt(n)] = 0.0
-        self._slopes = self.weights / spreads
+            self.weights[self._scores(inputs, values) < _SIGNIFICANT] = 0.0
+        self._slopes = min(1.0, _TRUSTED / n) ** 2 * self.weights / spreads
         self._intercept = float(np.mean(values - predicted @ self._slopes))
         self._unit = 1.0
         if self.weights.any():
@@ -205,6 +210,11 @@ class EarlierMean:
         else:
             # The model without earlier studies.
             self._intercept = 0.0
+
+    def _scores(self, inputs: FloatArray, values: FloatArray) -> FloatArray:
+        """Return weights in their standard errors, shape (K,), as if trials were independent."""
+        sizes = self.weights * inputs.std(axis=0) / max(float(values.std()), 1e-12)
+        return np.asarray(sizes * math.sqrt(len(values)))
 
 
 class SmoothEarlierMean(EarlierMean):
@@ -240,3 +250,22 @@ class SmoothEarlierMean(EarlierMean):
             slopes + self._unit * mean_gradients,
             self._unit * std_gradients,
         )
+
+    def _scores(self, inputs: FloatArray, values: FloatArray) -> FloatArray:
+        """Return weights by generalised least squares in their standard errors, shape (K,).
+
+        Values of trials next to each other are alike. The covariance of the process accounts for
+        that, up to the number of trials of one leaf.
+        """
+        n, n_studies = inputs.shape
+        columns = np.column_stack([np.ones(n), inputs, values])
+        decorrelated = self._surrogate.decorrelate(columns)
+        if decorrelated is None:
+            return super()._scores(inputs, values)
+        design, targets = decorrelated[:, :-1], decorrelated[:, -1]
+        inverse = np.linalg.pinv(design.T @ design)
+        weights = inverse @ (design.T @ targets)
+        residuals = targets - design @ weights
+        variance = float(residuals @ residuals) / (n - 1 - n_studies)
+        errors = np.sqrt(variance * inverse.diagonal())
+        return np.asarray(weights[1:] / np.maximum(errors[1:], 1e-12))

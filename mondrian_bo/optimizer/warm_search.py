@@ -57,7 +57,8 @@ class WarmSearch(Search):
                     return np.asarray(row)
         is_warm = n_started >= n_warm and len(self.trials) > 0 and self.weights.any()
         self.n_startup_trials = 0 if is_warm else self.n_cold_trials
-        return super().suggest(request)
+        # The middle of the space is the first trial that no earlier study gives.
+        return super().suggest(request._replace(number=0) if n_started == 1 else request)
 
 
 def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:

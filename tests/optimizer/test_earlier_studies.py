@@ -61,12 +61,13 @@ def test_without_earlier_studies_nothing_changes():
 def test_a_search_starts_at_the_best_earlier_trial_and_uses_the_rest():
     params, values = told(SQUARE, bowl)
     shifted = [5.0 * value - 70.0 for value in values]
-    optimizer, found = searched(8, warm_start=[(params, shifted)])
+    optimizer, found = searched(10, warm_start=[(params, shifted)])
     best = params[int(np.argmin(values))]
     assert found[0] == pytest.approx(bowl(best))
     assert weights(optimizer)[0] > 0.7
-    # A cold search has only the quasi-random points of its start by then.
-    _, cold = searched(8)
+    # The second trial is the middle, as the first one of a cold search; its others are random.
+    assert found[1] == pytest.approx(bowl({"x": 0.0, "y": 5.0}))
+    _, cold = searched(10)
     assert min(found) < 0.1 * min(cold)
     # Far from all trials, the prediction follows the earlier study.
     far, near = {"x": -1.0, "y": 10.0}, {"x": 0.3, "y": 4.0}
@@ -127,6 +128,54 @@ def test_weights_minimise_the_penalised_squares():
     best = minimize(loss, np.ones(3), bounds=[(0.0, None)] * 3).x
     np.testing.assert_allclose(model.weights, best, atol=1e-4)
     assert model.weights[0] > 0.2 and model.weights[2] == 0.0
+
+
+def test_a_weight_is_significant_by_generalised_least_squares():
+    # Trials of a search: most of them are next to each other, where values are alike.
+    rng = np.random.default_rng(3)
+    rows = np.concatenate([rng.random((6, 2)), 0.5 + 0.02 * rng.random((10, 2))])
+    study = EarlierTrials("study", places := rng.random((30, 2)), places[:, 0] - places[:, 1])
+    model, (earlier,) = surrogate("gaussian_process", [study])
+    values = np.sin(3.0 * rows[:, 0]) + 0.3 * rng.standard_normal(16)
+    model.learn(rows, values)
+    model.predict(rows[:1])  # fits the hyper-parameters
+    inputs = earlier.means(rows)[:, None]
+
+    lower = model._surrogate._forest.covariance.of_targets(rows)
+    precision = np.linalg.inv(lower + np.tril(lower, -1).T)
+    design = np.column_stack([np.ones(16), inputs])
+    information = design.T @ precision @ design
+    best = np.linalg.solve(information, design.T @ precision @ values)
+    residuals = values - design @ best
+    variance = residuals @ precision @ residuals / 14.0
+    score = best[1] / math.sqrt(variance * np.linalg.inv(information)[1, 1])
+
+    assert model._scores(inputs, values)[0] == pytest.approx(score, rel=1e-6)
+    # As independent observations, the trials would say more.
+    assert abs(score) < abs(EarlierMean._scores(model, inputs, values)[0])
+
+
+def test_the_influence_of_earlier_studies_fades():
+    rng = np.random.default_rng(0)
+    study = EarlierTrials("study", places := rng.random((30, 2)), places[:, 0])
+    model, (earlier,) = surrogate("gaussian_process", [study])
+    rows = rng.random((40, 2))
+    model.learn(rows[:10], rows[:10, 0])
+    slopes = []
+    for n in range(10, 41, 10):
+        if n > 10:
+            model.learn(rows[n - 10 : n], rows[n - 10 : n, 0])
+            model.set_values(rows[:n, 0].copy())
+        unit = earlier.means(np.array([[1.0, 0.5], [0.0, 0.5]]))
+        mean = model._mean(np.array([[1.0, 0.5], [0.0, 0.5]]))
+        slopes.append(float((mean[0] - mean[1]) / (unit[0] - unit[1])) / model.weights[0])
+    # The slope is the weight over the spread of the predictions, times (10 / n)^2.
+    spreads = []
+    for n in range(10, 41, 10):
+        predicted = earlier.means(rows[:n])
+        spreads.append(np.sqrt((((predicted - predicted.mean()) ** 2).sum() + 3.0) / (n + 3.0)))
+    fading = [(10.0 / n) ** 2 for n in range(10, 41, 10)]
+    np.testing.assert_allclose(slopes, np.array(fading) / spreads)
 
 
 @pytest.mark.parametrize("name", ["gaussian_process", "forest"])
@@ -200,7 +249,7 @@ def test_parameters_may_be_missing_added_and_conditional():
     params, values = told(TREE, function)
     renamed = [{"rate": one["rate"], "new": 1.0} for one in params]
     for earlier in (params, renamed):
-        optimizer, found = searched(14, function, TREE, warm_start=[(earlier, values)])
+        optimizer, found = searched(10, function, TREE, warm_start=[(earlier, values)])
         assert weights(optimizer)[0] > 0.3
         assert found[0] < 0.7
         assert pickle.loads(pickle.dumps(optimizer)).ask() == optimizer.ask()

@@ -9,9 +9,10 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import lapack
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Prior,
     fit_hyperparameters,
@@ -285,6 +286,14 @@ class GaussianProcessForest:
                     mean, variance
                 )
         return residuals, variances
+
+    def decorrelate(self, columns: FloatArray) -> FloatArray:
+        """Return ``L^-1 columns``, shape (n, k), where ``L L'`` is the covariance of all targets.
+
+        As if all points were in one leaf, with the present hyper-parameters.
+        """
+        factor = factorise(self.covariance.of_targets(self._rows.rows))
+        return np.asarray(lapack.dtrtrs(factor, columns, lower=1)[0])
 
     def draw(
         self, n_choices: IntArray, rng: np.random.Generator, with_noise: bool = False

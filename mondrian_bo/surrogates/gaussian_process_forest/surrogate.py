@@ -132,6 +132,26 @@ class GaussianProcessForestSurrogate:
 
         return joint_moments(self._forest, *self._inputs(rows))
 
+    def decorrelate(self, columns: FloatArray) -> FloatArray | None:
+        """Multiply columns of one entry per trial by the inverse factor of the values' covariance.
+
+        Parameters
+        ----------
+        columns : float64 array of shape (n, k)
+            One row for each trial that is learnt.
+
+        Returns
+        -------
+        float64 array of shape (n, k) or None
+            ``L^-1 columns``, where ``L L'`` is the covariance of the values, with the present
+            hyper-parameters; None if the trials need more than one leaf, or if n is not their
+            number. Takes O(n^3) time.
+        """
+        forest = self._forest
+        if not forest.has_single_leaf or len(columns) != forest.n_points:
+            return None
+        return forest.decorrelate(columns)
+
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""
