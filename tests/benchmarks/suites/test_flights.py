@@ -83,6 +83,34 @@ def test_scores_of_the_right_distribution():
     np.testing.assert_allclose(found["calibration"], 1.0 - flights.LEVELS)
 
 
+def test_density_of_a_mixture():
+    targets = np.random.default_rng(3).choice([-2.0, 2.0], 500)
+    far, near = np.zeros(500), np.full(500, 0.1)
+
+    def log_densities(values):
+        both = norm.logpdf(values, -2.0, 0.1), norm.logpdf(values, 2.0, 0.1)
+        return np.logaddexp(*both) - np.log(2.0)
+
+    predicted = flights.Predicted(far, np.sqrt(near**2 + 4.0), None, 0.0)
+    normal = flights.scores(predicted, targets)["nlpd"]
+    mixture = flights.scores(predicted._replace(log_densities=log_densities), targets)["nlpd"]
+    assert mixture == pytest.approx(np.log(2.0) - norm.logpdf(0.0, scale=0.1))
+    assert normal == pytest.approx(-norm.logpdf(2.0, scale=np.sqrt(4.01)))
+
+
+def test_mondrian_forests_have_the_density_of_their_trees():
+    rng = np.random.default_rng(4)
+    X, y = rng.random((300, 2)), rng.normal(size=300)
+    predicted = flights.models(0)["Mondrian forest, paper"](X[:200], y[:200], X[200:])
+    # The moments of the density (5), by quadrature, are those that the forest predicts.
+    grid = np.linspace(-8.0, 8.0, 1001)
+    density = np.exp([predicted.log_densities(np.full(100, value)) for value in grid])
+    mean = np.trapezoid(density * grid[:, None], grid, axis=0)
+    second = np.trapezoid(density * grid[:, None] ** 2, grid, axis=0)
+    np.testing.assert_allclose(mean, predicted.mean, atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(second - mean**2), predicted.std, rtol=1e-2)
+
+
 def test_run_resumes(package, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(flights, "SPLITS", {"few": (100, False), "shuffled": (100, True)})
     monkeypatch.setattr(flights, "N_TEST", 50)
