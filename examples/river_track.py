@@ -1,9 +1,10 @@
 """Streams of real targets: errors, one sample after the other, of our AMF and of river's AMF.
 
-Every sample is predicted and then learnt. Features are unscaled, and dates are days. The error is
-the mean absolute error. The first five streams are river's track. The others are further streams of
-river, the diabetes data, and with ``--data`` the tables of a folder (gzipped, target first or named
-EP), in the order of their rows.
+Every sample is predicted and then learnt. The error is the mean absolute error. Features are
+unscaled, and dates are days; with ``--standardised`` they pass through river's StandardScaler,
+which learns along the stream. The first five streams are river's track. The others are further
+streams of river, the diabetes data, and with ``--data`` the tables of a folder (gzipped, target
+first or named EP), in the order of their rows.
 
 The example needs river in the same environment (``pip install river``). Without river, it uses
 Friedman's stream and the diabetes data only, and leaves river's forest out.
@@ -32,6 +33,9 @@ MODELS = {
 }
 SHARES = {"a fifth of the nodes": 0.2, "a tenth of the nodes": 0.1}
 """Models whose trees have a limit: this share of the nodes of AMFRegressor()."""
+
+GROWTH = {"weights 1.001 ** t": 1.001, "weights 1.002 ** t": 1.002}
+"""Models that forget: the weight of each sample is this factor times that of the sample before."""
 
 
 def as_number(value):
@@ -77,30 +81,48 @@ def river_streams(n_samples):
     }
 
 
-def ours(model, X, y, seed):
+def standardised(X):
+    """Return the rows of X as river's StandardScaler gives them to a model that follows it.
+
+    These are two arrays: the rows at prediction, by the moments of the rows before, and the rows
+    at learning, by moments that include the row.
+    """
+    from river.preprocessing import StandardScaler
+
+    scaler, asked, learnt = StandardScaler(), np.empty_like(X), np.empty_like(X)
+    for i, row in enumerate(X.tolist()):
+        features = dict(enumerate(row))
+        asked[i] = list(scaler.transform_one(features).values())
+        scaler.learn_one(features)
+        learnt[i] = list(scaler.transform_one(features).values())
+    return asked, learnt
+
+
+def ours(model, asked, learnt, y, seed):
     """Return the prequential mean absolute error of a regressor of this library."""
     if model in SHARES:
         # A tree of n different points has 2 n - 1 nodes.
         options = {"max_nodes": int(SHARES[model] * (2 * len(y) - 1))}
     else:
-        options = MODELS[model]
+        options = MODELS.get(model, {})
+    weights = GROWTH.get(model, 1.0) ** np.arange(len(y))
     forest, total = AMFRegressor(random_state=seed, **options), abs(y[0])
-    forest.partial_fit(X[:1], y[:1])
-    for i in range(1, len(y)):
-        total += abs(forest.predict(X[i : i + 1])[0] - y[i])
-        forest.partial_fit(X[i : i + 1], y[i : i + 1])
+    for i in range(len(y)):
+        if i > 0:
+            total += abs(forest.predict(asked[i : i + 1])[0] - y[i])
+        one = slice(i, i + 1)
+        forest.partial_fit(learnt[one], y[one], sample_weight=weights[one])
     return total / len(y)
 
 
-def rivers(X, y, seed):
+def rivers(asked, learnt, y, seed):
     """Return the prequential mean absolute error of river's AMFRegressor."""
     from river import forest as river_forest
 
     forest, total = river_forest.AMFRegressor(seed=seed), 0.0
-    for row, target in zip(X.tolist(), y.tolist(), strict=True):
-        features = dict(enumerate(row))
-        total += abs((forest.predict_one(features) or 0.0) - target)
-        forest.learn_one(features, target)
+    for query, row, target in zip(asked.tolist(), learnt.tolist(), y.tolist(), strict=True):
+        total += abs((forest.predict_one(dict(enumerate(query))) or 0.0) - target)
+        forest.learn_one(dict(enumerate(row)), target)
     return total / len(y)
 
 
@@ -109,22 +131,26 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small data, as a test")
     parser.add_argument("--samples", type=int, default=5000, help="most samples of a stream")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--streams", nargs="+", help="names of streams; all of them by default")
     parser.add_argument("--models", nargs="+", default=list(MODELS), help="names of our models")
     parser.add_argument("--no-river", action="store_true", help="only our models")
     parser.add_argument("--data", type=Path, help="a folder with tables")
+    parser.add_argument("--standardised", action="store_true", help="by river's StandardScaler")
     options = parser.parse_args()
-    n_samples, seeds = (60, range(1)) if options.quick else (options.samples, range(options.seeds))
+    n_samples, n_seeds = (60, 1) if options.quick else (options.samples, options.seeds)
+    seeds = range(options.first_seed, options.first_seed + n_seeds)
     print(f"{'stream':24} {'model':24} {'mean absolute error':>20}")
     for name, X, y in streams(n_samples, options.data):
         if name not in (options.streams or [name]):
             continue
+        asked, learnt = standardised(X) if options.standardised else (X, X)
         errors = {model: [] for model in options.models}
         for seed in progress(seeds, desc=name):
             for model in options.models:
-                errors[model].append(ours(model, X, y, seed))
+                errors[model].append(ours(model, asked, learnt, y, seed))
             if find_spec("river") is not None and not options.no_river:
-                errors.setdefault("river", []).append(rivers(X, y, seed))
+                errors.setdefault("river", []).append(rivers(asked, learnt, y, seed))
         for model, found in errors.items():
             say(f"{name:24} {model:24} {np.mean(found):11.3f} ± {np.std(found):.3f}")
 

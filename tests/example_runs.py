@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import matplotlib
@@ -40,6 +41,12 @@ def run_example(script: Path | str, *arguments: str, cwd: Path) -> str:
             if end.code not in (None, 0):
                 raise
     return printed.getvalue()
+
+
+def names_of_example(script: Path, cwd: Path) -> dict[str, Any]:
+    """Return what an example defines, by name; its main program does not run."""
+    with _surroundings(cwd), mock.patch.object(sys, "path", [str(script.parent), *sys.path]):
+        return runpy.run_path(str(script), run_name="example")
 
 
 def run_code(code: str, cwd: Path) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
-from example_runs import EXAMPLES, run_code, run_example
+from example_runs import EXAMPLES, names_of_example, run_code, run_example
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -148,6 +149,16 @@ def test_streams_of_river(tmp_path: Path) -> None:
     assert "mean absolute error" in header
     assert any(row.startswith("Friedman") for row in rows)
     assert len(rows) >= 10 and all(row.startswith("diabetes") for row in rows[-5:])
+
+
+def test_standardised_rows_have_the_moments_so_far(tmp_path: Path) -> None:
+    pytest.importorskip("river")
+    X = np.random.default_rng(0).normal(5.0, 3.0, (20, 2))
+    asked, learnt = names_of_example(EXAMPLES / "river_track.py", tmp_path)["standardised"](X)
+    for i in range(2, 20):
+        for found, earlier in ((asked, X[:i]), (learnt, X[: i + 1])):
+            expected = (X[i] - earlier.mean(axis=0)) / earlier.std(axis=0)
+            np.testing.assert_allclose(found[i], expected, rtol=1e-9)
 
 
 def test_models_are_small(tmp_path: Path) -> None:
