@@ -100,12 +100,16 @@ def standardised(X):
 
 def ours(model, asked, learnt, y, seed):
     """Return the prequential mean absolute error of a regressor of this library."""
-    if model in SHARES:
-        # A tree of n different points has 2 n - 1 nodes.
-        options = {"max_nodes": int(SHARES[model] * (2 * len(y) - 1))}
-    else:
-        options = MODELS.get(model, {})
-    weights = GROWTH.get(model, 1.0) ** np.arange(len(y))
+    options, factor = {}, 1.0
+    for part in model.split(", "):
+        if part in SHARES:
+            # A tree of n different points has 2 n - 1 nodes.
+            options["max_nodes"] = int(SHARES[part] * (2 * len(y) - 1))
+        elif part in GROWTH:
+            factor = GROWTH[part]
+        else:
+            options.update(MODELS[part])
+    weights = factor ** np.arange(len(y))
     forest, total = AMFRegressor(random_state=seed, **options), abs(y[0])
     for i in range(len(y)):
         if i > 0:
@@ -133,7 +137,12 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--streams", nargs="+", help="names of streams; all of them by default")
-    parser.add_argument("--models", nargs="+", default=list(MODELS), help="names of our models")
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=list(MODELS),
+        help="names of our models, or some joined by ', '",
+    )
     parser.add_argument("--no-river", action="store_true", help="only our models")
     parser.add_argument("--data", type=Path, help="a folder with tables")
     parser.add_argument("--standardised", action="store_true", help="by river's StandardScaler")
