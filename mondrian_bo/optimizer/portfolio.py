@@ -40,6 +40,9 @@ class Arm:
     quadratic : float, default=0.0
         Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
         the incumbent, where that predicts well; with one objective and without constraints.
+    candidates : float, default=1.0
+        Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
+        The best of fewer candidates explores less.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -48,6 +51,7 @@ class Arm:
     constrained: Sequence[Acquisition] | None = None
     while_running: Sequence[Acquisition] = ()
     quadratic: float = 0.0
+    candidates: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ _DEFAULT = Portfolio((_ARM,))
 
 _PORTFOLIOS = {
     "gaussian_process": Portfolio((_ARM,), restarts=True),
-    "forest": Portfolio((replace(_ARM, quadratic=0.5),), restarts=True),
+    "forest": Portfolio((replace(_ARM, quadratic=0.5, candidates=0.25),), restarts=True),
 }
 """Portfolios by surrogate, for `acquisition="auto"` with one objective."""
 
@@ -182,13 +186,17 @@ def get_portfolio(
     ------
     ValueError
         If the acquisition is unknown, an arm has an option that the surrogate does not accept, or
-        its share of quadratics is not in [0, 1].
+        its share of quadratics is not in [0, 1] or that of candidates not in (0, 1].
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
             if not 0.0 <= arm.quadratic <= 1.0:
                 raise ValueError(f"`quadratic` of an arm must be in [0, 1], got {arm.quadratic!r}.")
+            if not 0.0 < arm.candidates <= 1.0:
+                raise ValueError(
+                    f"`candidates` of an arm must be in (0, 1], got {arm.candidates!r}."
+                )
         return acquisition
     if n_objectives == 1:
         portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
@@ -197,12 +205,7 @@ def get_portfolio(
     if acquisition == "auto":
         return portfolio
     alone = (get_acquisition(acquisition),)
-    return Portfolio(
-        tuple(
-            replace(arm, acquisitions=alone, constrained=None, while_running=(), quadratic=0.0)
-            for arm in portfolio.arms
-        )
-    )
+    return Portfolio(tuple(Arm(alone, arm.power, arm.options) for arm in portfolio.arms))
 
 
 def _check_options(surrogate: SurrogateName, options: Mapping[str, Any]) -> None:

@@ -104,6 +104,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "constrained": [encode_acquisition(one) for one in arm.constrained or ()],
                 "while_running": [encode_acquisition(one) for one in arm.while_running],
                 "quadratic": float(arm.quadratic),
+                "candidates": float(arm.candidates),
             }
             for arm in acquisition.arms
         ]
@@ -131,6 +132,7 @@ def decode_acquisition(encoded: Any) -> Any:
             # Files of the first format lack the others.
             tuple(decode_acquisition(acquisition) for acquisition in one.get("while_running", ())),
             quadratic=one.get("quadratic", 0.0),
+            candidates=one.get("candidates", 1.0),
         )
         for one in encoded["arms"]
     )

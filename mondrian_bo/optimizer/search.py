@@ -139,8 +139,10 @@ class Search:
         if constraints is not None:
             n_models += len(constraints)
             acquisitions = arm.constrained or acquisitions
-        elif arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
-            acquisitions = arm.while_running
+        else:
+            n_candidates = max(int(arm.candidates * n_candidates), 1)
+            if arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
+                acquisitions = arm.while_running
         n_candidates = min(n_candidates, _CANDIDATE_MODELS * n_candidates // n_models)
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.

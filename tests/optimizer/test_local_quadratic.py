@@ -86,6 +86,39 @@ def test_the_optimum_of_a_bowl_is_found(d, n):
     assert drawn(np.where(np.arange(d) == 0, high + 0.01, inside)).max() < drawn(inside).min()
 
 
+def test_products_are_used_where_they_predict_better():
+    """Left-out predictions of dense algebra, with and without products, decide."""
+    rng = np.random.default_rng(6)
+    d, n, centre = 6, 26, np.full(6, 0.5)
+    numbers = np.zeros(d, dtype=bool)
+    diagonal = {}
+    for name in ("separable", "oblique"):
+        n = 26 if name == "separable" else 60
+        rows = np.concatenate([centre[None], 0.3 + 0.4 * rng.random((n - 1, d))])
+        gaps = rows - 0.45
+        targets = -(gaps**2).sum(axis=1)
+        if name == "oblique":
+            targets -= 8.0 * (gaps[:, 0] - gaps[:, 1]) ** 2
+        drawn = draw_quadratic(rows, targets, centre, numbers, rng)
+        diagonal[name] = np.array_equal(drawn.curvatures, np.diag(np.diag(drawn.curvatures)))
+        ends = drawn.climb(centre[None])
+        assert -((ends - 0.45) ** 2).sum() > targets[0]
+        correlations = []
+        units = (rows - centre) / drawn.scales
+        i, j = np.triu_indices(d)
+        ranks = module._ranks(targets)
+        weights = np.exp(-module._DECAY * (n - 1 - ranks) / n)
+        for kept in (np.ones(len(i), dtype=bool), i == j):
+            features = np.column_stack([units, (units[:, i] * units[:, j])[:, kept]])
+            found = [
+                RidgeRegression(features, weights).fit(one).left_out
+                for one in (targets / targets.std(), module._normal_scores(ranks, n))
+            ]
+            correlations.append(max(spearmanr(one, targets).statistic for one in found))
+        assert diagonal[name] == (correlations[1] > correlations[0])
+    assert diagonal == {"separable": True, "oblique": False}
+
+
 def test_ascent_never_descends():
     rng = np.random.default_rng(0)
     rows = rng.random((40, 3))
@@ -206,6 +239,10 @@ def test_shares_lie_between_nothing_and_everything():
     for share in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match=r"`quadratic` of an arm must be in \[0, 1\]"):
             told(share, 0)
+    for share in (0.0, -0.1, 1.1, np.nan):
+        arm = Arm((UpperConfidenceBound(),), candidates=share)
+        with pytest.raises(ValueError, match=r"`candidates` of an arm must be in \(0, 1\]"):
+            MondrianOptimizer(SPACE, surrogate="forest", acquisition=Portfolio((arm,)))
 
 
 def test_left_out_ranks_decide():

@@ -23,19 +23,21 @@ def test_one_acquisition_takes_the_place_of_all(surrogate):
     )
     assert [arm.options for arm in portfolio.arms] == [arm.options for arm in default.arms]
     assert [arm.quadratic for arm in portfolio.arms] == [0.0] * len(default.arms)
+    assert [arm.candidates for arm in portfolio.arms] == [1.0] * len(default.arms)
     assert not portfolio.restarts
 
 
 def test_which_defaults_restart_and_have_quadratics():
-    for name, restarts, quadratic in (
-        ("gaussian_process", True, 0.0),
-        ("forest", True, 0.5),
-        ("amf", False, 0.0),
-        ("kernel", False, 0.0),
+    for name, restarts, quadratic, candidates in (
+        ("gaussian_process", True, 0.0, 1.0),
+        ("forest", True, 0.5, 0.25),
+        ("amf", False, 0.0, 1.0),
+        ("kernel", False, 0.0, 1.0),
     ):
         portfolio = get_portfolio(name, "auto")
         assert portfolio.restarts == restarts
         assert [arm.quadratic for arm in portfolio.arms] == [quadratic]
+        assert [arm.candidates for arm in portfolio.arms] == [candidates]
         assert not any(arm.quadratic for arm in get_portfolio(name, "auto", 2).arms)
 
 
@@ -48,6 +50,31 @@ class Spy:
     def __call__(self, prediction, incumbent):
         self.used.append(self.name)
         return UpperConfidenceBound()(prediction, incumbent)
+
+
+@pytest.mark.parametrize(
+    ("share", "constrained", "n_scored"), [(1.0, False, 80), (0.25, False, 20), (0.25, True, 80)]
+)
+def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored):
+    counts = []
+
+    def count(prediction, incumbent):
+        counts.append(prediction.means.shape[1])
+        return UpperConfidenceBound()(prediction, incumbent)
+
+    optimizer = MondrianOptimizer(
+        SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}),
+        surrogate="forest",
+        acquisition=Portfolio((Arm((count,), candidates=share),)),
+        constraints=["c"] if constrained else (),
+        n_candidates=80,
+        seed=0,
+    )
+    for i in range(12):
+        counts.clear()
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] * i, [-1.0] if constrained else None)
+    assert sum(counts) == n_scored
 
 
 def test_a_portfolio_of_ones_own():

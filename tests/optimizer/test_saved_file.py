@@ -48,6 +48,7 @@ PORTFOLIO = Portfolio(
             {"n_estimators": 3},
             (ExpectedImprovement(0.1),),
             (ThompsonSampling(),),
+            candidates=0.5,
         ),
     ),
     restarts=True,
