@@ -11,19 +11,23 @@ from mondrian_bo.benchmarks.speed.clock import Cost, mean, typical
 from mondrian_bo.benchmarks.speed.growing_studies import GrowingStudies, Objective, floats
 from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.surrogates.registry import SurrogateName
 
 __all__ = ["ask_and_tell", "rows_of", "studies_of", "warm_up", "whole_study"]
 
-_SAMPLERS: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
-    "ours": lambda: MondrianSampler(seed=0),
+_BASELINES: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
     "TPE": lambda: optuna.samplers.TPESampler(seed=0),
     "Random": lambda: optuna.samplers.RandomSampler(seed=0),
 }
-"""Makers of the compared samplers by name in the table."""
+"""Makers of the samplers that ours is compared with, by name in the table."""
 
 
 def ask_and_tell(
-    n_trials: int, n_parameters: int = 10, n_timed: int = 50, below: float | None = None
+    n_trials: int,
+    n_parameters: int = 10,
+    n_timed: int = 50,
+    below: float | None = None,
+    surrogate: SurrogateName = "gaussian_process",
 ) -> list[Row]:
     """Measure the last trials of studies whose earlier ones are random.
 
@@ -37,15 +41,18 @@ def ask_and_tell(
         Number of measured trials, ours and the baselines' in turns; the mean is reported.
     below : float, optional
         Our target in milliseconds.
+    surrogate : str, default="gaussian_process"
+        The surrogate of our sampler.
 
     Returns
     -------
     list of Row
         One row compared with TPE, one compared with random search.
     """
-    studies = studies_of(partial(floats, n_parameters=n_parameters))
+    studies = studies_of(partial(floats, n_parameters=n_parameters), surrogate)
     studies.fill(n_trials, n_timed)
-    name = f"ask + tell, {n_parameters} floats, at {n_trials:,} trials"
+    kind = "" if surrogate == "gaussian_process" else f'surrogate="{surrogate}": '
+    name = f"{kind}ask + tell, {n_parameters} floats, at {n_trials:,} trials"
     return rows_of(name, studies.take_turns(n_timed), below)
 
 
@@ -68,13 +75,17 @@ def whole_study(n_trials: int, n_parameters: int = 10, below: float | None = Non
 
 
 def warm_up(n_trials: int = 25) -> None:
-    """Compile or load all measured code, with a study of so many trials."""
-    studies_of(partial(floats, n_parameters=3)).take_turns(n_trials)
+    """Compile or load all measured code, with studies of so many trials."""
+    for surrogate in ("gaussian_process", "forest"):
+        studies_of(partial(floats, n_parameters=3), surrogate).take_turns(n_trials)
 
 
-def studies_of(objective: Objective) -> GrowingStudies:
+def studies_of(
+    objective: Objective, surrogate: SurrogateName = "gaussian_process"
+) -> GrowingStudies:
     """Return a study for each sampler. A user's study has one sampler, which knows its trials."""
-    return GrowingStudies([make() for make in _SAMPLERS.values()], objective)
+    ours = MondrianSampler(seed=0, surrogate=surrogate)
+    return GrowingStudies([ours, *(make() for make in _BASELINES.values())], objective)
 
 
 def rows_of(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> list[Row]:
@@ -86,7 +97,7 @@ def rows_of(name: str, costs: Sequence[Sequence[Cost]], below: float | None) -> 
         "trials_measured": len(ours),
     }
     rows: list[Row] = []
-    for baseline, baseline_costs in zip(list(_SAMPLERS)[1:], theirs, strict=True):
+    for baseline, baseline_costs in zip(_BASELINES, theirs, strict=True):
         limit = Limit("ours", below) if below is not None and not rows else None
         more = {**details, "peer_median": typical(baseline_costs)._asdict()}
         row = time_row(

@@ -94,6 +94,14 @@ def measurements(onelearn: OnelearnProcess | None) -> list[tuple[str, Callable[[
             (f"ask and tell, n={n}", partial(suggestions.ask_and_tell, n, below=below))
             for n, below in ((100, None), (200, 10.0), (1_000, 15.0), (10_000, 25.0))
         ),
+        *(
+            (
+                f"ask and tell, forest, {d} floats, n={n}",
+                partial(suggestions.ask_and_tell, n, d, below=below, surrogate="forest"),
+            )
+            for n, below in ((200, 5.0), (10_000, 8.0))
+            for d in (5, 10)
+        ),
         ("a whole study", partial(suggestions.whole_study, 1_000, below=15.0)),
         *(
             (f"memory, d={d}, {step} at a time", remember(d, step))

@@ -81,6 +81,8 @@ def test_ask_and_tell():
     assert tpe.reached is True and random.limit is None
     assert tpe.ours == random.ours
     assert tpe.details["trials_measured"] == 3
+    forest, _ = suggestions.ask_and_tell(12, n_parameters=2, n_timed=1, surrogate="forest")
+    assert forest.name.startswith('surrogate="forest": ask + tell, 2 floats')
 
 
 def test_studies_are_filled_up_to_the_number(monkeypatch):
