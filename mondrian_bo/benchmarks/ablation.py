@@ -1,7 +1,8 @@
 """Ablation of the default search: variants that lack one of its parts or have another one.
 
 ``python -m mondrian_bo.benchmarks.ablation --problems mixed6,conditional --seeds 8 --out FILE``
-appends a JSON line per run to FILE, skips runs that FILE has, and prints a table.
+appends a JSON line per run to FILE, skips runs that FILE has, and prints a table. With several
+numbers of trials (``--trials 500,2000``) one search of the largest number gives a line for each.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "acquisition": _one([LogExpectedImprovement()], False, _SCEPTICAL, restarts=False)
     },
     "four trees": {"n_estimators": 4},
+    "blocks of 100": {"acquisition": _one(options={**_ARM.options, "block_size": 100})},
     "blocks of 500": {"acquisition": _one(options={**_ARM.options, "block_size": 500})},
     "one process": {"acquisition": _one(options={**_ARM.options, "block_size": 10**6})},
     "forest of constants": {"surrogate": "forest"},
@@ -111,7 +113,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """Arguments of :class:`MondrianOptimizer` by name of the variant; the names are saved with runs."""
 
 
-def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
+def run(variant: str, name: str, seed: int, lengths: Sequence[int]) -> list[dict[str, Any]]:
     """Search once and return the regrets.
 
     Parameters
@@ -122,14 +124,15 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
         A problem.
     seed : int
         Seed of the problem and of the search.
-    n_trials : int
-        Number of trials.
+    lengths : sequence of int
+        Numbers of trials. The search has the largest of them, and its first trials are those of a
+        shorter search with this seed.
 
     Returns
     -------
-    dict
-        The arguments as ``run``; regrets of the best observed trial at 25, 50 and 100 % of the
-        trials; mean CPU milliseconds of a suggestion.
+    list of dict
+        For each length: the arguments as ``run``; regrets of the best observed trial at 25, 50 and
+        100 % of the trials; mean CPU milliseconds of a suggestion.
     """
     problem = get_problem(name)
     function = problem.instance(seed)
@@ -138,11 +141,11 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
     if learnt is not None:
         settings = {"acquisition": Portfolio((replace(_ARM, acquisitions=learnt),), restarts=True)}
     optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **settings)
-    lowest, exact, regrets, seconds = np.inf, np.inf, [], 0.0
-    for number in range(n_trials):
+    lowest, exact, regrets, seconds = np.inf, np.inf, [], [0.0]
+    for number in range(max(lengths)):
         start = time.process_time()
         params = optimizer.ask()
-        seconds += time.process_time() - start
+        seconds.append(seconds[-1] + time.process_time() - start)
         value = function(params)
         observed = problem.observe(value, seed, number)
         optimizer.tell(params, observed)
@@ -151,12 +154,14 @@ def run(variant: str, name: str, seed: int, n_trials: int) -> dict[str, Any]:
         if observed < lowest:
             lowest, exact = observed, value
         regrets.append(exact - (problem.optimum or 0.0))
-    points = [n_trials // 4 - 1, n_trials // 2 - 1, n_trials - 1]
-    return {
-        "run": [variant, name, seed, n_trials],
-        "regrets": [float(regrets[point]) for point in points],
-        "milliseconds": 1e3 * seconds / n_trials,
-    }
+    return [
+        {
+            "run": [variant, name, seed, length],
+            "regrets": [float(regrets[n - 1]) for n in (length // 4, length // 2, length)],
+            "milliseconds": 1e3 * seconds[length] / length,
+        }
+        for length in lengths
+    ]
 
 
 def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -201,7 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--problems", required=True, help="names, separated by commas")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="default: all")
     parser.add_argument("--seeds", type=int, default=8, help="default: %(default)s")
-    parser.add_argument("--trials", type=int, default=200, help="default: %(default)s")
+    parser.add_argument(
+        "--trials", default="200", help="numbers, separated by commas (default: %(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
     parser.add_argument("--out", type=Path, required=True, help="file of results")
     options = parser.parse_args(arguments)
@@ -209,18 +216,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = options.out.read_text().splitlines() if options.out.is_file() else []
     records = [json.loads(line) for line in lines]
     done = {tuple(record["run"]) for record in records}
+    lengths = [int(number) for number in options.trials.split(",")]
     todo = [
-        one
+        (variant, name, seed, missing)
         for seed in range(options.seeds)
         for name in options.problems.split(",")
         for variant in options.variants.split(",")
-        if (one := (variant, name, seed, options.trials)) not in done
+        if (missing := [n for n in lengths if (variant, name, seed, n) not in done])
     ]
     workers = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
     with options.out.open("a") as stream:
-        for record in tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)):
-            records.append(record)
-            stream.write(json.dumps(record) + "\n")
+        for found in tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)):
+            records += found
+            stream.write("".join(json.dumps(record) + "\n" for record in found))
             stream.flush()
     print(to_markdown(*table(records)))
 

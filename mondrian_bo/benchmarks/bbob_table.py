@@ -1,16 +1,17 @@
 """Regrets on the functions of ``bbob`` after several budgets, beside each baseline.
 
 ``python -m mondrian_bo.benchmarks.bbob_table docs/results/bbob.jsonl.gz`` prints the tables of an
-archive, or of a directory that ``mondrian-bo bench run --suite bbob`` wrote to. The unit is a
-function: the mean over instances of the difference of log10 regrets. Wilcoxon's signed-rank test
-over functions tells whether a difference would hold on other functions of this kind. Holm's
-correction counts all rows of the table.
+archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob`` or
+``parallel``. The unit is a function: the mean over seeds of the difference of log10 regrets.
+Wilcoxon's signed-rank test over functions tells whether a difference would hold on other functions
+of this kind. Holm's correction counts all rows of the table.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +20,13 @@ from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
+from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
 __all__ = ["BUDGETS", "Comparison", "compare", "main"]
 
 BUDGETS = (25, 50, 100, 200)
-"""Numbers of trials after which regrets are compared."""
+"""Numbers of trials after which regrets are compared by default."""
 
 _PRECISION = 1e-8
 """Smallest regret that counts, which is COCO's final target."""
@@ -38,18 +40,19 @@ class Comparison(NamedTuple):
 
     Attributes
     ----------
-    baseline : str
-        The baseline.
+    sampler, baseline : str
+        The two.
     dimension, budget : int
         Number of inputs, and of trials.
     functions : tuple of int
         COCO's numbers of the functions.
     differences : float64 array of shape (n_functions,)
-        Log10 regret minus the baseline's, means over instances; negative is better.
+        Log10 regret minus the baseline's, means over seeds; negative is better.
     p_value : float
         Two-sided, of Wilcoxon's signed-rank test over functions; not corrected.
     """
 
+    sampler: str
     baseline: str
     dimension: int
     budget: int
@@ -58,46 +61,52 @@ class Comparison(NamedTuple):
     p_value: float
 
 
-def compare(results: Results, sampler: str, baselines: Sequence[str]) -> list[Comparison]:
-    """Compare a sampler with baselines in every dimension and after every budget.
+def compare(
+    results: Results,
+    samplers: Sequence[str],
+    baselines: Sequence[str],
+    budgets: Sequence[int] = BUDGETS,
+) -> list[Comparison]:
+    """Compare samplers with baselines in every dimension and after every budget.
 
     Parameters
     ----------
     results : Results
-        Runs on the suite ``bbob``.
-    sampler : str
-        The sampler.
+        Runs on functions of ``bbob``.
+    samplers : sequence of str
+        The samplers.
     baselines : sequence of str
-        Other samplers. Runs are paired by function and instance.
+        Other samplers. Runs are paired by function, instance and seed.
+    budgets : sequence of int
+        Numbers of trials.
 
     Returns
     -------
     list of Comparison
-        By baseline, dimension and budget; budgets that runs do not reach are left out.
+        By sampler, baseline, dimension and budget; budgets that runs do not reach are left out.
     """
     dimensions = sorted({_numbers(problem)[1] for problem, _, _ in results.runs})
     found = []
-    for baseline in baselines:
-        for dimension in dimensions:
-            for budget in BUDGETS:
-                pairs: dict[int, list[float]] = {}
-                for (problem, name, seed), curve in results.runs.items():
-                    other = results.runs.get((problem, baseline, seed))
-                    if name != sampler or other is None or _numbers(problem)[1] != dimension:
-                        continue
-                    if min(len(curve.best), len(other.best)) < budget:
-                        continue
-                    own, theirs = (
-                        np.log10(max(one.best[budget - 1], _PRECISION)) for one in (curve, other)
-                    )
-                    pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
-                if pairs:
-                    functions = tuple(sorted(pairs))
-                    differences = np.array([np.mean(pairs[number]) for number in functions])
-                    p_value = float(wilcoxon(differences).pvalue) if differences.any() else 1.0
-                    found.append(
-                        Comparison(baseline, dimension, budget, functions, differences, p_value)
-                    )
+    for sampler, baseline, dimension, budget in product(samplers, baselines, dimensions, budgets):
+        pairs: dict[int, list[float]] = {}
+        for (problem, name, seed), curve in results.runs.items():
+            other = results.runs.get((problem, baseline, seed))
+            if name != sampler or other is None or _numbers(problem)[1] != dimension:
+                continue
+            if min(len(curve.best), len(other.best)) < budget:
+                continue
+            optimum = results.facts[problem].optimum or 0.0
+            own, theirs = (
+                np.log10(max(one.best[budget - 1] - optimum, _PRECISION)) for one in (curve, other)
+            )
+            pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
+        if pairs:
+            functions = tuple(sorted(pairs))
+            differences = np.array([np.mean(pairs[number]) for number in functions])
+            p_value = float(wilcoxon(differences).pvalue) if differences.any() else 1.0
+            found.append(
+                Comparison(sampler, baseline, dimension, budget, functions, differences, p_value)
+            )
     return found
 
 
@@ -119,10 +128,12 @@ def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
         ]
         cells.append(
             [
+                one.sampler,
                 one.baseline,
                 str(one.dimension),
                 str(one.budget),
                 f"{(one.differences < 0.0).sum()} of {len(one.functions)}",
+                f"{one.differences.mean():+.2f} ± {_standard_error(one.differences):.2f}",
                 f"{10.0 ** one.differences.mean():.2g}",
                 f"{p_value:.1g}",
                 ", ".join(behind),
@@ -131,7 +142,8 @@ def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
     return cells
 
 
-HEADER = ["beside", "inputs", "trials", "ahead on", "regret ratio", "p", "behind by > 0.3 decades"]
+HEADER = ["sampler", "beside", "inputs", "trials", "ahead on", "log10 difference", "regret ratio"]
+HEADER += ["p", "behind by > 0.3 decades"]
 """Names of the columns."""
 
 
@@ -139,20 +151,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table of a sampler beside baselines."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, nargs="+", help="archives, or directories of results")
-    parser.add_argument("--sampler", default="mondrian", help="default: %(default)s")
     parser.add_argument(
-        "--baselines", help="samplers, separated by commas (default: all that have runs)"
+        "--samplers", default="mondrian", help="separated by commas (default: %(default)s)"
+    )
+    parser.add_argument("--baselines", help="samplers (default: all others that have runs)")
+    parser.add_argument(
+        "--budgets",
+        default=",".join(map(str, BUDGETS)),
+        help="numbers of trials, separated by commas (default: %(default)s)",
     )
     parsed = parser.parse_args(arguments)
     results = read_results(parsed.source)
-    there = sorted({name for _, name, _ in results.runs} - {parsed.sampler})
-    baselines = parsed.baselines.split(",") if parsed.baselines else there
-    print(to_markdown(HEADER, rows(compare(results, parsed.sampler, baselines))))
+    samplers = split_names(parsed.samplers)
+    there = sorted({name for _, name, _ in results.runs} - set(samplers))
+    baselines = split_names(parsed.baselines) if parsed.baselines else there
+    budgets = [int(number) for number in parsed.budgets.split(",")]
+    print(to_markdown(HEADER, rows(compare(results, samplers, baselines, budgets))))
+
+
+def _standard_error(differences: FloatArray) -> float:
+    n = len(differences)
+    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def _numbers(problem: str) -> tuple[int, int]:
-    """Return function and dimension from a name such as ``bbob_f6_d10``."""
-    _, function, dimension = problem.split("_")
+    """Return function and dimension from a name such as ``bbob_f6_d10`` or ``bbob_f6_d10_i1``."""
+    _, function, dimension, *_ = problem.split("_")
     return int(function[1:]), int(dimension[1:])
 
 

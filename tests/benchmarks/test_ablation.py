@@ -13,11 +13,32 @@ from mondrian_bo.benchmarks.ablation import VARIANTS, Learnt, main, run, table
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_runs(variant):
-    record = run(variant, "branin", 0, 14)
+    [record] = run(variant, "branin", 0, [14])
     assert record["run"] == [variant, "branin", 0, 14]
     quarter, half, end = record["regrets"]
     assert quarter >= half >= end >= 0.0
-    assert record == run(variant, "branin", 0, 14) | {"milliseconds": record["milliseconds"]}
+    [again] = run(variant, "branin", 0, [14])
+    assert record == again | {"milliseconds": record["milliseconds"]}
+
+
+def test_one_search_gives_what_shorter_searches_give():
+    found = run("default", "branin", 0, [8, 12, 20])
+    for record, length in zip(found, [8, 12, 20], strict=True):
+        [alone] = run("default", "branin", 0, [length])
+        assert (record["run"], record["regrets"]) == (alone["run"], alone["regrets"])
+    regrets = [record["regrets"][-1] for record in found]
+    assert regrets[0] >= regrets[1] >= regrets[2] and regrets[0] > regrets[2]
+    assert all(record["milliseconds"] > 0.0 for record in found)
+
+
+def test_the_command_runs_missing_numbers_of_trials(tmp_path):
+    out = tmp_path / "results.jsonl"
+    arguments = ["--problems", "branin", "--variants", "default", "--seeds", "1"]
+    main([*arguments, "--trials", "4", "--out", str(out)])
+    before = out.read_text()
+    main([*arguments, "--trials", "4,6", "--out", str(out)])
+    assert out.read_text().startswith(before)
+    assert [json.loads(line)["run"][3] for line in out.read_text().splitlines()] == [4, 6]
 
 
 def test_the_table_holds_the_moments():

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from mondrian_bo import cli
 from mondrian_bo.benchmarks import bbob_table
 from mondrian_bo.benchmarks.harness.archive import Curve, Results
 from mondrian_bo.benchmarks.harness.results import facts_of
-from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.problems import any_problem, get_problem
 
 
 def make_results():
@@ -26,27 +27,28 @@ def make_results():
 
 
 def test_means_over_instances_and_functions():
-    early, late = bbob_table.compare(make_results(), "mondrian", ["tpe"])
+    early, late = bbob_table.compare(make_results(), ["mondrian"], ["tpe"])
     assert (early.budget, late.budget) == (25, 50)
     assert not early.differences.any() and early.p_value == 1.0
     np.testing.assert_allclose(late.differences, [-1.0] * 9 + [2.0])
     first, second = bbob_table.rows([early, late])
-    assert first[:5] == ["tpe", "2", "25", "0 of 10", "1"]
-    assert second[:5] == ["tpe", "2", "50", "9 of 10", "0.2"]
+    assert first[:7] == ["mondrian", "tpe", "2", "25", "0 of 10", "+0.00 ± 0.00", "1"]
+    # Nine times -1 and once 2: mean -0.7, variance 0.9, and 0.9 / 10 is the square of 0.3.
+    assert second[:7] == ["mondrian", "tpe", "2", "50", "9 of 10", "-0.70 ± 0.30", "0.2"]
     assert second[-1] == "f10 +2.0"
 
 
 def test_holm_counts_all_rows():
-    _, late = bbob_table.compare(make_results(), "mondrian", ["tpe"])
+    _, late = bbob_table.compare(make_results(), ["mondrian"], ["tpe"])
     rows = [late._replace(p_value=p) for p in (0.04, 0.001, 0.03)]
-    assert [row[5] for row in bbob_table.rows(rows)] == ["0.06", "0.003", "0.06"]
+    assert [row[7] for row in bbob_table.rows(rows)] == ["0.06", "0.003", "0.06"]
 
 
 def test_instances_are_paired():
     results = make_results()
     del results.runs["bbob_f10_d2", "tpe", 0]
     results.runs["bbob_f10_d2", "mondrian", 0].best[:] = 1e9
-    *_, late = bbob_table.compare(results, "mondrian", ["tpe"])
+    *_, late = bbob_table.compare(results, ["mondrian"], ["tpe"])
     assert late.differences[-1] == pytest.approx(2.0)
 
 
@@ -54,5 +56,33 @@ def test_regrets_end_at_the_precision():
     results = make_results()
     for curve in results.runs.values():
         curve.best[:] = 0.0
-    *_, late = bbob_table.compare(results, "mondrian", ["tpe"])
+    *_, late = bbob_table.compare(results, ["mondrian"], ["tpe"])
     assert not late.differences.any()
+
+
+def test_batches_are_compared_on_functions_with_an_optimum():
+    results = Results()
+    for number in (1, 2, 3):
+        problem = f"bbob_f{number}_d5_i1"
+        results.facts[problem] = facts_of(any_problem(problem))
+        for name, regret in (("tpe", 1e-2), ("tpe:constant_liar=True,batch=8", 10.0**number)):
+            best = results.facts[problem].optimum + np.full(20, regret)
+            results.runs[problem, name, 0] = Curve(best, np.full(20, 1e-3), np.ones(20, dtype=bool))
+    [found] = bbob_table.compare(results, ["tpe:constant_liar=True,batch=8"], ["tpe"], [20])
+    np.testing.assert_allclose(found.differences, [3.0, 4.0, 5.0])
+
+
+def test_the_command_takes_samplers_with_settings_and_budgets(tmp_path, capsys):
+    batches = "random:batch=2,random:batch=3"
+    arguments = ["bench", "run", "--problems", "bbob_f1_d2", "--trials", "6", "--seeds", "1"]
+    pytest.importorskip("cocoex")
+    assert cli.main([*arguments, "--samplers", f"random,{batches}", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    options = ["--samplers", batches, "--baselines", "random", "--budgets", "3,6"]
+    bbob_table.main([str(tmp_path), *options])
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split("|")[1:5] for line in lines] == [
+        [f" {name} ", " random ", " 2 ", f" {budget} "]
+        for name in batches.split(",")
+        for budget in (3, 6)
+    ]
