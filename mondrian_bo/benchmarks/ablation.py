@@ -1,8 +1,9 @@
 """Ablation of the default search: variants that lack one of its parts or have another one.
 
 ``python -m mondrian_bo.benchmarks.ablation --problems mixed6,conditional --seeds 8 --out FILE``
-appends a JSON line per run to FILE, skips runs that FILE has, and prints a table. With several
-numbers of trials (``--trials 500,2000``) one search of the largest number gives a line for each.
+appends a JSON line per run to FILE, skips runs that FILE has, and prints a table by problem and a
+table over all problems. With several numbers of trials (``--trials 500,2000``) one search of the
+largest number gives a line for each.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
 )
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report.score import signed_rank_test
+from mondrian_bo.benchmarks.report.score import holm, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
@@ -43,6 +44,10 @@ _WIDE = _ARM.acquisitions
 
 _SCEPTICAL = {"prior": Prior(), "scale_strength": math.inf}
 """Mean 0 and an amplitude near 1, the prior of Optuna's GPSampler."""
+
+
+_RESOLUTION = 1e-6
+"""Regret below which runs count as equal."""
 
 
 def _one(
@@ -185,7 +190,7 @@ def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]
         default = groups.get((name, n_trials, "default"), {})
         common = sorted(regrets.keys() & default.keys())
         pairs = np.array([(regrets[seed][-1], default[seed][-1]) for seed in common])
-        pairs = np.where(pairs < 1e-6, 0.0, pairs).reshape(-1, 2)
+        pairs = np.where(pairs < _RESOLUTION, 0.0, pairs).reshape(-1, 2)
         p_value = signed_rank_test(*pairs.T)[1]
         numbers = [*values.mean(axis=0), np.median(last), last.max()]
         rows.append(
@@ -194,6 +199,42 @@ def table(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]
             + [f"{np.mean(last < 1e-3):.0%}", "" if variant == "default" else f"{p_value:.2g}"]
             + [f"{np.mean(costs[name, n_trials, variant]):.3g}"]
         )
+    return header, rows
+
+
+def summary(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows: a row for each number of trials and variant, over all problems.
+
+    Each pair of runs of a variant and of the default, with one problem and seed, has a difference
+    of the log10 of final regrets, which are at least a millionth. The row has the mean of the
+    differences and its standard error, p of Wilcoxon's signed-rank test with Holm's correction for
+    all rows, and the geometric mean of the ratios of CPU times.
+    """
+    header = ["trials", "variant", "problems", "pairs", "log10 difference", "p", "CPU ratio"]
+    runs = {tuple(record["run"]): record for record in records}
+    groups: dict[tuple[int, str], list[tuple[str, float, float]]] = defaultdict(list)
+    for (variant, name, seed, n_trials), own in runs.items():
+        other = runs.get(("default", name, seed, n_trials))
+        if variant == "default" or other is None:
+            continue
+        ends = np.maximum([own["regrets"][-1], other["regrets"][-1]], _RESOLUTION)
+        cost = math.log(own["milliseconds"] / other["milliseconds"])
+        groups[n_trials, variant].append((name, float(np.log10(ends[0] / ends[1])), cost))
+    cells, p_values = [], []
+    for (n_trials, variant), pairs in sorted(groups.items()):
+        names, differences, costs = zip(*pairs, strict=True)
+        n, gaps = len(pairs), np.array(differences)
+        error = gaps.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+        p_values.append(signed_rank_test(gaps, np.zeros(n))[1])
+        counts = [str(len(set(names))), str(n)]
+        difference = f"{gaps.mean():+.3f} ± {error:.3f}"
+        cells.append(
+            [str(n_trials), variant, *counts, difference, f"{math.exp(np.mean(costs)):.2f}"]
+        )
+    rows = [
+        [*row[:-1], f"{p_value:.2g}", row[-1]]
+        for row, p_value in zip(cells, holm(p_values), strict=True)
+    ]
     return header, rows
 
 
@@ -231,6 +272,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.write("".join(json.dumps(record) + "\n" for record in found))
             stream.flush()
     print(to_markdown(*table(records)))
+    print()
+    print(to_markdown(*summary(records)))
 
 
 if __name__ == "__main__":

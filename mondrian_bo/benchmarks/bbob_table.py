@@ -21,6 +21,7 @@ from scipy.stats import wilcoxon
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
+from mondrian_bo.benchmarks.report.score import holm
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
 __all__ = ["BUDGETS", "Comparison", "compare", "main"]
@@ -112,11 +113,7 @@ def compare(
 
 def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
     """Return a row of cells for each comparison, with Holm's correction over all of them."""
-    order = np.argsort([one.p_value for one in comparisons], kind="stable")
-    corrected, largest = np.empty(len(order)), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(comparisons[i].p_value * (len(order) - rank), 1.0))
-        corrected[i] = largest
+    corrected = holm([one.p_value for one in comparisons])
     cells = []
     for one, p_value in zip(comparisons, corrected, strict=True):
         behind = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.acquisitions import LogExpectedImprovement, UpperConfidenceBound
-from mondrian_bo.benchmarks.ablation import VARIANTS, Learnt, main, run, table
+from mondrian_bo.benchmarks.ablation import VARIANTS, Learnt, main, run, summary, table
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -69,6 +69,27 @@ def test_the_table_compares_with_the_default_seed_by_seed():
     assert [row[1] for row in rows] == ["default", "few", "mixed", "worse"]
     # Six of six are worse: 2 / 2^6.
     assert [row[-2] for row in rows] == ["", "1", "1", "0.031"]
+
+
+def test_the_summary_pairs_runs_over_problems_and_seeds():
+    def record(variant, name, seed, end, milliseconds):
+        run = [variant, name, seed, 4]
+        return {"run": run, "regrets": [9.0, 9.0, end], "milliseconds": milliseconds}
+
+    # Seven pairs: six are ten times worse, one is a thousandth against less than the resolution.
+    cells = [("branin", seed) for seed in range(4)] + [("mixed6", seed) for seed in range(3)]
+    records = [record("default", *cell, 0.1, 2.0) for cell in cells[:6]]
+    records += [record("default", *cells[6], 1e-9, 2.0)]
+    records += [record("worse", *cell, 1.0, 4.0) for cell in cells[:6]]
+    records += [record("worse", *cells[6], 1e-3, 4.0), record("worse", "levy", 0, 1.0, 4.0)]
+    records += [record("same", *cell, 0.1, 1.0) for cell in cells[:6]]
+    _, rows = summary(records)
+    error = np.std([1.0] * 6 + [3.0], ddof=1) / np.sqrt(7)
+    assert rows == [
+        ["4", "same", "2", "6", "+0.000 ± 0.000", "1", "0.50"],
+        # All seven signs agree, and there are two rows: 2 x 2 / 2^7.
+        ["4", "worse", "2", "7", f"{9 / 7:+.3f} ± {error:.3f}", "0.031", "2.00"],
+    ]
 
 
 def test_resumes(tmp_path, capsys):

@@ -27,6 +27,7 @@ __all__ = [
     "common_seeds",
     "compare",
     "compare_all",
+    "holm",
     "pair",
     "signed_rank_test",
 ]
@@ -198,6 +199,27 @@ def compare_all(
             break
         outcomes[i] = "win" if rank_sum < 0 else "loss"
     return outcomes
+
+
+def holm(p_values: Sequence[float]) -> FloatArray:
+    """Return p-values with Holm's correction for their number, in the given order.
+
+    Parameters
+    ----------
+    p_values : sequence of float, of length n
+        The p-values of n tests.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        The probability that any of the n tests has a corrected value below a level, while none has
+        a difference, is at most that level.
+    """
+    corrected, largest = np.empty(len(p_values)), 0.0
+    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, min(p_values[i] * (len(p_values) - rank), 1.0))
+        corrected[i] = largest
+    return corrected
 
 
 def _test(
