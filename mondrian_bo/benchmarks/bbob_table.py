@@ -77,7 +77,8 @@ def compare(
     samplers : sequence of str
         The samplers.
     baselines : sequence of str
-        Other samplers. Runs are paired by function, instance and seed.
+        Samplers that the others are compared with, but none with itself. Runs are paired by
+        function, instance and seed.
     budgets : sequence of int
         Numbers of trials.
 
@@ -89,6 +90,8 @@ def compare(
     dimensions = sorted({_numbers(problem)[1] for problem, _, _ in results.runs})
     found = []
     for sampler, baseline, dimension, budget in product(samplers, baselines, dimensions, budgets):
+        if sampler == baseline:
+            continue
         pairs: dict[int, list[float]] = {}
         for (problem, name, seed), curve in results.runs.items():
             other = results.runs.get((problem, baseline, seed))
@@ -151,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--samplers", default="mondrian", help="separated by commas (default: %(default)s)"
     )
-    parser.add_argument("--baselines", help="samplers (default: all others that have runs)")
+    parser.add_argument("--baselines", help="samplers (default: all that have runs)")
     parser.add_argument(
         "--budgets",
         default=",".join(map(str, BUDGETS)),
@@ -160,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parsed = parser.parse_args(arguments)
     results = read_results(parsed.source)
     samplers = split_names(parsed.samplers)
-    there = sorted({name for _, name, _ in results.runs} - set(samplers))
+    there = sorted({name for _, name, _ in results.runs})
     baselines = split_names(parsed.baselines) if parsed.baselines else there
     budgets = [int(number) for number in parsed.budgets.split(",")]
     print(to_markdown(HEADER, rows(compare(results, samplers, baselines, budgets))))
