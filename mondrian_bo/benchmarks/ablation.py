@@ -224,10 +224,10 @@ def summary(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str
     for (n_trials, variant), pairs in sorted(groups.items()):
         names, differences, costs = zip(*pairs, strict=True)
         n, gaps = len(pairs), np.array(differences)
-        error = gaps.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+        error = f" ± {gaps.std(ddof=1) / math.sqrt(n):.3f}" if n > 1 else ""
         p_values.append(signed_rank_test(gaps, np.zeros(n))[1])
         counts = [str(len(set(names))), str(n)]
-        difference = f"{gaps.mean():+.3f} ± {error:.3f}"
+        difference = f"{gaps.mean():+.3f}{error}"
         cells.append(
             [str(n_trials), variant, *counts, difference, f"{math.exp(np.mean(costs)):.2f}"]
         )
