@@ -97,6 +97,8 @@ def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     Lakshminarayanan2016, equations (4) and (5).
     """
     means, stds = prediction
+    if len(means) == 1 and np.isfinite(means).all():
+        return means[0], stds[0]
     # Squares beyond the range of float64 become infinite, without a warning.
     with np.errstate(over="ignore"):
         mean = means.mean(axis=0)

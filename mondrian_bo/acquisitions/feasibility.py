@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from numba import njit
 
 from mondrian_bo.acquisitions.base import Acquisition, Usage
 from mondrian_bo.array_types import FloatArray
@@ -16,6 +17,19 @@ _LARGEST_SCORE = 1e100
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 """Log of the normalising constant of the standard normal density."""
+
+_SQRT_HALF = math.sqrt(0.5)
+"""Factor of the argument of the error function in the normal distribution function."""
+
+_SMALLEST_STD = float(np.finfo(np.float64).tiny)
+"""Standard deviation that a point mass counts as."""
+
+_FAR = -30.0
+"""Standardised distance below which probabilities are those of a series: soon after, they are too
+small for float64."""
+
+_LAST_FACTOR = 13
+"""Last factor 1, 3, 5, ... of the series, whose next term is below the precision of float64."""
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]
 """Maps rows of shape (m, d) to scores of shape (m,)."""
@@ -96,9 +110,8 @@ def constrained(
     return weighted, weighted_gradients
 
 
-def log_probabilities_above(
-    means: FloatArray, stds: FloatArray, bound: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_probabilities_above(means, stds, bound):  # type: ignore[no-untyped-def]
     """Return the log-probability that mixtures of Gaussians are at least a bound, and derivatives.
 
     Parameters
@@ -115,15 +128,69 @@ def log_probabilities_above(
     by_means, by_stds : ndarray of float64, shape (C, m)
         Their derivatives with respect to the moments.
     """
-    # Loaded here: a sampler is constructed without scipy.
-    from scipy.special import log_ndtr
+    n_components, m = means.shape
+    totals = np.empty(m)
+    by_means, by_stds = np.empty((n_components, m)), np.empty((n_components, m))
+    scores, logs = np.empty(n_components), np.empty(n_components)
+    for i in range(m):
+        largest = -np.inf
+        for c in range(n_components):
+            score = (means[c, i] - bound) / max(stds[c, i], _SMALLEST_STD)
+            scores[c] = min(max(score, -_LARGEST_SCORE), _LARGEST_SCORE)
+            logs[c] = _log_probability(scores[c])
+            largest = max(largest, logs[c])
+        total = 0.0
+        for c in range(n_components):
+            total += math.exp(logs[c] - largest)
+        total = largest + math.log(total)
+        totals[i] = total - math.log(n_components)
+        for c in range(n_components):
+            # The density over the probability of a component, times its share of the mixture's.
+            ratio = math.exp(-0.5 * scores[c] * scores[c] - _LOG_SQRT_2PI - total)
+            by_means[c, i] = ratio / max(stds[c, i], _SMALLEST_STD)
+            by_stds[c, i] = -scores[c] * by_means[c, i]
+    return totals, by_means, by_stds
 
-    stds = np.maximum(stds, np.finfo(np.float64).tiny)
-    with np.errstate(over="ignore"):
-        scores = np.clip((means - bound) / stds, -_LARGEST_SCORE, _LARGEST_SCORE)
-        logs = log_ndtr(scores)
-        total = np.logaddexp.reduce(logs, axis=0)
-        # The density over the probability of each component, times its share of the mixture's.
-        ratios = np.exp(-0.5 * scores * scores - _LOG_SQRT_2PI - total)
-        by_means = ratios / stds
-    return total - np.log(len(means)), by_means, -scores * by_means
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_probability_gradients(moments, bound):  # type: ignore[no-untyped-def]
+    """Return the logarithms of :func:`log_probabilities_above` and their derivatives by rows.
+
+    Parameters
+    ----------
+    moments : tuple of four float64 arrays
+        Means and standard deviations, shape (C, m), and their derivatives, shape (C, m, d).
+    bound : float
+        The bound.
+
+    Returns
+    -------
+    log_probabilities : float64 array of shape (m,)
+        The logarithms.
+    slopes : float64 array of shape (m, d)
+        Their derivatives.
+    """
+    means, stds, mean_gradients, std_gradients = moments
+    logs, by_means, by_stds = log_probabilities_above(means, stds, bound)
+    n_components, m, d = mean_gradients.shape
+    slopes = np.zeros((m, d))
+    for c in range(n_components):
+        for i in range(m):
+            for j in range(d):
+                slopes[i, j] += by_means[c, i] * mean_gradients[c, i, j]
+                slopes[i, j] += by_stds[c, i] * std_gradients[c, i, j]
+    return logs, slopes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_probability(z: float) -> float:
+    """Return the logarithm of the standard normal distribution function."""
+    if z > 0.0:
+        return math.log1p(-0.5 * math.erfc(_SQRT_HALF * z))
+    if z > _FAR:
+        return math.log(0.5 * math.erfc(-_SQRT_HALF * z))
+    # The Mills ratio is 1/|z| - 1/|z|^3 + 3/|z|^5 - 15/|z|^7 + ..., by Horner's rule.
+    inverse, series = 1.0 / (z * z), 1.0
+    for factor in range(_LAST_FACTOR, 0, -2):
+        series = 1.0 - factor * inverse * series
+    return -0.5 * z * z - _LOG_SQRT_2PI - math.log(-z) + math.log(series)

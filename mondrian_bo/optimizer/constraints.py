@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.feasibility import log_probabilities_above
+from mondrian_bo.acquisitions.feasibility import (
+    log_probabilities_above,
+    log_probability_gradients,
+)
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.objective_model import ObjectiveModel, Transform
@@ -127,18 +130,13 @@ class Constraints:
         """Return `log_probability`, shape (m,), and its derivatives, shape (m, d)."""
         logs, slopes = [], []
         for model, bound in self._informed():
-            means, stds, mean_gradients, std_gradients = model.gradients(rows)
-            log, by_mean, by_std = log_probabilities_above(means, stds, bound)
+            log, slope = log_probability_gradients(tuple(model.gradients(rows)), bound)
             logs.append(log)
-            slopes.append(
-                np.einsum("cm,cmd->md", by_mean, mean_gradients)
-                + np.einsum("cm,cmd->md", by_std, std_gradients)
-            )
+            slopes.append(slope)
         total, factors = self._combined(logs, len(rows))
-        gradient = np.zeros(rows.shape)
-        for factor, slope in zip(factors, slopes, strict=True):
-            gradient += factor[:, None] * slope
-        return total, np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+        if not slopes:
+            return total, np.zeros(rows.shape)
+        return total, _weighted_sum(factors, np.array(slopes))
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations in the constraints' units, both of shape (m, q)."""
@@ -163,8 +161,11 @@ class Constraints:
         if not logs:
             return np.zeros(n_rows), np.ones((0, n_rows))
         self._correlate()
-        known = self._margins.is_informed
-        total, factors = _joint(np.array(logs), self._exponents[np.ix_(known, known)])
+        exponents = self._exponents
+        if len(logs) < len(self):
+            known = self._margins.is_informed
+            exponents = exponents[np.ix_(known, known)]
+        total, factors = _joint(np.array(logs), exponents)
         return total, factors
 
     def _correlate(self) -> None:
@@ -226,3 +227,19 @@ def _joint(logs, exponents):  # type: ignore[no-untyped-def]
                 factors[i, k] = min(factors[i, k], exponents[i, order[b]])
             total[k] += factors[i, k] * logs[i, k]
     return total, factors
+
+
+@njit(cache=True, nogil=True)
+def _weighted_sum(factors, slopes):  # type: ignore[no-untyped-def]
+    """Return the sum of slopes, shape (q, m, d), by factors (q, m); 0 where it is not finite."""
+    n_events, m, d = slopes.shape
+    gradient = np.zeros((m, d))
+    for a in range(n_events):
+        for i in range(m):
+            for j in range(d):
+                gradient[i, j] += factors[a, i] * slopes[a, i, j]
+    for i in range(m):
+        for j in range(d):
+            if not math.isfinite(gradient[i, j]):
+                gradient[i, j] = 0.0
+    return gradient

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
+from numba import njit
 
 from mondrian_bo.acquisitions.base import (
     Acquisition,
@@ -105,9 +107,7 @@ class ParetoModel:
             scores, by_means, by_stds = log_expected_hypervolume_improvement_gradient(
                 means, stds, boxes
             )
-            gradient = np.einsum("mk,kmd->md", by_means, slopes[0])
-            gradient += np.einsum("mk,kmd->md", by_stds, slopes[1])
-            return scores, np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+            return scores, _chained(by_means, by_stds, slopes)
 
         return score, gradients if self.n_gradients > 0 else None
 
@@ -175,6 +175,30 @@ class ParetoModel:
         if len(front) > largest:
             front = front[rng.permutation(len(front))[:largest]]
         return decompose(front, reference)
+
+
+@njit(cache=True, nogil=True)
+def _chained(by_means, by_stds, slopes):  # type: ignore[no-untyped-def]
+    """Return the derivatives of scores by the rows, shape (m, d); 0 where they are not finite.
+
+    Parameters
+    ----------
+    by_means, by_stds : float64 arrays of shape (m, K)
+        Derivatives of the scores by the moments.
+    slopes : float64 array of shape (2, K, m, d)
+        Derivatives of means and standard deviations by the rows.
+    """
+    _, n_objectives, m, d = slopes.shape
+    gradient = np.empty((m, d))
+    for i in range(m):
+        for j in range(d):
+            of_means, of_stds = 0.0, 0.0
+            for k in range(n_objectives):
+                of_means += by_means[i, k] * slopes[0, k, i, j]
+                of_stds += by_stds[i, k] * slopes[1, k, i, j]
+            total = of_means + of_stds
+            gradient[i, j] = total if math.isfinite(total) else 0.0
+    return gradient
 
 
 def _optimistic(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numba import njit
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 
@@ -46,6 +47,11 @@ _SMALLEST_GROWTH = 1.5
 
 _MOST_TRIES = 20
 """Largest number of step lengths that are tried along one line, as in scipy's L-BFGS-B."""
+
+
+_PRECISION = float(np.finfo(np.float64).eps)
+"""Least curvature along a step, relative to the square of the gradient's change, that counts: below
+it a curvature is rounding error."""
 
 
 class Minimum(NamedTuple):
@@ -129,7 +135,7 @@ def minimise_in_box(
         if found is None:
             break
         step, change = found.x - point.x, found.gradient - point.gradient
-        if step @ change > np.finfo(np.float64).eps * (change @ change):
+        if step @ change > _PRECISION * (change @ change):
             latest.append((step, change))
         gain = point.value - found.value
         scale = max(abs(point.value), abs(found.value), 1.0)
@@ -140,29 +146,40 @@ def minimise_in_box(
 
 
 def _quasi_newton(
-    gradient: FloatArray, changes: Iterable[tuple[FloatArray, FloatArray]], free: BoolArray
+    gradient: FloatArray, changes: Collection[tuple[FloatArray, FloatArray]], free: BoolArray
 ) -> FloatArray:
     """Return the direction of descent among the free variables; the others are 0.
 
     Without curvature it is that of the gradient, of length 1 at most.
     """
+    pairs = np.array(changes) if changes else np.empty((0, 2, len(gradient)))
+    return np.asarray(_two_loops(gradient, pairs, free))
+
+
+@njit(cache=True, nogil=True)
+def _two_loops(gradient, pairs, free):  # type: ignore[no-untyped-def]
+    """Return the direction of `_quasi_newton`; `pairs`, of shape (k, 2, d), are overwritten."""
     direction = np.where(free, -gradient, 0.0)
-    pairs = []
-    for step, change in changes:
-        step, change = np.where(free, step, 0.0), np.where(free, change, 0.0)
-        curvature, square = float(step @ change), float(change @ change)
-        if curvature > np.finfo(np.float64).eps * square:
-            pairs.append((step, change, curvature, square))
-    if not pairs:
-        return np.asarray(direction / max(1.0, math.sqrt(float(direction @ direction))))
-    factors = []
-    for step, change, curvature, _ in reversed(pairs):
-        factors.append(float(step @ direction) / curvature)
-        direction -= factors[-1] * change
-    *_, (_, _, curvature, square) = pairs
-    direction *= curvature / square
-    for (step, change, curvature, _), factor in zip(pairs, reversed(factors), strict=True):
-        direction += (factor - float(change @ direction) / curvature) * step
+    n_pairs = 0
+    curvatures, squares = np.empty(len(pairs)), np.empty(len(pairs))
+    for k in range(len(pairs)):
+        pair = pairs[n_pairs]
+        for i in range(2):
+            for j in range(len(free)):
+                pair[i, j] = pairs[k, i, j] if free[j] else 0.0
+        curvatures[n_pairs] = np.dot(pair[0], pair[1])
+        squares[n_pairs] = np.dot(pair[1], pair[1])
+        n_pairs += curvatures[n_pairs] > _PRECISION * squares[n_pairs]
+    if n_pairs == 0:
+        return direction / max(1.0, math.sqrt(np.dot(direction, direction)))
+    factors = np.empty(n_pairs)
+    for k in range(n_pairs - 1, -1, -1):
+        factors[k] = np.dot(pairs[k, 0], direction) / curvatures[k]
+        direction -= factors[k] * pairs[k, 1]
+    direction *= curvatures[n_pairs - 1] / squares[n_pairs - 1]
+    for k in range(n_pairs):
+        correction = np.dot(pairs[k, 1], direction) / curvatures[k]
+        direction += (factors[k] - correction) * pairs[k, 0]
     return direction
 
 
