@@ -254,7 +254,7 @@ def _bench_list(_: argparse.Namespace) -> int:
     for problem in map(any_problem, all_problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
         kind = f"{problem.group}, {problem.half}"
-        print(f"  {problem.name:<29}{kind:<34}{problem.description} ({size})")
+        print(f"  {problem.name:<33}{kind:<34}{problem.description} ({size})")
     print("suites")
     for name, suite in SUITES.items():
         print(f"  {name:<16}{', '.join(suite.problems)}")

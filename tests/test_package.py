@@ -115,6 +115,8 @@ AX_ALLOWED = (
     "mondrian_bo.benchmarks.harness.ax_run",
     "mondrian_bo.benchmarks.suites.ax_overhead",
 )
+HEBO_ALLOWED = ("mondrian_bo.benchmarks.harness.hebo_worker",)
+BAYESMARK_ALLOWED = ("mondrian_bo.benchmarks.problems.bayesmark_worker",)
 
 DESIGN = ROOT / "docs" / "design.md"
 
@@ -242,7 +244,14 @@ def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> Non
 
 @pytest.mark.parametrize(
     ("packages", "allowed"),
-    [(("optuna",), OPTUNA_ALLOWED), (("ax", "torch"), AX_ALLOWED), (("river",), RIVER_ALLOWED)],
+    [
+        (("optuna",), OPTUNA_ALLOWED),
+        (("ax",), AX_ALLOWED),
+        (("torch",), (*AX_ALLOWED, *HEBO_ALLOWED)),
+        (("hebo",), HEBO_ALLOWED),
+        (("bayesmark",), BAYESMARK_ALLOWED),
+        (("river",), RIVER_ALLOWED),
+    ],
 )
 def test_frameworks_stay_outside(
     packages: tuple[str, ...], allowed: tuple[str, ...], imports: dict[str, set[str]]

@@ -27,7 +27,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
 )
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report.score import holm, signed_rank_test
+from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
@@ -233,7 +233,7 @@ def summary(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str
         )
     rows = [
         [*row[:-1], f"{p_value:.2g}", row[-1]]
-        for row, p_value in zip(cells, holm(p_values), strict=True)
+        for row, p_value in zip(cells, holm_corrected(p_values), strict=True)
     ]
     return header, rows
 

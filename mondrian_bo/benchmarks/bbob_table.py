@@ -21,7 +21,7 @@ from scipy.stats import wilcoxon
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
-from mondrian_bo.benchmarks.report.score import holm
+from mondrian_bo.benchmarks.report.score import holm_corrected
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
 __all__ = ["BUDGETS", "Comparison", "compare", "main"]
@@ -116,7 +116,7 @@ def compare(
 
 def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
     """Return a row of cells for each comparison, with Holm's correction over all of them."""
-    corrected = holm([one.p_value for one in comparisons])
+    corrected = holm_corrected([one.p_value for one in comparisons])
     cells = []
     for one, p_value in zip(comparisons, corrected, strict=True):
         behind = [

@@ -1,1 +1,1 @@
-"""Runs problems with samplers: the samplers, Optuna's and Ax's loops, and files of results."""
+"""Runs problems with samplers: the samplers, the loops of Optuna, Ax and HEBO, files of results."""

@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
 from mondrian_bo.benchmarks.harness.ax_run import AxRun
+from mondrian_bo.benchmarks.harness.hebo_run import HeboRun
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
 from mondrian_bo.benchmarks.harness.progress import Progress
 from mondrian_bo.benchmarks.harness.results import (
@@ -184,7 +185,7 @@ def execute(run: Run) -> None:
 
 
 def _finished(
-    schedule: Schedule, run: Run, harness: AxRun | OptunaRun
+    schedule: Schedule, run: Run, harness: AxRun | HeboRun | OptunaRun
 ) -> Iterator[tuple[int, dict[str, Any], float]]:
     """Yield each trial when it ends: its number, its parameters, and the seconds of asking."""
     running: dict[int, tuple[dict[str, Any], float]] = {}
@@ -199,7 +200,7 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem with one objective and no constraint."""
     chosen = get_sampler(run.sampler)
     sampler = chosen.factory(seed=run.seed)
-    harness: AxRun | OptunaRun
+    harness: AxRun | HeboRun | OptunaRun
     if isinstance(sampler, BaseSampler):
         harness = OptunaRun(sampler, problem.space)
     else:
@@ -220,7 +221,9 @@ def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
     chosen = get_sampler(run.sampler)
     sampler = chosen.factory(seed=run.seed)
     if not isinstance(sampler, BaseSampler):
-        raise ValueError("Ax is not run on problems with constraints or several objectives")
+        raise ValueError(
+            "Ax and HEBO are not run on problems with constraints or several objectives"
+        )
     harness = OptunaRun(sampler, problem.space, problem.n_objectives)
     progress = Progress(problem)
     for number, params, seconds in _finished(chosen.schedule, run, harness):

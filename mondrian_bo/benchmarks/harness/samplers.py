@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.samplers import BaseSampler
 
 from mondrian_bo.benchmarks.harness.ax_run import AxRun, Strategy
+from mondrian_bo.benchmarks.harness.hebo_run import PYTHON_VARIABLE, HeboRun
 from mondrian_bo.benchmarks.harness.schedule import Schedule
 from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
 
-AxFactory: TypeAlias = Callable[[SearchSpace], AxRun]
-"""Starts a run of Ax on a space."""
+RunFactory: TypeAlias = Callable[[SearchSpace], AxRun | HeboRun]
+"""Starts a run of Ax or HEBO on a space."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +33,28 @@ class BenchmarkSampler:
     ----------
     factory : callable
         Takes a seed and settings as keyword arguments, and returns the sampler, or what starts a
-        run of Ax on a space. Without settings the sampler has its own defaults.
+        run of Ax or HEBO on a space. Without settings the sampler has its own defaults.
     requires : str or None
         The module that it needs, if that is optional.
     remedy : str
         How to install that module.
+    variable : str or None
+        The environment variable that names an interpreter with that module, if another one runs it.
     schedule : Schedule
         When its trials are asked for and told.
     """
 
-    factory: Callable[..., BaseSampler | AxFactory]
+    factory: Callable[..., BaseSampler | RunFactory]
     requires: str | None = None
     remedy: str = ""
+    variable: str | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def is_installed(self) -> bool:
-        """Whether the required module can be found."""
+        """Whether the required module can be found, or its interpreter has a name."""
+        if self.variable is not None:
+            return bool(os.environ.get(self.variable))
         return self.requires is None or find_spec(self.requires) is not None
 
 
@@ -73,7 +81,7 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
 
 
 def _ax(strategy: Strategy) -> BenchmarkSampler:
-    def factory(**settings: Any) -> AxFactory:
+    def factory(**settings: Any) -> RunFactory:
         return partial(AxRun, strategy=strategy, **settings)
 
     return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
@@ -84,6 +92,19 @@ SAMPLERS |= {
     "ax_mondrian": _ax("predictive"),
     "ax_mondrian_node": _ax("candidate"),
 }
+
+
+def _hebo(seed: int, batch: int = 1) -> RunFactory:
+    python = Path(os.environ.get(PYTHON_VARIABLE, ""))
+    return partial(HeboRun, python=python, seed=seed, batch=batch)
+
+
+SAMPLERS["hebo"] = BenchmarkSampler(
+    _hebo,
+    "HEBO",
+    "python -m mondrian_bo.benchmarks.make_environment hebo DIR",
+    PYTHON_VARIABLE,
+)
 
 
 def get_sampler(name: str) -> BenchmarkSampler:
@@ -113,6 +134,8 @@ def get_sampler(name: str) -> BenchmarkSampler:
         return sampler
     parsed = _parse_settings(name, settings)
     schedule = Schedule(parsed.pop("batch", 1), parsed.pop("workers", 1))
+    if base == "hebo":
+        parsed["batch"] = schedule.batch  # HEBO suggests a whole batch at once
     return replace(sampler, factory=partial(sampler.factory, **parsed), schedule=schedule)
 
 

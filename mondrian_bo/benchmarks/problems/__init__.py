@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
+from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
@@ -39,15 +40,20 @@ _DECLARED = {
         *MIXED_PROBLEMS,
         *LEARNING_PROBLEMS,
         *BBOB_FUNCTIONS,
+        *BAYESMARK_PROBLEMS,
     )
 }
-"""Problems with one objective that need no data files, by name."""
+"""Problems with one objective that need no data files of ours, by name."""
 
 _OUTCOME_PROBLEMS = {problem.name: problem for problem in (*OUTCOME_PROBLEMS, *BBOB_PROBLEMS)}
 """Problems that may have several outcomes, by name."""
 
-_EXTRAS = {"cocoex": "coco", "moocore": "bench"}
-"""Extras of this package that install the modules of problems."""
+_REMEDIES = {
+    "bayesmark": "python -m mondrian_bo.benchmarks.make_environment bayesmark DIR",
+    "cocoex": "pip install 'mondrian-bo[coco]'",
+    "moocore": "pip install 'mondrian-bo[bench]'",
+}
+"""Commands that install the modules of problems."""
 
 
 def problem_names() -> tuple[str, ...]:
@@ -128,8 +134,8 @@ def installed_problems(names: Iterable[str], notify: Callable[[str], None]) -> l
         if not problem.missing:
             installed.append(name)
     for module, without in skipped.items():
-        remedy = f"pip install 'mondrian-bo[{_EXTRAS[module]}]'"
-        notify(f"skipping problems that need {module} ({remedy}): {', '.join(without)}")
+        names_left_out = ", ".join(without)
+        notify(f"skipping problems that need {module} ({_REMEDIES[module]}): {names_left_out}")
     if not installed:
         raise ValueError("none of the problems asked for is installed")
     return installed

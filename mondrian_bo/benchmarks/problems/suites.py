@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS, QUICK_TASKS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import (
     BBOB_PROBLEMS,
@@ -84,6 +85,8 @@ SUITES: dict[str, Suite] = {
         tuple(problem.name for problem in OUTCOME_PROBLEMS if not problem.n_constraints),
         n_seeds=20,
     ),
+    "bayesmark": Suite(tuple(problem.name for problem in BAYESMARK_PROBLEMS), n_seeds=1),
+    "bayesmark_quick": Suite(QUICK_TASKS, n_seeds=1),
     "bbob": Suite(tuple(problem.name for problem in BBOB_FUNCTIONS), n_seeds=15),
     "parallel": Suite(tuple(problem.name for problem in BBOB_PROBLEMS), n_seeds=16),
 }

@@ -27,7 +27,7 @@ __all__ = [
     "common_seeds",
     "compare",
     "compare_all",
-    "holm",
+    "holm_corrected",
     "pair",
     "signed_rank_test",
 ]
@@ -192,33 +192,31 @@ def compare_all(
         Results for the sampler, in the order of the problems.
     """
     tests = [_test(results, sampler, reference, percent) for results in problems]
-    outcomes: list[Outcome] = ["tie"] * len(tests)
-    for rank, i in enumerate(np.argsort([p_value for _, p_value in tests], kind="stable")):
-        rank_sum, p_value = tests[i]
-        if p_value * (len(tests) - rank) >= SIGNIFICANCE:
-            break
-        outcomes[i] = "win" if rank_sum < 0 else "loss"
-    return outcomes
+    corrected = holm_corrected([p_value for _, p_value in tests])
+    return [
+        "tie" if p_value >= SIGNIFICANCE else "win" if rank_sum < 0 else "loss"
+        for (rank_sum, _), p_value in zip(tests, corrected, strict=True)
+    ]
 
 
-def holm(p_values: Sequence[float]) -> FloatArray:
-    """Return p-values with Holm's correction for their number, in the given order.
+def holm_corrected(p_values: Sequence[float]) -> FloatArray:
+    """Return p-values corrected by Holm's method for the number of tests.
 
     Parameters
     ----------
-    p_values : sequence of float, of length n
-        The p-values of n tests.
+    p_values : sequence of float
+        One for each test.
 
     Returns
     -------
-    float64 array of shape (n,)
-        The probability that any of the n tests has a corrected value below a level, while none has
-        a difference, is at most that level.
+    float64 array of shape (n_tests,)
+        At most 1. The probability that any true null hypothesis has a corrected p-value below a
+        level is at most this level.
     """
-    corrected, largest = np.empty(len(p_values)), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
-        largest = max(largest, min(p_values[i] * (len(p_values) - rank), 1.0))
-        corrected[i] = largest
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(order), 0, -1)
+    corrected = np.empty(len(order))
+    corrected[order] = np.maximum.accumulate(np.minimum(np.asarray(p_values)[order] * factors, 1.0))
     return corrected
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +13,7 @@ import numpy as np
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.speed import onelearn_worker
 from mondrian_bo.benchmarks.speed.clock import Cost
-from mondrian_bo.benchmarks.speed.threads import one_thread_environment
+from mondrian_bo.benchmarks.worker_process import WorkerProcess
 
 __all__ = ["PYTHON_VARIABLE", "Estimator", "OnelearnProcess"]
 
@@ -24,6 +22,8 @@ Estimator = Literal["regressor", "classifier"]
 
 PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
 """Environment variable that names onelearn's interpreter if no option does."""
+
+_PURPOSE = "run onelearn; see `python -m mondrian_bo.benchmarks.make_environment --help`"
 
 
 class OnelearnProcess:
@@ -46,21 +46,10 @@ class OnelearnProcess:
     """
 
     def __init__(self, python: Path, estimators: Sequence[Estimator] = ("regressor",)) -> None:
-        self._python = python
+        self._worker = WorkerProcess(python, onelearn_worker.__file__, _PURPOSE)
         self._estimators = tuple(estimators)
         self._directory = TemporaryDirectory()
         self._n_files = 0
-        try:
-            self._process = subprocess.Popen(
-                [str(python), "-W", "ignore", onelearn_worker.__file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=one_thread_environment(),
-            )
-        except OSError as error:
-            self._directory.cleanup()
-            raise ValueError(f"{python} does not run: {error}") from error
 
     def __enter__(self) -> Self:
         """Compile the measured code."""
@@ -78,7 +67,7 @@ class OnelearnProcess:
         traceback: TracebackType | None,
     ) -> None:
         """End the process."""
-        self._process.communicate()
+        self._worker.close()
         self._directory.cleanup()
 
     def store(self, X: AnyArray, y: AnyArray, tests: AnyArray | None = None) -> Path:
@@ -162,18 +151,4 @@ class OnelearnProcess:
         return np.array(self._ask("forecast", data, n_classes=n_classes, seed=seed))
 
     def _ask(self, task: str, data: Path, **arguments: object) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        question = {"task": task, "data": str(data), **arguments}
-        try:
-            self._process.stdin.write(json.dumps(question) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        answer = self._process.stdout.readline()
-        if not answer:
-            self._process.wait()
-            raise ValueError(
-                f"{self._python} cannot run onelearn; "
-                "see `python -m mondrian_bo.benchmarks.speed.make_onelearn_environment --help`"
-            )
-        return json.loads(answer)
+        return self._worker.ask(task, data=str(data), **arguments)

@@ -1,11 +1,10 @@
-import subprocess
 import sys
 from argparse import Namespace
 
 import numpy as np
 import pytest
 
-from mondrian_bo.benchmarks.speed import make_onelearn_environment, startup
+from mondrian_bo.benchmarks.speed import startup
 from mondrian_bo.benchmarks.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.speed.suite import run
 
@@ -51,24 +50,6 @@ def test_interpreter_without_onelearn(tmp_path):
 def test_interpreter_that_is_none(tmp_path):
     with pytest.raises(ValueError, match="does not run"):
         run(Namespace(out=tmp_path, onelearn_python=tmp_path / "nothing"))
-
-
-def test_environment_of_onelearn(tmp_path, monkeypatch, capsys):
-    commands = []
-    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command))
-    monkeypatch.setattr(make_onelearn_environment.venv, "create", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "version_info", (3, 11))
-    assert make_onelearn_environment.main([str(tmp_path)]) == 0
-    assert "numba==0.58.*" in commands[0] and "numpy==1.26.*" in commands[0]
-    assert commands[1][-2:] == ["--no-deps", "onelearn==0.3.0"]
-    assert capsys.readouterr().out.startswith(f"--onelearn-python {tmp_path}")
-
-
-def test_environment_of_onelearn_needs_an_old_python(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "version_info", (3, 12))
-    with pytest.raises(SystemExit):
-        make_onelearn_environment.main([str(tmp_path)])
-    assert "3.11 or older" in capsys.readouterr().err
 
 
 def test_fresh_copy_is_what_runs(tmp_path):
