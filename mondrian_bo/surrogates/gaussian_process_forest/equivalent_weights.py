@@ -68,11 +68,13 @@ def _add_tree(
     own = points[t if len(points) > 1 else 0]
     for leaf in np.unique(nodes).tolist():
         inside = np.flatnonzero(nodes == leaf)
-        posterior = forest._leaves[t][leaf].posterior
-        cross = forest.covariance.between(rows[inside], posterior.points)
-        unexplained = 1.0 - cross @ posterior.solved_ones
+        process = forest._leaves[t][leaf]
+        points, _, (solved_ones, _), _ = process.posterior
+        cross = forest.covariance.between(rows[inside], points)
+        unexplained = 1.0 - cross @ solved_ones
         dense[inside] += np.outer(unexplained, _weights_of_mean(forest, t, own, int(inside[0])))
-        solved = cross @ posterior.whitening @ posterior.whitening.T
+        whitening = process.whitening
+        solved = cross @ whitening @ whitening.T
         members = forest._members(t, leaf)
         columns = np.arange(forest.n_points)[members]
         dense[np.ix_(inside, columns)] += solved
@@ -93,7 +95,7 @@ def _weights_of_mean(
         leaf_mean_weights(trees.arrays, trees.node_stats, t, points, i, weights)
     for node, leaf in leaves.items():
         members = forest._members(t, node)
-        solved_ones = leaf.posterior.solved_ones
+        solved_ones = leaf.posterior.solved[0]
         # Equal parts of the weight of a leaf's location become those of its targets.
         weights[members] *= len(solved_ones) * solved_ones / solved_ones.sum()
     return weights

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -18,7 +18,8 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     fit_hyperparameters,
     initial_estimates,
 )
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_table import LeafTable, Moments
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -80,13 +81,12 @@ class GaussianProcessForest:
 
     Notes
     -----
-    A point takes O(T m^3 + T d log n), at the first prediction after it was learnt; a prediction
+    A point takes O(T m^2 + T d log n), at the first prediction after it was learnt; a prediction
     takes O(T (m^2 + log n)). A fit of the hyper-parameters updates all leaves in O(T n m^2), which
-    is amortised O(T m^2) for each point.
+    is amortised O(T m^2).
 
-    The trees and the processes may see the same points differently: `points` of shape (S, k, d)
-    are what the trees see (S = 1) or what each tree sees (S = T), `rows` of shape (k, d) what the
-    processes see.
+    The trees and the processes may see the same points differently: the trees see `points`, shape
+    (S, k, d) with S = 1 or one for each tree, and the processes `rows`, shape (k, d).
     """
 
     def __init__(
@@ -121,10 +121,19 @@ class GaussianProcessForest:
         self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
         self._units = np.ones(n_dimensions)
         self._n_fitted = 0
-        # Of each tree, by node: processes, posterior moments of means, and leaves to be updated.
+        # Of each tree, by node: processes, what predictions need of them, and those to be updated.
         self._leaves: list[dict[int, GaussianProcessLeaf]] = [{} for _ in range(n_trees)]
-        self._leaf_means: list[dict[int, list[float]]] = [{} for _ in range(n_trees)]
+        self._tables = [LeafTable() for _ in range(n_trees)]
         self._stale: list[set[int]] = [set() for _ in range(n_trees)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the addresses, which hold for this object alone."""
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore, with the addresses of its own leaves."""
+        self.__dict__.update(state)
+        self._tables = [LeafTable(leaves) for leaves in self._leaves]
 
     @property
     def n_points(self) -> int:
@@ -252,19 +261,14 @@ class GaussianProcessForest:
             gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
             prediction = Moments(*moments, *gradients)
             if self.has_single_leaf:
-                of_tree = Moments(*(moment[0] for moment in prediction))
-                mean, variance = self._leaf_means[0][_ONLY_LEAF]
-                self._leaves[0][_ONLY_LEAF].predict(
-                    rows, np.arange(m), mean, variance, of_tree, with_noise
-                )
-                return prediction
-            assert points is not None
-            for t, leaves, members in self.trees.grouped_by_leaf(points):
+                nodes = np.full((1, m), _ONLY_LEAF)
+            else:
+                assert points is not None
+                nodes = np.ascontiguousarray(self.trees.leaves(points).T)
+            for t, own in enumerate(nodes):
+                self._require_means(t, own)
                 of_tree = Moments(*(moment[t] for moment in prediction))
-                for leaf, inside, (mean, variance) in zip(
-                    leaves, members, self._means_of(t, leaves), strict=True
-                ):
-                    self._leaves[t][leaf].predict(rows, inside, mean, variance, of_tree, with_noise)
+                self._tables[t].predict(own, rows, self.covariance, of_tree, with_noise)
         return prediction
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
@@ -323,7 +327,7 @@ class GaussianProcessForest:
         tree = int(rng.integers(self.n_components))
         key = int(rng.integers(2**63))
         if trees is None:
-            mean, variance = self._leaf_means[0][_ONLY_LEAF]
+            [(mean, variance)] = self._means_of(0, [_ONLY_LEAF])
             means = posterior_draw.mean_of_only_leaf(_ONLY_LEAF, mean, variance, key)
         else:
             means = posterior_draw.means_of_tree(trees, tree, self._gamma_1, key)
@@ -337,11 +341,11 @@ class GaussianProcessForest:
         """Learn further points inside a ``with`` block, without a fit of the hyper-parameters."""
         self.update()
         n_points, trees = self.n_points, self._trees
-        saved = (trees, self._batches, self._leaves, self._leaf_means, self._n_fitted)
+        saved = (trees, self._batches, self._leaves, self._tables, self._n_fitted)
         self._rows.extend(rows)
         self._targets.extend(targets)
         self._leaves = [leaves.copy() for leaves in self._leaves]
-        self._leaf_means = self._leaf_means.copy()
+        self._tables = [table.duplicate() for table in self._tables]
         self._n_fitted = _NEVER
         try:
             if trees is None:
@@ -357,7 +361,7 @@ class GaussianProcessForest:
         finally:
             self._rows.shorten(n_points)
             self._targets.shorten(n_points)
-            self._trees, self._batches, self._leaves, self._leaf_means, self._n_fitted = saved
+            self._trees, self._batches, self._leaves, self._tables, self._n_fitted = saved
             for stale in self._stale:
                 stale.clear()
 
@@ -393,13 +397,14 @@ class GaussianProcessForest:
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
                 members = self._members(t, node)
-                leaf = GaussianProcessLeaf(
-                    self._rows.rows[members],
-                    self._targets.rows[members],
-                    self._estimates[0].covariance,
-                    self._scale_strength,
-                )
+                rows, targets = self._rows.rows[members], self._targets.rows[members]
+                former = self._leaves[t].get(node)
+                if former is not None and former.may_extend_to(rows):
+                    leaf = former.extended(rows, targets)
+                else:
+                    leaf = GaussianProcessLeaf(rows, targets, self.covariance, self._scale_strength)
                 self._leaves[t][node] = leaf
+                self._tables[t].enter(node, leaf)
                 messages[k] = (
                     leaf.precision * self._gamma_1,
                     leaf.location,
@@ -407,15 +412,9 @@ class GaussianProcessForest:
                     leaf.log_determinant,
                 )
         self._stale[t].clear()
-        self._leaf_means[t] = {}
+        self._tables[t].means[:] = math.nan
         if self._trees is not None:
             self._trees.set_messages(t, stale, messages)
-        if self.has_single_leaf:
-            # The prior of the only mean, of variance 1/2 in units of gamma_1, times its message.
-            precision, location, *_ = messages[0].tolist()
-            scale = 1.0 + 0.5 * precision
-            mean, variance = 0.5 * precision * location / scale, 0.5 / scale * self._gamma_1
-            self._leaf_means[t] = {_ONLY_LEAF: [mean, variance]}
 
     def _wait(self, points: FloatArray) -> None:
         """Keep stored points for the trees, and grow these if there is more than one leaf."""
@@ -457,12 +456,14 @@ class GaussianProcessForest:
             if n_nodes[t] > n_nodes_before[t]:
                 # A split node is no longer a leaf, and new leaves have no process yet.
                 nodes = set(self._nodes_of_leaves(t))
-                self._leaves[t] = {k: leaf for k, leaf in self._leaves[t].items() if k in nodes}
+                for node in self._leaves[t].keys() - nodes:
+                    del self._leaves[t][node]
+                    self._tables[t].remove(node)
                 self._stale[t] = (self._stale[t] & nodes) | (nodes - self._leaves[t].keys())
 
     def _mark_all_stale(self) -> None:
         for t in range(self._ensemble.n_trees):
-            self._leaves[t].clear()
+            self._leaves[t], self._tables[t] = {}, LeafTable()
             self._stale[t] = set(self._nodes_of_leaves(t))
 
     def _nodes_of_leaves(self, tree: int) -> list[int]:
@@ -473,18 +474,32 @@ class GaussianProcessForest:
         return slice(None) if self._trees is None else self._trees.members(tree, leaf)
 
     def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
-        """Return posterior means and variances of leaf means, which are kept until an update."""
-        known = self._leaf_means[tree]
-        new = [leaf for leaf in leaves if leaf not in known]
-        if new:
-            found = self.trees.leaf_means(tree, new)
+        """Return posterior means and variances of leaf means."""
+        nodes = np.array(leaves)
+        self._require_means(tree, nodes)
+        means: list[list[float]] = self._tables[tree].means[nodes].tolist()
+        return means
+
+    def _require_means(self, tree: int, nodes: IntArray) -> None:
+        """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
+        means = self._tables[tree].means
+        if self.has_single_leaf:
+            # The prior of the only mean, of variance 1/2 in units of gamma_1, times its message.
+            only = self._leaves[tree][_ONLY_LEAF]
+            precision = only.precision * self._gamma_1
+            scale = 1.0 + 0.5 * precision
+            means[_ONLY_LEAF, 0] = 0.5 * precision * only.location / scale
+            means[_ONLY_LEAF, 1] = 0.5 / scale * self._gamma_1
+            return
+        unknown = np.unique(nodes[np.isnan(means[nodes, 0])])
+        if len(unknown):
+            found = self.trees.leaf_means(tree, unknown)
             found[:, 1] *= self._gamma_1
-            known.update(zip(new, found.tolist(), strict=True))
-        return [known[leaf] for leaf in leaves]
+            means[unknown] = found
 
     def _rates(self) -> FloatArray:
         """Return the split rates of the trees' points, one per lengthscale."""
-        return np.asarray(np.sqrt(self.covariance.precisions) * self._units)
+        return np.sqrt(self.covariance.precisions) * self._units
 
     def _scale_of_times(self, n_points: int) -> float:
         """Return gamma_2 for a first batch of points."""

@@ -52,7 +52,7 @@ def kernel_sums(forest: GaussianProcessForest) -> list[KernelSum]:
             leaves, lower, upper = leaf_cells(forest.trees.arrays, t)
             nodes = leaves.tolist()
         for k, (node, (mean, _)) in enumerate(zip(nodes, forest._means_of(t, nodes), strict=True)):
-            posterior = forest._leaves[t][node].posterior
-            weights = amplitude * (posterior.solved_targets - mean * posterior.solved_ones)
-            sums.append(KernelSum(t, lower[k], upper[k], mean, posterior.points, weights))
+            points, _, (solved_ones, solved_targets), _ = forest._leaves[t][node].posterior
+            weights = amplitude * (solved_targets - mean * solved_ones)
+            sums.append(KernelSum(t, lower[k], upper[k], mean, points, weights))
     return sums

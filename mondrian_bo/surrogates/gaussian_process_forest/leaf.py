@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     cross_kernel,
     factorise,
 )
 
-_SMALLEST_SHARE = 1e-12
-"""Smallest variance of a function relative to the amplitude: rounding would make it negative."""
+PANEL = 48
+"""Number of columns of a panel of the whitening matrix, our choice: products of smaller matrices
+cost more than they save."""
 
 
 class Posterior(NamedTuple):
@@ -36,36 +38,19 @@ class Posterior(NamedTuple):
     ----------
     points : float64 array of shape (n, d)
         The points.
-    whitening : float64 array of shape (n, n)
-        The transpose of L^-1.
-    solved_ones, solved_targets : float64 arrays of shape (n,)
+    white : float64 array of shape (2, n)
+        L^-1 1 and L^-1 y.
+    solved : float64 array of shape (2, n)
         A^-1 1 and A^-1 y.
-    scale : float
-        Factor of all covariances, noise included.
+    panels : float64 array of shape (k,)
+        The transpose of L^-1, which is upper triangular. A panel has 48 of its columns, without the
+        rows below the diagonal of the last of them, and the panels follow each other.
     """
 
     points: FloatArray
-    whitening: FloatArray
-    solved_ones: FloatArray
-    solved_targets: FloatArray
-    scale: float
-
-
-class Moments(NamedTuple):
-    """Predictions at m points and their gradients, which are empty arrays (0, d) if not wanted.
-
-    Attributes
-    ----------
-    means, variances : float64 arrays of shape (m,)
-        Predictions.
-    mean_gradients, variance_gradients : float64 arrays of shape (m, d)
-        Their derivatives by the coordinates of the points.
-    """
-
-    means: FloatArray
-    variances: FloatArray
-    mean_gradients: FloatArray
-    variance_gradients: FloatArray
+    white: FloatArray
+    solved: FloatArray
+    panels: FloatArray
 
 
 class GaussianProcessLeaf:
@@ -88,11 +73,17 @@ class GaussianProcessLeaf:
 
     Attributes
     ----------
+    n_points : int
+        Number of points.
+    buffer : float64 array of shape (k,)
+        The posterior, as :func:`parts_of` reads it. A leaf that is extended has another one.
     precision, location : float
         The message: precision and centre of the likelihood of the mean.
     residual, log_determinant : float
         ``(y - location)' A^-1 (y - location)`` and log det A, of the log marginal likelihood
         ``-1/2 (residual + precision (mean - location)^2 + log_determinant + n log 2 pi)``.
+    scale : float
+        Factor of all covariances, noise included.
     noise : float
         Variance of the noise that is independent for each target.
 
@@ -108,61 +99,86 @@ class GaussianProcessLeaf:
         covariance: Covariance,
         scale_strength: float = math.inf,
     ) -> None:
-        self._covariance = covariance
+        self._covariance, self._scale_strength = covariance, scale_strength
+        self.n_points = n = len(points)
         factor = factorise(covariance.of_targets(points))  # Algorithm 2.1, line 2
-        log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
-        right_sides = np.stack([np.ones(len(points)), targets], axis=1)
+        self._log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
+        right_sides = np.stack([np.ones(n), targets], axis=1)
         solutions, _ = lapack.dpotrs(factor, right_sides, lower=1)  # line 3, for 1 and y
-        solved_ones, solved_targets = np.ascontiguousarray(solutions.T)
+        inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        self.buffer = _room_for(n, points.shape[1])
+        own = self.posterior
+        own.points[:], own.solved[:] = points, solutions.T
+        own.white[:] = (inverse @ right_sides).T
+        columns, start = inverse.T, 0
+        for first in range(0, n, PANEL):
+            end = min(first + PANEL, n)
+            panel = own.panels[start : start + end * (end - first)].reshape(end, end - first)
+            panel[:] = columns[:end, first:end]
+            start += panel.size
+        self._set_scale(targets)
+
+    def may_extend_to(self, points: FloatArray) -> bool:
+        """Whether points, shape (n, d), are the points of this leaf, and further ones."""
+        known = self.posterior.points
+        return len(known) < len(points) and np.array_equal(known, points[: len(known)])
+
+    def extended(self, points: FloatArray, targets: FloatArray) -> GaussianProcessLeaf:
+        """Return the posterior for further points, O(n^2) for each.
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, d)
+            The points of this leaf, and further ones.
+        targets : float64 array of shape (n,)
+            Their targets.
+        """
+        leaf = copy(self)
+        for n in range(self.n_points, len(points)):
+            known, leaf.buffer = leaf.buffer, _room_for(n + 1, points.shape[1])
+            variance = append_point(known, n, points[n], targets[n], self._covariance, leaf.buffer)
+            if not variance > 0.5 * self._covariance.independent_noise:
+                # What rounding errors leave of the variance is not above its smallest value.
+                return GaussianProcessLeaf(points, targets, self._covariance, self._scale_strength)
+            leaf._log_determinant += math.log(variance)
+        leaf.n_points = len(points)
+        leaf._set_scale(targets)
+        return leaf
+
+    def _set_scale(self, targets: FloatArray) -> None:
+        """Set the scale of the covariances, and the message about the mean."""
+        n, (solved_ones, solved_targets) = self.n_points, self.posterior.solved
         precision = float(solved_ones.sum())  # 1' A^-1 1: H K_y^-1 H' of eq. 2.41
         self.location = float(solved_ones @ targets) / precision
         centred = targets - self.location
         residual = max(float(centred @ (solved_targets - self.location * solved_ones)), 0.0)
-        n = len(points)
-        scale = 1.0
-        if scale_strength < math.inf:
-            scale = (scale_strength + residual) / (scale_strength + n)
-        self.precision = precision / scale
-        self.residual = residual / scale
-        self.log_determinant = log_determinant + n * math.log(scale)
-        self.noise = covariance.independent_noise * scale
-        inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        self._posterior = Posterior(points, inverse.T, solved_ones, solved_targets, scale)
+        strength, self.scale = self._scale_strength, 1.0
+        if strength < math.inf:
+            self.scale = (strength + residual) / (strength + n)
+        self.precision = precision / self.scale
+        self.residual = residual / self.scale
+        self.log_determinant = self._log_determinant + n * math.log(self.scale)
+        self.noise = self._covariance.independent_noise * self.scale
 
     @property
     def posterior(self) -> Posterior:
         """The posterior as a function of the leaf's mean."""
-        return self._posterior
+        n, d = self.n_points, len(self._covariance.precisions)
+        # The Python function: the compiled one takes longer to return its views.
+        posterior: Posterior = parts_of.py_func(self.buffer, n, d)
+        return posterior
 
-    def predict(
-        self,
-        rows: FloatArray,
-        selected: IntArray,
-        mean: float,
-        variance: float,
-        moments: Moments,
-        with_noise: bool = False,
-    ) -> None:
-        """Write the predictive moments of the function or, with noise, of targets.
-
-        Parameters
-        ----------
-        rows : float64 array of shape (m, d)
-            Points.
-        selected : int64 array of shape (k,)
-            Indices of the points to predict.
-        mean, variance : float
-            Posterior mean and variance of the leaf's mean given all targets.
-        moments : Moments
-            Result, for all m points, of which the selected ones are written. Gradients are computed
-            if it has room for them.
-        with_noise : bool, default=False
-            Whether variances include the noise.
-        """
-        noise = self.noise if with_noise else 0.0
-        predict_leaf(
-            self._posterior, self._covariance, mean, variance, noise, rows, selected, moments
-        )
+    @property
+    def whitening(self) -> FloatArray:
+        """The transpose of L^-1, shape (n, n)."""
+        n, start, panels = self.n_points, 0, self.posterior.panels
+        result = np.zeros((n, n))
+        for first in range(0, n, PANEL):
+            end = min(first + PANEL, n)
+            panel = panels[start : start + end * (end - first)]
+            result[:end, first:end] = panel.reshape(end, end - first)
+            start += panel.size
+        return result
 
     def joint(
         self, rows: FloatArray, mean: float, variance: float
@@ -183,12 +199,12 @@ class GaussianProcessLeaf:
         covariances : float64 array of shape (m, m)
             Posterior covariances, without noise.
         """
-        points, whitening, solved_ones, solved_targets, scale = self._posterior
+        points, _, (solved_ones, solved_targets), _ = self.posterior
         cross = self._covariance.between(rows, points)
-        white, unexplained = cross @ whitening, 1.0 - cross @ solved_ones
+        white, unexplained = cross @ self.whitening, 1.0 - cross @ solved_ones
         means = mean + cross @ (solved_targets - mean * solved_ones)
         own = self._covariance.between(rows, rows) - white @ white.T
-        return means, scale * own + variance * np.outer(unexplained, unexplained)  # eq. 2.41
+        return means, self.scale * own + variance * np.outer(unexplained, unexplained)  # eq. 2.41
 
     def leave_one_out(self, mean: float, variance: float) -> tuple[FloatArray, FloatArray]:
         """Predict each target from all others (Rasmussen2006, eq. 5.12).
@@ -203,7 +219,8 @@ class GaussianProcessLeaf:
         residuals, variances : float64 arrays of shape (n,)
             Targets minus their predictive means, and their predictive variances.
         """
-        _, whitening, solved_ones, solved_targets, scale = self._posterior
+        solved_ones, solved_targets = self.posterior.solved
+        whitening, scale = self.whitening, self.scale
         # The diagonal of K_y^-1, where the unknown mean adds a term of rank one to A.
         precisions = (whitening * whitening).sum(axis=1)
         precisions -= variance / scale * solved_ones * solved_ones
@@ -230,8 +247,9 @@ class GaussianProcessLeaf:
         callable
             Maps points of shape (m, d) to values of shape (m,).
         """
-        points, whitening, solved_ones, solved_targets, scale = self._posterior
-        prior_std = math.sqrt(scale * self._covariance.amplitude)
+        points, _, (solved_ones, solved_targets), _ = self.posterior
+        whitening = self.whitening
+        prior_std = math.sqrt(self.scale * self._covariance.amplitude)
         noise_std = math.sqrt(self.noise)
         at_points = prior_std * prior(points) + noise_std * rng.standard_normal(len(points))
         weights = solved_targets - mean * solved_ones - whitening @ (at_points @ whitening)
@@ -243,77 +261,95 @@ class GaussianProcessLeaf:
         return function
 
 
-@njit(cache=True, nogil=True)
-def predict_leaf(  # type: ignore[no-untyped-def]
-    posterior, covariance, mean, variance, noise, rows, selected, moments
-):
-    """Write the predictive moments of a leaf (Rasmussen2006, Algorithm 2.1 and eq. 2.41).
+def _room_for(n: int, d: int) -> FloatArray:
+    """Return a buffer for the posterior of n points in d dimensions."""
+    return np.empty(buffer_size.py_func(n, d))
 
-    One compiled call computes all of them, because predictions are most of the time of a
-    suggestion.
+
+# The posterior, compiled --------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def buffer_size(n, d):  # type: ignore[no-untyped-def]
+    """Return the number of floats of a posterior of n points in d dimensions."""
+    whole, rest = n // PANEL, n % PANEL
+    return n * (d + 4) + PANEL * PANEL * whole * (whole + 1) // 2 + n * rest
+
+
+@njit(cache=True, nogil=True)
+def parts_of(buffer, n, d):  # type: ignore[no-untyped-def]
+    """Return views of the posterior in a buffer, of n points in d dimensions."""
+    first, second, third = n * d, n * (d + 2), n * (d + 4)
+    return Posterior(
+        buffer[:first].reshape(n, d),
+        buffer[first:second].reshape(2, n),
+        buffer[second:third].reshape(2, n),
+        buffer[third:],
+    )
+
+
+@njit(cache=True, nogil=True)
+def append_point(buffer, n, point, target, covariance, result):  # type: ignore[no-untyped-def]
+    """Write the posterior of n points and a further one.
+
+    The Cholesky factor and its inverse get one more row; all else stays.
 
     Parameters
     ----------
-    posterior : Posterior
-        The leaf.
+    buffer : float64 array of shape (k,)
+        The posterior of n points.
+    n : int
+        Number of points, at least 1.
+    point : float64 array of shape (d,)
+        The further point.
+    target : float
+        Its target.
     covariance : Covariance
         Hyper-parameters of the process.
-    mean, variance : float
-        Posterior mean and variance of the leaf's mean given all targets.
-    noise : float
-        Variance that is added to the variances.
-    rows, selected, moments
-        As in :meth:`GaussianProcessLeaf.predict`.
+    result : float64 array
+        Result, of the size for one more point.
+
+    Returns
+    -------
+    float
+        Variance of the target given the others, the square of the last entry of L. If it is not
+        positive, `result` is not complete.
     """
-    d, n = rows.shape[1], posterior.points.shape[0]
-    m = len(selected)
-    points = np.empty((m, d))
-    for i in range(m):
-        points[i] = rows[selected[i]]
-    with_gradients = len(moments.mean_gradients) > 0
-    amplitude = covariance.amplitude
-    cross = np.empty((m, n))
-    factors = np.empty((m if with_gradients else 0, n))
-    cross_kernel(points, posterior.points, covariance, cross, factors)
-    cross *= amplitude
-    factors *= amplitude
-    weights = posterior.solved_targets - mean * posterior.solved_ones
-    means = np.dot(cross, weights)  # line 4: k_*^T alpha
-    explained = np.dot(cross, posterior.solved_ones)
-    white = np.dot(cross, posterior.whitening)  # line 5: v = L \ k_*
-    prior_variance = amplitude * (1.0 + covariance.shared_noise / amplitude)
-    for i in range(m):
-        index, unexplained = selected[i], 1.0 - explained[i]
-        own = prior_variance
+    d = len(point)
+    own, new = parts_of(buffer, n, d), parts_of(result, n + 1, d)
+    cross, factors = np.empty((1, n)), np.empty((0, n))
+    cross_kernel(point.copy().reshape(1, d), own.points, covariance, cross, factors)
+    known = cross[0]
+    known *= covariance.amplitude
+    white, inverse = np.empty(n), np.zeros(n + 1)  # L^-1 k_*, and the new row of L^-1
+    start = 0
+    for first in range(0, n, PANEL):
+        end = min(first + PANEL, n)
+        panel = own.panels[start : start + end * (end - first)].reshape(end, end - first)
+        start += panel.size
+        white[first:end] = np.dot(known[:end], panel)
+        inverse[:end] += np.dot(panel, white[first:end])
+    variance = covariance.amplitude + covariance.noise - np.dot(white, white)
+    if not variance > 0.0:
+        return variance
+    diagonal = math.sqrt(variance)
+    for k in range(n):
+        inverse[k] /= -diagonal
+    inverse[n] = 1.0 / diagonal
+    new.points[:n], new.points[n] = own.points, point
+    for side in range(2):
+        value = 1.0 if side == 0 else target
+        last = (value - np.dot(white, own.white[side])) / diagonal
+        new.white[side, :n], new.white[side, n] = own.white[side], last
         for k in range(n):
-            own -= white[i, k] * white[i, k]  # line 6: k_** - v^T v
-        own = posterior.scale * max(own, _SMALLEST_SHARE * amplitude)
-        moments.means[index] = mean + means[i]
-        # Eq. 2.41: the unknown mean adds R^T variance R with R = 1 - 1^T A^-1 k_*.
-        moments.variances[index] = own + variance * unexplained * unexplained + noise
-    if not with_gradients:
-        return
-    # Derivatives of the variance and of the mean by entries of `cross`, times gradient factors.
-    of_variance = np.dot(white, posterior.whitening.T)
-    for i in range(m):
-        unexplained = variance * (1.0 - explained[i])
-        for k in range(n):
-            of_variance[i, k] = -2.0 * (
-                posterior.scale * of_variance[i, k] + unexplained * posterior.solved_ones[k]
-            )
-            of_variance[i, k] *= factors[i, k]
-            factors[i, k] *= weights[k]
-    of_mean = factors
-    # The sums over k of s_ik (x_ij - x_kj), as two matrix products.
-    mean_sums = np.dot(of_mean, posterior.points)
-    variance_sums = np.dot(of_variance, posterior.points)
-    for i in range(m):
-        index = selected[i]
-        mean_total, variance_total = of_mean[i].sum(), of_variance[i].sum()
-        for j in range(d):
-            precision = 0.0 if covariance.categorical[j] else covariance.precisions[j]
-            x = points[i, j]
-            moments.mean_gradients[index, j] = precision * (x * mean_total - mean_sums[i, j])
-            moments.variance_gradients[index, j] = precision * (
-                x * variance_total - variance_sums[i, j]
-            )
+            new.solved[side, k] = own.solved[side, k] + last * inverse[k]
+        new.solved[side, n] = last * inverse[n]
+    # The last panel gets one more row and column, or a panel begins.
+    width = n % PANEL
+    start = len(own.panels) - n * width
+    new.panels[:start] = own.panels[:start]
+    panel = new.panels[start:].reshape(n + 1, width + 1)
+    panel[:n, :width] = own.panels[start:].reshape(n, width)
+    panel[n, :width] = 0.0
+    panel[:, width] = inverse
+    return variance

@@ -5,9 +5,6 @@ They are grown when a second leaf is needed, and this module is loaded then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
@@ -38,30 +35,6 @@ class LeafTrees(GaussianForest):
         members_of(self.arrays, tree, leaf, members)
         return members
 
-    def grouped_by_leaf(
-        self, points: FloatArray
-    ) -> Iterator[tuple[int, list[int], list[IntArray]]]:
-        """Yield each tree, its leaves that any points are in, and the indices of these points.
-
-        The leaves of all trees are sorted at once: with few points, the number of calls counts.
-
-        Parameters
-        ----------
-        points : float64 array of shape (S, m, d)
-            The points as the trees see them, m >= 1.
-        """
-        leaves = self.leaves(points)
-        m, n_trees = leaves.shape
-        keys = (leaves + (leaves.max() + 1) * np.arange(n_trees)).ravel(order="F")
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-        starts = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
-        members = np.split(order % m, starts[1:])
-        found = leaves.ravel(order="F")[order[starts]].tolist()
-        ends = np.searchsorted(starts, m * np.arange(n_trees + 1)).tolist()
-        for t, (first, end) in enumerate(pairwise(ends)):
-            yield t, found[first:end], members[first:end]
-
     def set_messages(self, tree: int, leaves: list[int], messages: FloatArray) -> None:
         """Set the messages of leaves, shape (k, 4) in units of gamma_1, and update all above."""
         set_messages(
@@ -73,11 +46,11 @@ class LeafTrees(GaussianForest):
             self.hyperparameters.gamma_2,
         )
 
-    def leaf_means(self, tree: int, leaves: list[int]) -> FloatArray:
-        """Return posterior means and variances of leaf means, shape (k, 2).
+    def leaf_means(self, tree: int, leaves: IntArray) -> FloatArray:
+        """Return posterior means and variances of the means of leaves, shape (k, 2).
 
         The prior mean is 0, and the variances are in units of gamma_1.
         """
         found = np.empty((len(leaves), 2))
-        leaf_means(self.arrays, self.node_stats, tree, np.array(leaves), 0.0, found)
+        leaf_means(self.arrays, self.node_stats, tree, leaves, 0.0, found)
         return found

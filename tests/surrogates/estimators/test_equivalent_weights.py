@@ -169,7 +169,7 @@ def test_weights_of_processes_are_those_of_their_joint_covariance():
                 joint[i, j] = forest._gamma_1 * (0.5 - trees.node_stats.remaining[t, common])
         noise = np.zeros(len(nodes))
         for node, leaf in own.items():
-            inside, scale = np.flatnonzero(nodes == node), leaf.posterior.scale
+            inside, scale = np.flatnonzero(nodes == node), leaf.scale
             covariances = scale * forest.covariance.between(rows[inside], rows[inside])
             joint[np.ix_(inside, inside)] += covariances
             noise[inside] = leaf.noise

@@ -133,22 +133,6 @@ def test_leaves_have_at_most_block_size_points():
         assert sizes.max() <= 25 and sizes.sum() == 300
 
 
-@pytest.mark.parametrize("m", [1, 2, 40])
-def test_points_are_grouped_by_the_leaf_of_each_tree(m):
-    forest = forest_of(*data(60), block_size=8)
-    forest.update()
-    probes = np.random.default_rng(1).random((1, m, 3))
-    nodes = forest.trees.leaves(probes)
-
-    groups = list(forest.trees.grouped_by_leaf(probes))
-
-    assert [t for t, _, _ in groups] == [0, 1, 2]
-    for t, leaves, members in groups:
-        assert leaves == np.unique(nodes[:, t]).tolist()
-        for leaf, inside in zip(leaves, members, strict=True):
-            assert np.array_equal(inside, np.flatnonzero(nodes[:, t] == leaf))
-
-
 @pytest.mark.parametrize("step", [1, 7, 50])
 def test_hyper_parameters_are_fitted_to_current_leaves(monkeypatch, step):
     fitted = []

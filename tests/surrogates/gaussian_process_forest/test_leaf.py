@@ -12,7 +12,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, Moments
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_table import LeafTable, Moments
 
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
 SHARING = COVARIANCE._replace(noise=0.7, shared_noise=0.6)
@@ -27,7 +28,9 @@ def data(n=25, seed=0):
 
 def predict(leaf, rows, mean, variance, **options):
     moments = Moments(*(np.empty((len(rows), *shape)) for shape in [(), (), (3,), (3,)]))
-    leaf.predict(rows, np.arange(len(rows)), mean, variance, moments, **options)
+    table = LeafTable({5: leaf})
+    table.means[5] = mean, variance
+    table.predict(np.full(len(rows), 5), rows, leaf._covariance, moments, **options)
     return moments
 
 
@@ -108,17 +111,51 @@ def test_gradients_are_limits_of_differences(strength):
         assert np.allclose(variance_gradients[:, j], (up[1] - down[1]) / 2e-5, atol=1e-5)
 
 
-def test_selected_points_with_noise_and_without_gradients():
-    points, targets, probes = data()
-    leaf = GaussianProcessLeaf(points, targets, COVARIANCE, 10.0)
-    full = predict(leaf, probes, 0.4, 0.3)
-    some = Moments(np.zeros(11), np.zeros(11), np.empty((0, 3)), np.empty((0, 3)))
-    selected = np.array([7, 2, 9])
-    leaf.predict(probes, selected, 0.4, 0.3, some, with_noise=True)
-    others = np.setdiff1d(np.arange(11), selected)
-    assert np.allclose(some.means[selected], full.means[selected], rtol=1e-12)
-    assert np.allclose(some.variances[selected], full.variances[selected] + leaf.noise, rtol=1e-12)
-    assert not some.means[others].any() and not some.variances[others].any()
+def test_points_in_several_leaves_with_noise_and_without_gradients():
+    points, targets, probes = data(260)
+    leaves = {2: GaussianProcessLeaf(points[:30], targets[:30], COVARIANCE, 10.0)}
+    leaves[40] = GaussianProcessLeaf(points[30:], targets[30:], COVARIANCE, 10.0)
+    probes = np.random.default_rng(1).random((150, 3))
+    nodes = np.where(np.arange(150) % 7 == 3, 2, 40)
+    table = LeafTable(leaves)
+    table.means[2], table.means[40] = (0.4, 0.3), (-0.1, 0.2)
+    moments = Moments(np.empty(150), np.empty(150), np.empty((0, 3)), np.empty((0, 3)))
+    table.predict(nodes, probes, COVARIANCE, moments, with_noise=True)
+    for node, leaf in leaves.items():
+        inside = nodes == node
+        full = predict(leaf, probes[inside], *table.means[node])
+        assert np.allclose(moments.means[inside], full.means, rtol=1e-12)
+        assert np.allclose(moments.variances[inside], full.variances + leaf.noise, rtol=1e-12)
+
+
+@BOTH
+@pytest.mark.parametrize("n_known", [1, 47, 48, 95])
+def test_a_leaf_that_is_extended_is_the_leaf_of_all_points(covariance, n_known):
+    points, targets, probes = data(100)
+    points, probes = with_duplicates(points, probes)
+    leaf = GaussianProcessLeaf(points[:n_known], targets[:n_known], covariance, 10.0)
+    known = predict(leaf, probes, 0.4, 0.3)
+    extended = leaf.extended(points, targets)
+    for one, other in zip(predict(leaf, probes, 0.4, 0.3), known, strict=True):
+        assert np.array_equal(one, other)
+    expected = GaussianProcessLeaf(points, targets, covariance, 10.0)
+    for one, other in zip(extended.posterior, expected.posterior, strict=True):
+        assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+    assert np.allclose(extended.whitening, expected.whitening, rtol=1e-9, atol=1e-9)
+    for name in ("precision", "location", "residual", "log_determinant", "scale", "noise"):
+        assert getattr(extended, name) == pytest.approx(getattr(expected, name), rel=1e-9)
+    for one, other in zip(
+        predict(extended, probes, 0.4, 0.3), predict(expected, probes, 0.4, 0.3), strict=True
+    ):
+        assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_a_leaf_with_a_point_that_rounding_makes_redundant_is_computed_anew():
+    points, targets, _ = data(40)
+    smallest = COVARIANCE._replace(precisions=np.full(3, 1e-4), amplitude=1e8, noise=1e-10)
+    leaf = GaussianProcessLeaf(points[:30], targets[:30], smallest, 10.0)
+    extended = leaf.extended(points, targets)
+    assert extended.n_points == 40 and np.isfinite(extended.posterior.panels).all()
 
 
 def test_the_scale_follows_the_targets():
