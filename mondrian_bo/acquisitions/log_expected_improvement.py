@@ -14,16 +14,7 @@ from mondrian_bo.acquisitions.base import (
     Usage,
     improvements,
 )
-from mondrian_bo.acquisitions.expected_improvement import gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
-
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-"""Log of the normalising constant of the standard normal density."""
-
-
-_SERIES_BELOW = -1e3
-"""Standardised improvement below which a series is used. It is exact to float64 there, while 1
-minus the Mills ratio loses digits as its square."""
 
 
 @dataclass(frozen=True)
@@ -50,38 +41,30 @@ class LogExpectedImprovement(ImprovementAcquisition):
         """Score candidates; see `Acquisition`."""
         gain = improvements(prediction, incumbent, self.margin)
         logs = log_gaussian_expected_improvement(gain, prediction.stds)
+        if len(logs) == 1:
+            return logs[0]
         scores: FloatArray = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
         return scores
 
 
 def log_gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the logarithm of :func:`gaussian_expected_improvement`, of the same arguments."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        z = improvement / std
-        # False where z is NaN: there, as above the tail, the expectation itself is safe. It is 0 or
-        # NaN where the deviation is infinite.
-        tail = (z < -1.0) & (std > 0.0)
-        logs = np.empty_like(z)
-        # A few candidates are often all on one side, and to score none takes as long.
-        if tail.any():
-            logs[tail] = np.log(std[tail]) + _log_h_tail(z[tail])
-        if not tail.all():
-            body = ~tail
-            logs[body] = np.log(gaussian_expected_improvement(improvement[body], std[body]))
+    """Return the logarithm of the expectation of max(N(improvement, std**2), 0).
+
+    Parameters
+    ----------
+    improvement : float64 array
+        Means; may be infinite.
+    std : float64 array of the same shape
+        Standard deviations, from 0 to infinity.
+
+    Returns
+    -------
+    float64 array of the same shape
+        The logarithms; minus infinity where nothing can improve.
+    """
+    # Loaded here: a sampler is constructed without numba.
+    from mondrian_bo.acquisitions.compiled import log_expected_improvements
+
+    logs = np.empty(improvement.shape)
+    log_expected_improvements(improvement.ravel(), std.ravel(), logs.ravel())
     return logs
-
-
-def _log_h_tail(z: FloatArray) -> FloatArray:
-    """Return the logarithm of h(z) = density(z) + z * ndtr(z), for z < -1."""
-    # Loaded here: a sampler is constructed without scipy.
-    from scipy.special import erfcx
-
-    square = z * z
-    # h(z) = density(z) * (1 - |z| * Mills ratio); erfcx scales the Mills ratio safely.
-    mills = -z * math.sqrt(0.5 * math.pi) * erfcx(z * -math.sqrt(0.5))
-    shortfall = np.log1p(-mills)
-    far = z < _SERIES_BELOW
-    if far.any():
-        inverse = 1.0 / square[far]
-        shortfall[far] = np.log(inverse) + np.log1p(inverse * (15.0 * inverse - 3.0))
-    return -0.5 * square - _LOG_SQRT_2PI + shortfall

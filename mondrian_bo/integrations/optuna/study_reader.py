@@ -22,6 +22,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -78,8 +79,7 @@ class ConditionLearner:
 
     A parent is categorical, or an integer with few values such as a number of layers. Parameter q
     is the parent of p if, in all trials so far, p is present exactly where q has one of certain
-    values. Of several such q the parent is the one that is present least often, so that nested
-    conditions become chains.
+    values. Of several such q it is the one present least often: nested conditions become chains.
 
     Attributes
     ----------
@@ -163,8 +163,7 @@ class StudyReader:
     ----------
     finished : list of FinishedTrial
         In the order they were noticed, and of several noticed at once in the order they finished.
-        It is a new list once the study was deleted and another has
-        taken its place in the storage.
+        It is a new list once another study has taken the place of this one in the storage.
     distributions : dict
         The latest distribution of each parameter that has more than one value.
     conditions : ConditionLearner
@@ -193,7 +192,12 @@ class StudyReader:
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read new trials and return the running ones; O(new and running trials)."""
-        trials = study.get_trials(deepcopy=False)
+        trials: Sequence[FrozenTrial]
+        # The brackets of Hyperband are studies of another class, with some of the trials.
+        if self._n_seen and type(study) is optuna.Study and type(study._storage) is InMemoryStorage:
+            trials = _TrialsInMemory(study, self._n_seen)
+        else:
+            trials = study.get_trials(deepcopy=False)
         # What was interrupted half-way is read again from the first trial.
         is_new = self._is_reading or self._n_seen > len(trials)
         self._is_reading = True
@@ -213,8 +217,10 @@ class StudyReader:
         # In the order in which they finished, as another reader has noticed them one by one.
         for completed, position in sorted(finished):
             self._absorb(trials[position], study.directions)
-            self._open.remove(position)
             self._last_read = position, completed
+        if finished:
+            # A new set: one from which elements are removed stays as large as it was.
+            self._open = self._open.difference(position for _, position in finished)
         self._is_reading = False
         return [
             trials[position]
@@ -297,6 +303,32 @@ class StudyReader:
             if self._changes[name] > _MANY_CHANGES:
                 distribution = _union(known, distribution)
         self.distributions[name] = distribution
+
+
+class _TrialsInMemory(Sequence[FrozenTrial]):
+    """The trials of a study in memory, without Optuna's copy of the list of them all."""
+
+    def __init__(self, study: optuna.Study, n_seen: int) -> None:
+        self._study = study
+        # A study that was deleted and made again may have fewer trials than before.
+        self._n = n_seen if self._id_of(n_seen - 1) is not None else 0
+        while self._id_of(self._n) is not None:
+            self._n += 1
+
+    def _id_of(self, number: int) -> int | None:
+        storage, study_id = self._study._storage, self._study._study_id
+        try:
+            return storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        except KeyError:
+            return None
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, number: Any) -> Any:
+        trial_id = self._id_of(number)
+        assert trial_id is not None
+        return self._study._storage.get_trial(trial_id)
 
 
 def _value(trial: FrozenTrial) -> float | None:

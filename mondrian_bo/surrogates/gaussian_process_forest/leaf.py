@@ -28,6 +28,11 @@ PANEL = 48
 cost more than they save."""
 
 
+_FEWEST_EXTENDED = 64
+"""Number of points from which on a leaf is extended, our choice: a smaller one is soon computed
+anew, and a process that starts does not load the compiled code."""
+
+
 class Posterior(NamedTuple):
     """The posterior of a leaf's process, as a function of the leaf's mean.
 
@@ -119,9 +124,11 @@ class GaussianProcessLeaf:
         self._set_scale(targets)
 
     def may_extend_to(self, points: FloatArray) -> bool:
-        """Whether points, shape (n, d), are the points of this leaf, and further ones."""
-        known = self.posterior.points
-        return len(known) < len(points) and np.array_equal(known, points[: len(known)])
+        """Whether points, shape (n, d), are those of a large leaf and further ones."""
+        known, n_known = self.posterior.points, self.n_points
+        if not _FEWEST_EXTENDED <= n_known < len(points):
+            return False
+        return np.array_equal(known, points[:n_known])
 
     def extended(self, points: FloatArray, targets: FloatArray) -> GaussianProcessLeaf:
         """Return the posterior for further points, O(n^2) for each.
