@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -176,12 +177,10 @@ def improve(
     """
     rows = climb(gradients, space, rows, n_steps)
     for _ in range(_ROUNDS if (space.grid_sizes > 0).any() else 0):
-        neighbours = [_neighbours(space, row, known) for row in rows]
-        starts = np.cumsum([0, *map(len, neighbours)])
-        scores = score(np.concatenate(neighbours))
+        options, starts = _neighbours(space, rows, known)
+        scores = score(options)
         improved = [
-            options[np.argmax(scores[start : start + len(options)])]
-            for start, options in zip(starts, neighbours, strict=False)
+            options[start + np.argmax(scores[start:end])] for start, end in pairwise(starts)
         ]
         if np.array_equal(improved, rows, equal_nan=True):
             break
@@ -216,25 +215,52 @@ def _polish(gradients: Gradients, space: SearchSpace, row: FloatArray) -> FloatA
     return polished
 
 
-def _neighbours(space: SearchSpace, row: FloatArray, known: FloatArray | None) -> FloatArray:
-    """Return a row and those that differ in one column with a grid, shape (m, d)."""
-    found = [row]
-    columns = np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row))
-    for j in columns[:: len(columns) // _MOST_COLUMNS + 1]:
-        size = int(space.grid_sizes[j])
-        if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
-            values = _tried_choices(known[:, j], size)
-        elif space.is_categorical[j]:
-            values = np.arange(size, dtype=np.float64)
-        elif size <= _ALL_VALUES:
-            values = (np.arange(size) + 0.5) / size
-        else:
-            values = np.clip(row[j] + np.array([-2.0, -1.0, 1.0, 2.0]) / size, 0.0, 1.0)
-        options = np.repeat(row[None], len(values), axis=0)
-        options[:, j] = values
-        found.append(options[values != row[j]])
-    first, *others = found
-    return np.concatenate([first[None], space.snap(np.concatenate([row[None], *others]))])
+def _neighbours(
+    space: SearchSpace, rows: FloatArray, known: FloatArray | None
+) -> tuple[FloatArray, list[int]]:
+    """Return rows, each followed by those that differ in one column with a grid.
+
+    Returns
+    -------
+    neighbours : float64 array of shape (m, d)
+        Them all.
+    starts : list of int, of length k + 1
+        Where those of each row begin, and `m`.
+    """
+    found, starts = [], [0]
+    for row in rows:
+        columns = np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row))
+        changes = [
+            (j, _values_beside(space, row, j, known))
+            for j in columns[:: len(columns) // _MOST_COLUMNS + 1]
+        ]
+        options = np.repeat(row[None], 2 + sum(len(values) for _, values in changes), axis=0)
+        start = 2
+        for j, values in changes:
+            options[start : start + len(values), j] = values
+            start += len(values)
+        found.append(options)
+        starts.append(starts[-1] + len(options))
+    neighbours = space.snap(np.concatenate(found))
+    # The first of each are the rows themselves, also where snapping would move them.
+    neighbours[starts[:-1]] = rows
+    return neighbours, starts
+
+
+def _values_beside(
+    space: SearchSpace, row: FloatArray, j: int, known: FloatArray | None
+) -> FloatArray:
+    """Return the values to try in one column of a row, without its own."""
+    size = int(space.grid_sizes[j])
+    if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
+        values = _tried_choices(known[:, j], size)
+    elif space.is_categorical[j]:
+        values = np.arange(size, dtype=np.float64)
+    elif size <= _ALL_VALUES:
+        values = (np.arange(size) + 0.5) / size
+    else:
+        values = np.clip(row[j] + np.array([-2.0, -1.0, 1.0, 2.0]) / size, 0.0, 1.0)
+    return np.asarray(values[values != row[j]])
 
 
 def _tried_choices(entries: FloatArray, size: int) -> FloatArray:

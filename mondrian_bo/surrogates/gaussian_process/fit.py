@@ -171,15 +171,15 @@ def _maximise_posterior(
 ) -> tuple[float, Estimate]:
     """Return the least negative log posterior for one smoothness, and where it is."""
     initial = start.covariance
-    duplicates = [_duplicates(x) if prior.noise_share else _NO_DUPLICATES for x, _ in leaves]
+    data = [_leaf_of(points, targets, prior) for points, targets in leaves]
 
     def negative_log_posterior(theta: FloatArray) -> tuple[float, FloatArray]:
         covariance = _covariance_at(theta, initial)
         value, gradient = _log_prior(covariance, prior)
-        for (points, targets), pairs in zip(leaves, duplicates, strict=True):
+        for leaf in data:
             try:
                 leaf_value, leaf_gradient = _log_marginal_likelihood(
-                    points, targets, covariance, prior.mean_variance, pairs
+                    leaf, covariance, prior.mean_variance
                 )
             except np.linalg.LinAlgError:
                 return _REJECTED_LOSS, np.zeros(len(theta))
@@ -190,7 +190,7 @@ def _maximise_posterior(
     varied_noise = initial.noise - _SMALLEST_NOISE[initial.smoothness] + 1e-12
     theta = np.log([*initial.precisions, initial.amplitude, varied_noise])
     bounds = [_LOG_BOUNDS] * (len(theta) - 1) + [_LOG_NOISE_BOUNDS]
-    if any(len(pairs) for pairs in duplicates):
+    if any(len(leaf.duplicates) for leaf in data):
         if initial.shared_noise == 0.0:
             theta[-1] = max(theta[-1], math.log(_INITIAL_NOISE_WITH_DUPLICATES))
         theta = np.append(theta, logit(_noise_share(initial)) if initial.shared_noise > 0 else 0.0)
@@ -265,37 +265,72 @@ def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]
     return value, gradient
 
 
+class _Leaf(NamedTuple):
+    """The data of a leaf, and room for what a likelihood needs: new arrays would take longer.
+
+    Attributes
+    ----------
+    points, targets
+        As in :func:`fit_hyperparameters`.
+    duplicates : int64 array of shape (k, 2)
+        Pairs of equal points, as far as they may share noise.
+    kernel, factors, matrix, weights : float64 arrays of shape (n, n)
+        The room. The upper triangle of `kernel` is 0.
+    """
+
+    points: FloatArray
+    targets: FloatArray
+    duplicates: IntArray
+    kernel: FloatArray
+    factors: FloatArray
+    matrix: FloatArray
+    weights: FloatArray
+
+
+def _leaf_of(points: FloatArray, targets: FloatArray, prior: Prior) -> _Leaf:
+    """Return the data of a leaf with room."""
+    duplicates = _duplicates(points) if prior.noise_share else _NO_DUPLICATES
+    room = (np.zeros((len(points), len(points))) for _ in range(4))
+    return _Leaf(points, targets, duplicates, *room)
+
+
+def _write_target_covariances(leaf: _Leaf, covariance: Covariance, mean_variance: float) -> None:
+    """Write the lower triangle of K_y into `matrix`, whatever is above it."""
+    duplicates, matrix = leaf.duplicates, leaf.matrix
+    np.multiply(leaf.kernel, covariance.amplitude, out=matrix)
+    matrix[np.diag_indices(len(matrix))] += covariance.noise
+    matrix[duplicates[:, 0], duplicates[:, 1]] += covariance.shared_noise
+    matrix += mean_variance  # an unknown constant mean, eq. 2.40
+
+
 def _log_marginal_likelihood(
-    points: FloatArray,
-    targets: FloatArray,
-    covariance: Covariance,
-    mean_variance: float,
-    duplicates: IntArray,
+    leaf: _Leaf, covariance: Covariance, mean_variance: float
 ) -> tuple[float, FloatArray]:
     """Return a leaf's log marginal likelihood and its gradient with respect to `theta`.
 
     The value follows Rasmussen2006, Algorithm 2.1 and eq. 5.8, the gradient eq. 5.9.
     """
+    points, targets, duplicates, kernel, factors, matrix, weights = leaf
     n = len(points)
-    kernel, factors = np.zeros((n, n)), np.empty((n, n))
     kernel_matrix(points, covariance._replace(shared_noise=0.0), kernel, factors)
-    # Only the lower triangle of the covariance matrix K_y is complete.
-    matrix = covariance.amplitude * kernel
-    matrix[np.diag_indices(n)] += covariance.noise
-    matrix[duplicates[:, 0], duplicates[:, 1]] += covariance.shared_noise
-    matrix += mean_variance  # an unknown constant mean, eq. 2.40
-    factor = factorise(matrix)  # Algorithm 2.1, line 2: L = cholesky(K_y)
-    alpha, _ = lapack.dpotrs(factor, targets, lower=1)  # line 3: alpha = L^T \ (L \ y)
+    _write_target_covariances(leaf, covariance, mean_variance)
+    # Algorithm 2.1, line 2: L = cholesky(K_y). LAPACK's arrays are transposed, and it overwrites
+    # the lower triangle of `matrix` with L, which is an upper triangle to it.
+    _, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    if info != 0:
+        _write_target_covariances(leaf, covariance, mean_variance)
+        matrix[:] = factorise(matrix)
+    alpha, _ = lapack.dpotrs(matrix.T, targets, lower=0)  # line 3: alpha = L^T \ (L \ y)
     value = -0.5 * (  # line 7
         float(targets @ alpha)
-        + 2.0 * float(np.log(factor.diagonal()).sum())
+        + 2.0 * float(np.log(matrix.diagonal()).sum())
         + n * math.log(2.0 * math.pi)
     )
     # Eq. 5.9: the derivative is tr((alpha alpha^T - K_y^-1) dK_y / dtheta_j) / 2.
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)  # the lower triangle of K_y^-1
-    weights = np.outer(alpha, alpha)
-    weights -= inverse
-    weights *= 0.5
+    lapack.dpotri(matrix.T, lower=0, overwrite_c=1)  # the lower triangle of K_y^-1
+    np.multiply.outer(0.5 * alpha, alpha, out=weights)
+    matrix *= 0.5
+    weights -= matrix
     trace = float(weights.diagonal().sum())
     d = len(covariance.precisions)
     gradient = np.empty(d + 3)

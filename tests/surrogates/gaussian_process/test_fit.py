@@ -11,7 +11,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     Estimate,
     Prior,
     _covariance_at,
-    _duplicates,
+    _leaf_of,
     _log_marginal_likelihood,
     _log_prior,
     fit_hyperparameters,
@@ -48,11 +48,11 @@ def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(settings
     n_parameters = 6 if prior.noise_share else 5
     theta = 0.5 * rng.standard_normal(n_parameters) - [0, 0, 0, 0, 3, 0][:n_parameters]
     ((like, _),) = initial_estimates(CATEGORICAL, prior)
+    leaf = _leaf_of(points, targets, prior)
 
     def log_posterior(theta):
         covariance = _covariance_at(theta, like)
-        pairs = _duplicates(points)
-        one = _log_marginal_likelihood(points, targets, covariance, mean_variance, pairs)
+        one = _log_marginal_likelihood(leaf, covariance, mean_variance)
         two = _log_prior(covariance, prior)
         return one[0] + two[0], one[1] + two[1], one[0], covariance
 
