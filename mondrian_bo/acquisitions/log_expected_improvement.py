@@ -42,7 +42,7 @@ class LogExpectedImprovement(ImprovementAcquisition):
         gain = improvements(prediction, incumbent, self.margin)
         logs = log_gaussian_expected_improvement(gain, prediction.stds)
         if len(logs) == 1:
-            return logs[0]
+            return np.asarray(logs[0])
         scores: FloatArray = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
         return scores
 

@@ -13,7 +13,7 @@ through the peak: the shared noise in units of the amplitude, which equal points
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -144,24 +144,26 @@ def factorise(matrix: FloatArray) -> FloatArray:
 # The kernel, compiled -----------------------------------------------------------------------------
 
 
-@intrinsic
-def _as_integer(typingctx, number):  # type: ignore[no-untyped-def]
+def _to_integer(typingctx: Any, number: Any) -> Any:
     """Return the int64 with the bits of a float64."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.int64))
 
     return types.int64(types.float64), codegen
 
 
-@intrinsic
-def _as_number(typingctx, integer):  # type: ignore[no-untyped-def]
+def _to_number(typingctx: Any, integer: Any) -> Any:
     """Return the float64 with the bits of an int64."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
 
     return types.float64(types.int64), codegen
+
+
+_as_integer: Any = intrinsic(_to_integer)
+_as_number: Any = intrinsic(_to_number)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -188,7 +190,8 @@ def _exp(x):  # type: ignore[no-untyped-def]
     value = value * rest + _INVERSE_FACTORIALS[1]
     value = value * rest + _INVERSE_FACTORIALS[0]
     # 2^k: the last bits of `shifted` become those of the exponent.
-    value = _as_number(_as_integer(value) + (_as_integer(shifted) << np.int64(52)))
+    exponent = _as_integer(shifted) << np.int64(52)
+    value = _as_number(_as_integer(value) + exponent)
     return value if x > _VANISHES_BELOW else 0.0
 
 

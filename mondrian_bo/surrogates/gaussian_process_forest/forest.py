@@ -259,17 +259,17 @@ class GaussianProcessForest:
             m, d = rows.shape
             moments = np.empty((2, self.n_components, m))
             gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
-            prediction = Moments(*moments, *gradients)
             if self.has_single_leaf:
                 nodes = np.full((1, m), _ONLY_LEAF)
             else:
                 assert points is not None
                 nodes = np.ascontiguousarray(self.trees.leaves(points).T)
+            covariance = self.covariance
             for t, own in enumerate(nodes):
                 self._require_means(t, own)
-                of_tree = Moments(*(moment[t] for moment in prediction))
-                self._tables[t].predict(own, rows, self.covariance, of_tree, with_noise)
-        return prediction
+                of_tree = Moments(*moments[:, t], *gradients[:, t])
+                self._tables[t].predict(own, rows, covariance, of_tree, with_noise)
+        return Moments(*moments, *gradients)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Predict each target from all others, with the present hyper-parameters.
@@ -477,19 +477,19 @@ class GaussianProcessForest:
         """Return posterior means and variances of leaf means."""
         nodes = np.array(leaves)
         self._require_means(tree, nodes)
-        means: list[list[float]] = self._tables[tree].means[nodes].tolist()
-        return means
+        return list(self._tables[tree].means[nodes].tolist())
 
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
         means = self._tables[tree].means
         if self.has_single_leaf:
+            if not math.isnan(means[_ONLY_LEAF, 0]):
+                return
             # The prior of the only mean, of variance 1/2 in units of gamma_1, times its message.
             only = self._leaves[tree][_ONLY_LEAF]
             precision = only.precision * self._gamma_1
-            scale = 1.0 + 0.5 * precision
-            means[_ONLY_LEAF, 0] = 0.5 * precision * only.location / scale
-            means[_ONLY_LEAF, 1] = 0.5 / scale * self._gamma_1
+            mean, variance = 0.5 * precision * only.location, 0.5 * self._gamma_1
+            means[_ONLY_LEAF] = np.array([mean, variance]) / (1.0 + 0.5 * precision)
             return
         unknown = np.unique(nodes[np.isnan(means[nodes, 0])])
         if len(unknown):

@@ -172,7 +172,7 @@ class GaussianProcessLeaf:
         """The posterior as a function of the leaf's mean."""
         n, d = self.n_points, len(self._covariance.precisions)
         # The Python function: the compiled one takes longer to return its views.
-        posterior: Posterior = parts_of.py_func(self.buffer, n, d)
+        posterior: Posterior = parts_of.py_func(self.buffer, n, d)  # type: ignore[no-untyped-call]
         return posterior
 
     @property
@@ -270,7 +270,7 @@ class GaussianProcessLeaf:
 
 def _room_for(n: int, d: int) -> FloatArray:
     """Return a buffer for the posterior of n points in d dimensions."""
-    return np.empty(buffer_size.py_func(n, d))
+    return np.empty(buffer_size.py_func(n, d))  # type: ignore[no-untyped-call]
 
 
 # The posterior, compiled --------------------------------------------------------------------------

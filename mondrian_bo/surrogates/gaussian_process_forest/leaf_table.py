@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from mondrian_bo.array_types import FloatArray, IntArray
@@ -139,15 +139,17 @@ class LeafTable:
 # The prediction, compiled -------------------------------------------------------------------------
 
 
-@intrinsic
-def _pointer(typingctx, address):  # type: ignore[no-untyped-def]
+def _to_pointer(typingctx: Any, address: Any) -> Any:
     """Return a pointer to floats at an address."""
+    pointer = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        target = context.get_value_type(types.CPointer(types.float64))
-        return builder.inttoptr(arguments[0], target)
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
 
-    return types.CPointer(types.float64)(types.int64), codegen
+    return pointer(types.int64), codegen
+
+
+_floats_at: Any = intrinsic(_to_pointer)
 
 
 @njit(cache=True, nogil=True)
@@ -179,7 +181,7 @@ def predict_leaves(  # type: ignore[no-untyped-def]
     while first < m:
         node = nodes[order[first]]
         n, end = addresses[node, 1], starts[node + 1]
-        buffer = carray(_pointer(addresses[node, 0]), (buffer_size(n, d),))
+        buffer = carray(_floats_at(addresses[node, 0]), (buffer_size(n, d),))
         own = parts_of(buffer, n, d)
         scale, noise, mean, variance = numbers[node]
         while first < end:
