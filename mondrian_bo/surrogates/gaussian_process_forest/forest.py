@@ -18,7 +18,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     fit_hyperparameters,
     initial_estimates,
 )
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, updated_leaf
 from mondrian_bo.surrogates.gaussian_process_forest.leaf_table import LeafTable, Moments
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
@@ -392,25 +392,17 @@ class GaussianProcessForest:
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
-        stale = sorted(self._stale[t])
+        stale, covariance = sorted(self._stale[t]), self.covariance
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
                 members = self._members(t, node)
                 rows, targets = self._rows.rows[members], self._targets.rows[members]
-                former = self._leaves[t].get(node)
-                if former is not None and former.may_extend_to(rows):
-                    leaf = former.extended(rows, targets)
-                else:
-                    leaf = GaussianProcessLeaf(rows, targets, self.covariance, self._scale_strength)
+                former, settings = self._leaves[t].get(node), (covariance, self._scale_strength)
+                leaf = updated_leaf(former, rows, targets, *settings)
                 self._leaves[t][node] = leaf
                 self._tables[t].enter(node, leaf)
-                messages[k] = (
-                    leaf.precision * self._gamma_1,
-                    leaf.location,
-                    leaf.residual * self._gamma_1,
-                    leaf.log_determinant,
-                )
+                messages[k] = leaf.message(self._gamma_1)
         self._stale[t].clear()
         self._tables[t].means[:] = math.nan
         if self._trees is not None:
@@ -485,11 +477,7 @@ class GaussianProcessForest:
         if self.has_single_leaf:
             if not math.isnan(means[_ONLY_LEAF, 0]):
                 return
-            # The prior of the only mean, of variance 1/2 in units of gamma_1, times its message.
-            only = self._leaves[tree][_ONLY_LEAF]
-            precision = only.precision * self._gamma_1
-            mean, variance = 0.5 * precision * only.location, 0.5 * self._gamma_1
-            means[_ONLY_LEAF] = np.array([mean, variance]) / (1.0 + 0.5 * precision)
+            means[_ONLY_LEAF] = self._leaves[tree][_ONLY_LEAF].mean_alone(self._gamma_1)
             return
         unknown = np.unique(nodes[np.isnan(means[nodes, 0])])
         if len(unknown):

@@ -123,13 +123,6 @@ class GaussianProcessLeaf:
             start += panel.size
         self._set_scale(targets)
 
-    def may_extend_to(self, points: FloatArray) -> bool:
-        """Whether points, shape (n, d), are those of a large leaf and further ones."""
-        known, n_known = self.posterior.points, self.n_points
-        if not _FEWEST_EXTENDED <= n_known < len(points):
-            return False
-        return np.array_equal(known, points[:n_known])
-
     def extended(self, points: FloatArray, targets: FloatArray) -> GaussianProcessLeaf:
         """Return the posterior for further points, O(n^2) for each.
 
@@ -174,6 +167,19 @@ class GaussianProcessLeaf:
         # The Python function: the compiled one takes longer to return its views.
         posterior: Posterior = parts_of.py_func(self.buffer, n, d)  # type: ignore[no-untyped-call]
         return posterior
+
+    def message(self, gamma_1: float) -> tuple[float, float, float, float]:
+        """Return the message about the mean, in units of gamma_1."""
+        own = self.precision * gamma_1, self.location
+        return *own, self.residual * gamma_1, self.log_determinant
+
+    def mean_alone(self, gamma_1: float) -> tuple[float, float]:
+        """Return posterior mean and variance of the leaf's mean where there is no other leaf.
+
+        Its prior mean is 0, and its prior variance half of `gamma_1`.
+        """
+        variance = 0.5 * gamma_1 / (1.0 + 0.5 * gamma_1 * self.precision)
+        return variance * self.precision * self.location, variance
 
     @property
     def whitening(self) -> FloatArray:
@@ -266,6 +272,27 @@ class GaussianProcessLeaf:
             return np.asarray(mean + prior_std * prior(rows) + cross @ weights)
 
         return function
+
+
+def updated_leaf(
+    former: GaussianProcessLeaf | None,
+    points: FloatArray,
+    targets: FloatArray,
+    covariance: Covariance,
+    scale_strength: float,
+) -> GaussianProcessLeaf:
+    """Return the leaf of points, which extends a large former one that has the first of them.
+
+    The parameters are those of :class:`GaussianProcessLeaf`, and the leaf before, if there was one.
+    """
+    n_known = 0 if former is None else former.n_points
+    if (
+        former is not None
+        and _FEWEST_EXTENDED <= n_known < len(points)
+        and np.array_equal(former.posterior.points, points[:n_known])
+    ):
+        return former.extended(points, targets)
+    return GaussianProcessLeaf(points, targets, covariance, scale_strength)
 
 
 def _room_for(n: int, d: int) -> FloatArray:
