@@ -18,8 +18,12 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     fit_hyperparameters,
     initial_estimates,
 )
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, updated_leaf
-from mondrian_bo.surrogates.gaussian_process_forest.leaf_table import LeafTable, Moments
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
+    GaussianProcessLeaf,
+    LeafTable,
+    Moments,
+    updated_leaf,
+)
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -392,19 +396,18 @@ class GaussianProcessForest:
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
-        stale, covariance = sorted(self._stale[t]), self.covariance
+        stale, settings = sorted(self._stale[t]), (self.covariance, self._scale_strength)
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
                 members = self._members(t, node)
                 rows, targets = self._rows.rows[members], self._targets.rows[members]
-                former, settings = self._leaves[t].get(node), (covariance, self._scale_strength)
-                leaf = updated_leaf(former, rows, targets, *settings)
+                leaf = updated_leaf(self._leaves[t].get(node), rows, targets, *settings)
                 self._leaves[t][node] = leaf
                 self._tables[t].enter(node, leaf)
                 messages[k] = leaf.message(self._gamma_1)
         self._stale[t].clear()
-        self._tables[t].means[:] = math.nan
+        self._tables[t].numbers[:, 2:] = math.nan
         if self._trees is not None:
             self._trees.set_messages(t, stale, messages)
 
@@ -469,11 +472,11 @@ class GaussianProcessForest:
         """Return posterior means and variances of leaf means."""
         nodes = np.array(leaves)
         self._require_means(tree, nodes)
-        return list(self._tables[tree].means[nodes].tolist())
+        return list(self._tables[tree].numbers[nodes, 2:].tolist())
 
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
-        means = self._tables[tree].means
+        means = self._tables[tree].numbers[:, 2:]
         if self.has_single_leaf:
             if not math.isnan(means[_ONLY_LEAF, 0]):
                 return

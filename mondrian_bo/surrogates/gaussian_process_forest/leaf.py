@@ -1,22 +1,26 @@
-"""The Gaussian process in a leaf: its posterior, predictions and draws.
+"""The Gaussian process in a leaf: its posterior, and predictions in the leaves of a tree.
+
+One compiled call predicts at points in many leaves: a suggestion needs a hundred leaves, with a few
+points in each, and a call for each of them would take longer than what it computes.
 
 References: Rasmussen2006, Algorithm 2.1 (regression), section 2.7 (the unknown mean) and section
-5.4.2 (leave-one-out); J. T. Wilson et al., Efficiently sampling functions from Gaussian process
-posteriors, ICML 2020 (draws).
+5.4.2 (leave-one-out).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from copy import copy
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.extending import intrinsic
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     cross_kernel,
@@ -26,6 +30,18 @@ from mondrian_bo.surrogates.gaussian_process.covariance import (
 PANEL = 48
 """Number of columns of a panel of the whitening matrix, our choice: products of smaller matrices
 cost more than they save."""
+
+
+_SMALLEST_SHARE = 1e-12
+"""Smallest variance of a function relative to the amplitude: rounding would make it negative."""
+
+
+_CHUNK = 100
+"""Largest number of points that are predicted at once, our choice: their kernels stay in the
+processor's cache."""
+
+_FEWEST_NODES = 16
+"""Number of nodes that a table first has room for, our choice."""
 
 
 _FEWEST_EXTENDED = 64
@@ -58,6 +74,23 @@ class Posterior(NamedTuple):
     panels: FloatArray
 
 
+class Moments(NamedTuple):
+    """Predictions at m points and their gradients, which are empty arrays (0, d) if not wanted.
+
+    Attributes
+    ----------
+    means, variances : float64 arrays of shape (m,)
+        Predictions.
+    mean_gradients, variance_gradients : float64 arrays of shape (m, d)
+        Their derivatives by the coordinates of the points.
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    mean_gradients: FloatArray
+    variance_gradients: FloatArray
+
+
 class GaussianProcessLeaf:
     """The posterior of a Gaussian process on the points of a leaf.
 
@@ -78,10 +111,8 @@ class GaussianProcessLeaf:
 
     Attributes
     ----------
-    n_points : int
-        Number of points.
-    buffer : float64 array of shape (k,)
-        The posterior, as :func:`parts_of` reads it. A leaf that is extended has another one.
+    posterior : Posterior
+        The posterior as a function of the leaf's mean.
     precision, location : float
         The message: precision and centre of the likelihood of the mean.
     residual, log_determinant : float
@@ -105,22 +136,19 @@ class GaussianProcessLeaf:
         scale_strength: float = math.inf,
     ) -> None:
         self._covariance, self._scale_strength = covariance, scale_strength
-        self.n_points = n = len(points)
         factor = factorise(covariance.of_targets(points))  # Algorithm 2.1, line 2
         self._log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
-        right_sides = np.stack([np.ones(n), targets], axis=1)
+        n, right_sides = len(points), np.stack([np.ones(len(points)), targets], axis=1)
         solutions, _ = lapack.dpotrs(factor, right_sides, lower=1)  # line 3, for 1 and y
         inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        self.buffer = _room_for(n, points.shape[1])
-        own = self.posterior
-        own.points[:], own.solved[:] = points, solutions.T
-        own.white[:] = (inverse @ right_sides).T
-        columns, start = inverse.T, 0
-        for first in range(0, n, PANEL):
-            end = min(first + PANEL, n)
-            panel = own.panels[start : start + end * (end - first)].reshape(end, end - first)
-            panel[:] = columns[:end, first:end]
-            start += panel.size
+        ends = range(PANEL, n + PANEL, PANEL)
+        panels = [inverse.T[:end, end - PANEL : end].ravel() for end in ends]
+        self.posterior = Posterior(
+            np.array(points, order="C"),
+            np.ascontiguousarray((inverse @ right_sides).T),
+            np.ascontiguousarray(solutions.T),
+            np.concatenate(panels),
+        )
         self._set_scale(targets)
 
     def extended(self, points: FloatArray, targets: FloatArray) -> GaussianProcessLeaf:
@@ -133,21 +161,22 @@ class GaussianProcessLeaf:
         targets : float64 array of shape (n,)
             Their targets.
         """
-        leaf = copy(self)
-        for n in range(self.n_points, len(points)):
-            known, leaf.buffer = leaf.buffer, _room_for(n + 1, points.shape[1])
-            variance = append_point(known, n, points[n], targets[n], self._covariance, leaf.buffer)
+        # Loaded here: small leaves are not extended.
+        from mondrian_bo.surrogates.gaussian_process_forest.leaf_growth import append_point
+
+        leaf, n_known = copy(self), len(self.posterior.points)
+        for point, target in zip(points[n_known:], targets[n_known:], strict=True):
+            leaf.posterior, variance = append_point(leaf.posterior, point, target, self._covariance)
             if not variance > 0.5 * self._covariance.independent_noise:
                 # What rounding errors leave of the variance is not above its smallest value.
                 return GaussianProcessLeaf(points, targets, self._covariance, self._scale_strength)
             leaf._log_determinant += math.log(variance)
-        leaf.n_points = len(points)
         leaf._set_scale(targets)
         return leaf
 
     def _set_scale(self, targets: FloatArray) -> None:
         """Set the scale of the covariances, and the message about the mean."""
-        n, (solved_ones, solved_targets) = self.n_points, self.posterior.solved
+        n, (solved_ones, solved_targets) = len(targets), self.posterior.solved
         precision = float(solved_ones.sum())  # 1' A^-1 1: H K_y^-1 H' of eq. 2.41
         self.location = float(solved_ones @ targets) / precision
         centred = targets - self.location
@@ -159,14 +188,6 @@ class GaussianProcessLeaf:
         self.residual = residual / self.scale
         self.log_determinant = self._log_determinant + n * math.log(self.scale)
         self.noise = self._covariance.independent_noise * self.scale
-
-    @property
-    def posterior(self) -> Posterior:
-        """The posterior as a function of the leaf's mean."""
-        n, d = self.n_points, len(self._covariance.precisions)
-        # The Python function: the compiled one takes longer to return its views.
-        posterior: Posterior = parts_of.py_func(self.buffer, n, d)  # type: ignore[no-untyped-call]
-        return posterior
 
     def message(self, gamma_1: float) -> tuple[float, float, float, float]:
         """Return the message about the mean, in units of gamma_1."""
@@ -184,7 +205,7 @@ class GaussianProcessLeaf:
     @property
     def whitening(self) -> FloatArray:
         """The transpose of L^-1, shape (n, n)."""
-        n, start, panels = self.n_points, 0, self.posterior.panels
+        n, start, panels = len(self.posterior.points), 0, self.posterior.panels
         result = np.zeros((n, n))
         for first in range(0, n, PANEL):
             end = min(first + PANEL, n)
@@ -239,40 +260,6 @@ class GaussianProcessLeaf:
         precisions -= variance / scale * solved_ones * solved_ones
         return (solved_targets - mean * solved_ones) / precisions, scale / precisions  # eq. 5.12
 
-    def draw(
-        self, mean: float, prior: Callable[[FloatArray], FloatArray], rng: np.random.Generator
-    ) -> Callable[[FloatArray], FloatArray]:
-        """Draw a function from the posterior, given the leaf's mean and a draw from the prior.
-
-        Matheron's rule (Wilson et al.) adds a correction by the targets to the draw from the prior.
-
-        Parameters
-        ----------
-        mean : float
-            The leaf's mean.
-        prior : callable
-            A function drawn from the prior of a process of amplitude 1.
-        rng : numpy.random.Generator
-            Source of the noise of the targets.
-
-        Returns
-        -------
-        callable
-            Maps points of shape (m, d) to values of shape (m,).
-        """
-        points, _, (solved_ones, solved_targets), _ = self.posterior
-        whitening = self.whitening
-        prior_std = math.sqrt(self.scale * self._covariance.amplitude)
-        noise_std = math.sqrt(self.noise)
-        at_points = prior_std * prior(points) + noise_std * rng.standard_normal(len(points))
-        weights = solved_targets - mean * solved_ones - whitening @ (at_points @ whitening)
-
-        def function(rows: FloatArray) -> FloatArray:
-            cross = self._covariance.between(rows, points)
-            return np.asarray(mean + prior_std * prior(rows) + cross @ weights)
-
-        return function
-
 
 def updated_leaf(
     former: GaussianProcessLeaf | None,
@@ -285,7 +272,7 @@ def updated_leaf(
 
     The parameters are those of :class:`GaussianProcessLeaf`, and the leaf before, if there was one.
     """
-    n_known = 0 if former is None else former.n_points
+    n_known = 0 if former is None else len(former.posterior.points)
     if (
         former is not None
         and _FEWEST_EXTENDED <= n_known < len(points)
@@ -295,95 +282,211 @@ def updated_leaf(
     return GaussianProcessLeaf(points, targets, covariance, scale_strength)
 
 
-def _room_for(n: int, d: int) -> FloatArray:
-    """Return a buffer for the posterior of n points in d dimensions."""
-    return np.empty(buffer_size.py_func(n, d))  # type: ignore[no-untyped-call]
+class LeafTable:
+    """What predictions need of the leaves of one tree, by node.
 
-
-# The posterior, compiled --------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def buffer_size(n, d):  # type: ignore[no-untyped-def]
-    """Return the number of floats of a posterior of n points in d dimensions."""
-    whole, rest = n // PANEL, n % PANEL
-    return n * (d + 4) + PANEL * PANEL * whole * (whole + 1) // 2 + n * rest
-
-
-@njit(cache=True, nogil=True)
-def parts_of(buffer, n, d):  # type: ignore[no-untyped-def]
-    """Return views of the posterior in a buffer, of n points in d dimensions."""
-    first, second, third = n * d, n * (d + 2), n * (d + 4)
-    return Posterior(
-        buffer[:first].reshape(n, d),
-        buffer[first:second].reshape(2, n),
-        buffer[second:third].reshape(2, n),
-        buffer[third:],
-    )
-
-
-@njit(cache=True, nogil=True)
-def append_point(buffer, n, point, target, covariance, result):  # type: ignore[no-untyped-def]
-    """Write the posterior of n points and a further one.
-
-    The Cholesky factor and its inverse get one more row; all else stays.
+    Compiled code reads the leaves' arrays by their addresses. The table keeps these arrays.
 
     Parameters
     ----------
-    buffer : float64 array of shape (k,)
-        The posterior of n points.
-    n : int
-        Number of points, at least 1.
-    point : float64 array of shape (d,)
-        The further point.
-    target : float
-        Its target.
-    covariance : Covariance
-        Hyper-parameters of the process.
-    result : float64 array
-        Result, of the size for one more point.
+    leaves : mapping of int to GaussianProcessLeaf, default={}
+        The first leaves.
 
-    Returns
-    -------
-    float
-        Variance of the target given the others, the square of the last entry of L. If it is not
-        positive, `result` is not complete.
+    Attributes
+    ----------
+    addresses : int64 array of shape (k, 4)
+        By node, the addresses of a leaf's points, A^-1 [1, y] and panels, and its number of points.
+    numbers : float64 array of shape (k, 4)
+        By node, the leaf's scale and noise, and the posterior mean and variance of its mean, which
+        are NaN where they are not known.
     """
-    d = len(point)
-    own, new = parts_of(buffer, n, d), parts_of(result, n + 1, d)
-    cross, factors = np.empty((1, n)), np.empty((0, n))
-    cross_kernel(point.copy().reshape(1, d), own.points, covariance, cross, factors)
-    known = cross[0]
-    known *= covariance.amplitude
-    white, inverse = np.empty(n), np.zeros(n + 1)  # L^-1 k_*, and the new row of L^-1
+
+    def __init__(self, leaves: Mapping[int, GaussianProcessLeaf] = MappingProxyType({})) -> None:
+        self.addresses = np.empty((0, 4), dtype=np.int64)
+        self.numbers = np.empty((0, 4))
+        self._kept: dict[int, Posterior] = {}
+        for node, leaf in leaves.items():
+            self.enter(node, leaf)
+
+    def duplicate(self) -> LeafTable:
+        """Return a table of the same leaves."""
+        table = LeafTable()
+        table.addresses, table.numbers = self.addresses.copy(), self.numbers.copy()
+        table._kept = self._kept.copy()
+        return table
+
+    def enter(self, node: int, leaf: GaussianProcessLeaf) -> None:
+        """Enter a leaf, whose mean is not known."""
+        if node >= len(self.numbers):
+            n_more = max(node + 1, len(self.numbers), _FEWEST_NODES)
+            self.addresses = np.concatenate([self.addresses, np.zeros((n_more, 4), np.int64)])
+            self.numbers = np.concatenate([self.numbers, np.full((n_more, 4), math.nan)])
+        posterior = leaf.posterior
+        if not all(part.flags.writeable for part in posterior):
+            # An estimator that was read from a file in memory then replaces the arrays by copies.
+            posterior = leaf.posterior = Posterior(*map(np.array, posterior))
+        self._kept[node] = posterior
+        points, _, solved, panels = (part.ctypes.data for part in posterior)
+        self.addresses[node] = points, solved, panels, len(posterior.points)
+        self.numbers[node] = leaf.scale, leaf.noise, math.nan, math.nan
+
+    def remove(self, node: int) -> None:
+        """Remove a leaf."""
+        del self._kept[node]
+        self.addresses[node] = 0
+
+    def predict(
+        self,
+        nodes: IntArray,
+        rows: FloatArray,
+        covariance: Covariance,
+        moments: Moments,
+        with_noise: bool = False,
+    ) -> None:
+        """Write the predictive moments of the function or, with noise, of targets.
+
+        Parameters
+        ----------
+        nodes : int64 array of shape (m,)
+            The leaf of each point.
+        rows : float64 array of shape (m, d)
+            The points.
+        covariance : Covariance
+            Hyper-parameters of all leaves.
+        moments : Moments
+            Result. Gradients are computed if it has room for them.
+        with_noise : bool, default=False
+            Whether variances include the noise.
+        """
+        predict_leaves(self.addresses, self.numbers, nodes, rows, covariance, with_noise, moments)
+
+
+# The prediction, compiled -------------------------------------------------------------------------
+
+
+def _to_pointer(typingctx: Any, address: Any) -> Any:
+    """Return a pointer to floats at an address."""
+    pointer = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
+
+    return pointer(types.int64), codegen
+
+
+_floats_at: Any = intrinsic(_to_pointer)
+
+
+@njit(cache=True, nogil=True)
+def predict_leaves(  # type: ignore[no-untyped-def]
+    addresses, numbers, nodes, rows, covariance, with_noise, moments
+):
+    """Write the predictive moments at points in the leaves of one tree.
+
+    One compiled call computes all of them: with few points in each leaf, calls would take longer.
+
+    Parameters
+    ----------
+    addresses, numbers
+        Those of a :class:`LeafTable`.
+    nodes, rows, covariance, with_noise, moments
+        As in :meth:`LeafTable.predict`.
+    """
+    m, d = rows.shape
+    starts = np.zeros(len(numbers) + 1, dtype=np.int64)
+    for i in range(m):
+        starts[nodes[i] + 1] += 1
+    for node in range(len(numbers)):
+        starts[node + 1] += starts[node]
+    order, filled = np.empty(m, dtype=np.int64), starts.copy()
+    for i in range(m):
+        order[filled[nodes[i]]] = i
+        filled[nodes[i]] += 1
+    first = 0
+    while first < m:
+        node = nodes[order[first]]
+        n, end = addresses[node, 3], starts[node + 1]
+        whole, rest = n // PANEL, n % PANEL
+        size = PANEL * PANEL * whole * (whole + 1) // 2 + n * rest
+        own = Posterior(
+            carray(_floats_at(addresses[node, 0]), (n, d)),
+            np.empty((2, 0)),  # not needed
+            carray(_floats_at(addresses[node, 1]), (2, n)),
+            carray(_floats_at(addresses[node, 2]), (size,)),
+        )
+        scale, noise, mean, variance = numbers[node]
+        while first < end:
+            selected = order[first : min(first + _CHUNK, end)]
+            first += len(selected)
+            added = noise if with_noise else 0.0
+            _predict_leaf(own, scale, added, mean, variance, selected, rows, covariance, moments)
+
+
+@njit(cache=True, nogil=True)
+def _predict_leaf(  # type: ignore[no-untyped-def]
+    own, scale, noise, mean, variance, selected, rows, covariance, moments
+):
+    """Write the predictive moments at some of the points (Rasmussen2006, Alg. 2.1 and eq. 2.41)."""
+    m, (n, d) = len(selected), own.points.shape
+    points = np.empty((m, d))
+    for i in range(m):
+        points[i] = rows[selected[i]]
+    with_gradients = len(moments.mean_gradients) > 0
+    amplitude = covariance.amplitude
+    cross, factors = np.empty((m, n)), np.empty((m if with_gradients else 0, n))
+    cross_kernel(points, own.points, covariance, cross, factors)
+    cross *= amplitude
+    factors *= amplitude
+    weights = own.solved[1] - mean * own.solved[0]
+    means = np.dot(cross, weights)  # line 4: k_*^T alpha
+    explained = np.dot(cross, own.solved[0])
+    squares = np.zeros(m)
+    solved = np.zeros((m if with_gradients else 0, n))  # A^-1 k_*
+    room = np.empty(m * n)
     start = 0
     for first in range(0, n, PANEL):
         end = min(first + PANEL, n)
         panel = own.panels[start : start + end * (end - first)].reshape(end, end - first)
         start += panel.size
-        white[first:end] = np.dot(known[:end], panel)
-        inverse[:end] += np.dot(panel, white[first:end])
-    variance = covariance.amplitude + covariance.noise - np.dot(white, white)
-    if not variance > 0.0:
-        return variance
-    diagonal = math.sqrt(variance)
-    for k in range(n):
-        inverse[k] /= -diagonal
-    inverse[n] = 1.0 / diagonal
-    new.points[:n], new.points[n] = own.points, point
-    for side in range(2):
-        value = 1.0 if side == 0 else target
-        last = (value - np.dot(white, own.white[side])) / diagonal
-        new.white[side, :n], new.white[side, n] = own.white[side], last
+        part = room[: m * end].reshape(m, end)
+        for i in range(m):
+            for k in range(end):
+                part[i, k] = cross[i, k]
+        white = np.dot(part, panel)  # line 5: v = L \ k_*
+        for i in range(m):
+            for k in range(end - first):
+                squares[i] += white[i, k] * white[i, k]
+        if with_gradients:
+            product = np.dot(white, panel.T)
+            for i in range(m):
+                for k in range(end):
+                    solved[i, k] += product[i, k]
+    prior_variance = amplitude + covariance.shared_noise
+    for i in range(m):
+        index, unexplained = selected[i], 1.0 - explained[i]
+        # Line 6: k_** - v^T v.
+        left = scale * max(prior_variance - squares[i], _SMALLEST_SHARE * amplitude)
+        moments.means[index] = mean + means[i]
+        # Eq. 2.41: the unknown mean adds R^T variance R with R = 1 - 1^T A^-1 k_*.
+        moments.variances[index] = left + variance * unexplained * unexplained + noise
+    if not with_gradients:
+        return
+    # Derivatives of the variance and of the mean by entries of `cross`, times gradient factors.
+    for i in range(m):
+        unexplained = variance * (1.0 - explained[i])
         for k in range(n):
-            new.solved[side, k] = own.solved[side, k] + last * inverse[k]
-        new.solved[side, n] = last * inverse[n]
-    # The last panel gets one more row and column, or a panel begins.
-    width = n % PANEL
-    start = len(own.panels) - n * width
-    new.panels[:start] = own.panels[:start]
-    panel = new.panels[start:].reshape(n + 1, width + 1)
-    panel[:n, :width] = own.panels[start:].reshape(n, width)
-    panel[n, :width] = 0.0
-    panel[:, width] = inverse
-    return variance
+            by_cross = -2.0 * (scale * solved[i, k] + unexplained * own.solved[0, k])
+            solved[i, k] = by_cross * factors[i, k]
+            factors[i, k] *= weights[k]
+    # The sums over k of s_ik (x_ij - x_kj), as two matrix products.
+    mean_sums, variance_sums = np.dot(factors, own.points), np.dot(solved, own.points)
+    for i in range(m):
+        index = selected[i]
+        mean_total, variance_total = factors[i].sum(), solved[i].sum()
+        for j in range(d):
+            precision = 0.0 if covariance.categorical[j] else covariance.precisions[j]
+            x = points[i, j]
+            moments.mean_gradients[index, j] = precision * (x * mean_total - mean_sums[i, j])
+            moments.variance_gradients[index, j] = precision * (
+                x * variance_total - variance_sums[i, j]
+            )

@@ -103,7 +103,7 @@ def draw_from_posterior(
         if leaf not in functions:
             rng = np.random.default_rng([key, leaf])
             prior = draw_from_prior(covariance, n_choices, rng)
-            functions[leaf] = leaves[leaf].draw(means.mean(leaf), prior, rng)
+            functions[leaf] = draw_of_leaf(leaves[leaf], covariance, means.mean(leaf), prior, rng)
         return functions[leaf]
 
     def function(points: FloatArray | None, rows: FloatArray) -> FloatArray:
@@ -121,5 +121,49 @@ def draw_from_posterior(
                 noise_std = math.sqrt(leaves[leaf].noise)
                 result[inside] += noise_std * noise.standard_normal(int(inside.sum()))
         return result
+
+    return function
+
+
+def draw_of_leaf(
+    leaf: GaussianProcessLeaf,
+    covariance: Covariance,
+    mean: float,
+    prior: Callable[[FloatArray], FloatArray],
+    rng: np.random.Generator,
+) -> Callable[[FloatArray], FloatArray]:
+    """Draw a function from a leaf's posterior, given its mean and a draw from the prior.
+
+    Matheron's rule adds a correction by the targets to the draw from the prior (J. T. Wilson et
+    al., Efficiently sampling functions from Gaussian process posteriors, ICML 2020).
+
+    Parameters
+    ----------
+    leaf : GaussianProcessLeaf
+        The leaf.
+    covariance : Covariance
+        Hyper-parameters of its process.
+    mean : float
+        The leaf's mean.
+    prior : callable
+        A function drawn from the prior of a process of amplitude 1.
+    rng : numpy.random.Generator
+        Source of the noise of the targets.
+
+    Returns
+    -------
+    callable
+        Maps points of shape (m, d) to values of shape (m,).
+    """
+    points, _, (solved_ones, solved_targets), _ = leaf.posterior
+    whitening = leaf.whitening
+    prior_std = math.sqrt(leaf.scale * covariance.amplitude)
+    noise_std = math.sqrt(leaf.noise)
+    at_points = prior_std * prior(points) + noise_std * rng.standard_normal(len(points))
+    weights = solved_targets - mean * solved_ones - whitening @ (at_points @ whitening)
+
+    def function(rows: FloatArray) -> FloatArray:
+        cross = covariance.between(rows, points)
+        return np.asarray(mean + prior_std * prior(rows) + cross @ weights)
 
     return function

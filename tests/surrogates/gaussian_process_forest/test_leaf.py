@@ -12,8 +12,12 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
-from mondrian_bo.surrogates.gaussian_process_forest.leaf_table import LeafTable, Moments
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
+    GaussianProcessLeaf,
+    LeafTable,
+    Moments,
+)
+from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_of_leaf
 
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
 SHARING = COVARIANCE._replace(noise=0.7, shared_noise=0.6)
@@ -29,7 +33,7 @@ def data(n=25, seed=0):
 def predict(leaf, rows, mean, variance, **options):
     moments = Moments(*(np.empty((len(rows), *shape)) for shape in [(), (), (3,), (3,)]))
     table = LeafTable({5: leaf})
-    table.means[5] = mean, variance
+    table.numbers[5, 2:] = mean, variance
     table.predict(np.full(len(rows), 5), rows, leaf._covariance, moments, **options)
     return moments
 
@@ -118,12 +122,12 @@ def test_points_in_several_leaves_with_noise_and_without_gradients():
     probes = np.random.default_rng(1).random((150, 3))
     nodes = np.where(np.arange(150) % 7 == 3, 2, 40)
     table = LeafTable(leaves)
-    table.means[2], table.means[40] = (0.4, 0.3), (-0.1, 0.2)
+    table.numbers[2, 2:], table.numbers[40, 2:] = (0.4, 0.3), (-0.1, 0.2)
     moments = Moments(np.empty(150), np.empty(150), np.empty((0, 3)), np.empty((0, 3)))
     table.predict(nodes, probes, COVARIANCE, moments, with_noise=True)
     for node, leaf in leaves.items():
         inside = nodes == node
-        full = predict(leaf, probes[inside], *table.means[node])
+        full = predict(leaf, probes[inside], *table.numbers[node, 2:])
         assert np.allclose(moments.means[inside], full.means, rtol=1e-12)
         assert np.allclose(moments.variances[inside], full.variances + leaf.noise, rtol=1e-12)
 
@@ -155,7 +159,7 @@ def test_a_leaf_with_a_point_that_rounding_makes_redundant_is_computed_anew():
     smallest = COVARIANCE._replace(precisions=np.full(3, 1e-4), amplitude=1e8, noise=1e-10)
     leaf = GaussianProcessLeaf(points[:30], targets[:30], smallest, 10.0)
     extended = leaf.extended(points, targets)
-    assert extended.n_points == 40 and np.isfinite(extended.posterior.panels).all()
+    assert len(extended.posterior.points) == 40 and np.isfinite(extended.posterior.panels).all()
 
 
 def test_the_scale_follows_the_targets():
@@ -196,7 +200,10 @@ def test_draws_have_the_moments_of_the_posterior():
     rng = np.random.default_rng(1)
     none = np.zeros(3, dtype=np.int64)
     draws = np.array(
-        [leaf.draw(3.0, draw_from_prior(COVARIANCE, none, rng), rng)(probes) for _ in range(2000)]
+        [
+            draw_of_leaf(leaf, COVARIANCE, 3.0, draw_from_prior(COVARIANCE, none, rng), rng)(probes)
+            for _ in range(2000)
+        ]
     )
     error = draws.mean(axis=0) - mean
     assert np.all(np.abs(error) < 4.5 * np.sqrt(variance / 2000))
