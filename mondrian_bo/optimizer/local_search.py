@@ -230,10 +230,18 @@ def _neighbours(
     found, starts = [], [0]
     for row in rows:
         columns = np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row))
-        changes = [
-            (j, _values_beside(space, row, j, known))
-            for j in columns[:: len(columns) // _MOST_COLUMNS + 1]
-        ]
+        changes = []
+        for j in columns[:: len(columns) // _MOST_COLUMNS + 1]:
+            size = int(space.grid_sizes[j])
+            if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
+                values = _tried_choices(known[:, j], size)
+            elif space.is_categorical[j]:
+                values = np.arange(size, dtype=np.float64)
+            elif size <= _ALL_VALUES:
+                values = (np.arange(size) + 0.5) / size
+            else:
+                values = np.clip(row[j] + np.array([-2.0, -1.0, 1.0, 2.0]) / size, 0.0, 1.0)
+            changes.append((j, values[values != row[j]]))
         options = np.repeat(row[None], 2 + sum(len(values) for _, values in changes), axis=0)
         start = 2
         for j, values in changes:
@@ -245,22 +253,6 @@ def _neighbours(
     # The first of each are the rows themselves, also where snapping would move them.
     neighbours[starts[:-1]] = rows
     return neighbours, starts
-
-
-def _values_beside(
-    space: SearchSpace, row: FloatArray, j: int, known: FloatArray | None
-) -> FloatArray:
-    """Return the values to try in one column of a row, without its own."""
-    size = int(space.grid_sizes[j])
-    if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
-        values = _tried_choices(known[:, j], size)
-    elif space.is_categorical[j]:
-        values = np.arange(size, dtype=np.float64)
-    elif size <= _ALL_VALUES:
-        values = (np.arange(size) + 0.5) / size
-    else:
-        values = np.clip(row[j] + np.array([-2.0, -1.0, 1.0, 2.0]) / size, 0.0, 1.0)
-    return np.asarray(values[values != row[j]])
 
 
 def _tried_choices(entries: FloatArray, size: int) -> FloatArray:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -192,14 +193,16 @@ class StudyReader:
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read new trials and return the running ones; O(new and running trials)."""
-        trials: Sequence[FrozenTrial]
+        trials: Sequence[FrozenTrial] | dict[int, FrozenTrial]
         # The brackets of Hyperband are studies of another class, with some of the trials.
-        if self._n_seen and type(study) is optuna.Study and type(study._storage) is InMemoryStorage:
-            trials = _TrialsInMemory(study, self._n_seen)
+        in_memory = type(study) is optuna.Study and type(study._storage) is InMemoryStorage
+        if in_memory and self._last_read is not None:
+            needed = [*self._open, self._last_read[0]]
+            trials, n_trials = _read_in_memory(study, self._n_seen, needed)
         else:
-            trials = study.get_trials(deepcopy=False)
+            n_trials = len(trials := study.get_trials(deepcopy=False))
         # What was interrupted half-way is read again from the first trial.
-        is_new = self._is_reading or self._n_seen > len(trials)
+        is_new = self._is_reading or self._n_seen > n_trials
         self._is_reading = True
         if not is_new and self._last_read is not None:
             # Storages reuse the ids of deleted studies.
@@ -208,8 +211,9 @@ class StudyReader:
         if is_new:
             StudyReader.__init__(self)
             self._is_reading = True
-        self._open.update(range(self._n_seen, len(trials)))
-        self._n_seen = len(trials)
+            n_trials = len(trials := study.get_trials(deepcopy=False))
+        self._open.update(range(self._n_seen, n_trials))
+        self._n_seen = n_trials
         finished = []
         for position in self._open:
             if trials[position].state.is_finished():
@@ -305,30 +309,25 @@ class StudyReader:
         self.distributions[name] = distribution
 
 
-class _TrialsInMemory(Sequence[FrozenTrial]):
-    """The trials of a study in memory, without Optuna's copy of the list of them all."""
-
-    def __init__(self, study: optuna.Study, n_seen: int) -> None:
-        self._study = study
-        # A study that was deleted and made again may have fewer trials than before.
-        self._n = n_seen if self._id_of(n_seen - 1) is not None else 0
-        while self._id_of(self._n) is not None:
-            self._n += 1
-
-    def _id_of(self, number: int) -> int | None:
-        storage, study_id = self._study._storage, self._study._study_id
-        try:
-            return storage.get_trial_id_from_study_id_trial_number(study_id, number)
-        except KeyError:
-            return None
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, number: Any) -> Any:
-        trial_id = self._id_of(number)
-        assert trial_id is not None
-        return self._study._storage.get_trial(trial_id)
+def _read_in_memory(
+    study: optuna.Study, n_seen: int, positions: Iterable[int]
+) -> tuple[dict[int, FrozenTrial], int]:
+    """Return trials at some positions and all new ones, by position, and the number of all."""
+    # Optuna copies the list of all trials, which takes 2 ms for 100,000 of them.
+    storage, found = study._storage, {}
+    id_of = partial(storage.get_trial_id_from_study_id_trial_number, study._study_id)
+    try:
+        for position in positions:
+            found[position] = storage.get_trial(id_of(position))
+    except KeyError:
+        # A study that was deleted and made again has fewer trials than before.
+        n_seen = 0
+    try:
+        while True:
+            found[n_seen] = storage.get_trial(id_of(n_seen))
+            n_seen += 1
+    except KeyError:
+        return found, n_seen
 
 
 def _value(trial: FrozenTrial) -> float | None:

@@ -22,6 +22,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
     Moments,
+    predict_leaves,
     updated_leaf,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -33,16 +34,12 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import DrawnFunction
 
 _ITERATIONS_BEFORE_TREES = 50
-"""Largest number of iterations of the fit that only determines split rates; our choice.
-
-Split rates need no precise maximum.
-"""
+"""Largest number of iterations of the fit that only determines split rates; our choice. Split rates
+need no precise maximum."""
 
 _ITERATIONS = 5
-"""Largest number of iterations of a later fit, our choice.
-
-A later fit starts at the maximum of the fit before, with what that one knows of the curvature.
-"""
+"""Largest number of iterations of a later fit, our choice. It starts at the maximum of the fit
+before, with what that one knows of the curvature."""
 
 _NEVER = 2**62
 """A number of points that is never reached: no fit takes place while points are imputed."""
@@ -118,8 +115,7 @@ class GaussianProcessForest:
         # While there are no trees: the points that they will see, and the first scale of times.
         self._batches: list[FloatArray] = []
         self._gamma_2 = 1.0
-        # The prior variance from time 0 to infinity is gamma_1 / 2.
-        self._gamma_1 = 2.0 * self._prior.mean_variance
+        self._gamma_1 = 2.0 * self._prior.mean_variance  # twice the prior variance of all times
         # For each smoothness, the best first.
         self._estimates = initial_estimates(categorical, self._prior)
         self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
@@ -268,11 +264,13 @@ class GaussianProcessForest:
             else:
                 assert points is not None
                 nodes = np.ascontiguousarray(self.trees.leaves(points).T)
-            covariance = self.covariance
+            covariance = self._estimates[0].covariance
             for t, own in enumerate(nodes):
                 self._require_means(t, own)
                 of_tree = Moments(*moments[:, t], *gradients[:, t])
-                self._tables[t].predict(own, rows, covariance, of_tree, with_noise)
+                table = self._tables[t]
+                inside = table.addresses, table.numbers, own
+                predict_leaves(*inside, rows, covariance, with_noise, of_tree)
         return Moments(*moments, *gradients)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
@@ -396,7 +394,10 @@ class GaussianProcessForest:
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
-        stale, settings = sorted(self._stale[t]), (self.covariance, self._scale_strength)
+        stale, settings = (
+            sorted(self._stale[t]),
+            (self._estimates[0].covariance, self._scale_strength),
+        )
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
@@ -470,8 +471,7 @@ class GaussianProcessForest:
 
     def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
         """Return posterior means and variances of leaf means."""
-        nodes = np.array(leaves)
-        self._require_means(tree, nodes)
+        self._require_means(tree, nodes := np.array(leaves))
         return list(self._tables[tree].numbers[nodes, 2:].tolist())
 
     def _require_means(self, tree: int, nodes: IntArray) -> None:

@@ -20,7 +20,7 @@ from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     cross_kernel,
@@ -335,31 +335,6 @@ class LeafTable:
         del self._kept[node]
         self.addresses[node] = 0
 
-    def predict(
-        self,
-        nodes: IntArray,
-        rows: FloatArray,
-        covariance: Covariance,
-        moments: Moments,
-        with_noise: bool = False,
-    ) -> None:
-        """Write the predictive moments of the function or, with noise, of targets.
-
-        Parameters
-        ----------
-        nodes : int64 array of shape (m,)
-            The leaf of each point.
-        rows : float64 array of shape (m, d)
-            The points.
-        covariance : Covariance
-            Hyper-parameters of all leaves.
-        moments : Moments
-            Result. Gradients are computed if it has room for them.
-        with_noise : bool, default=False
-            Whether variances include the noise.
-        """
-        predict_leaves(self.addresses, self.numbers, nodes, rows, covariance, with_noise, moments)
-
 
 # The prediction, compiled -------------------------------------------------------------------------
 
@@ -389,8 +364,16 @@ def predict_leaves(  # type: ignore[no-untyped-def]
     ----------
     addresses, numbers
         Those of a :class:`LeafTable`.
-    nodes, rows, covariance, with_noise, moments
-        As in :meth:`LeafTable.predict`.
+    nodes : int64 array of shape (m,)
+        The leaf of each point.
+    rows : float64 array of shape (m, d)
+        The points.
+    covariance : Covariance
+        Hyper-parameters of all leaves.
+    with_noise : bool
+        Whether to predict targets, and not the function.
+    moments : Moments
+        Result. Gradients are computed if it has room for them.
     """
     m, d = rows.shape
     starts = np.zeros(len(numbers) + 1, dtype=np.int64)

@@ -16,6 +16,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
     Moments,
+    predict_leaves,
 )
 from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_of_leaf
 
@@ -30,11 +31,14 @@ def data(n=25, seed=0):
     return points, np.sin(5.0 * points[:, 0]) + points[:, 2] + 3.0, rng.random((11, 3))
 
 
-def predict(leaf, rows, mean, variance, **options):
+def predict(leaf, rows, mean, variance, with_noise=False):
     moments = Moments(*(np.empty((len(rows), *shape)) for shape in [(), (), (3,), (3,)]))
     table = LeafTable({5: leaf})
     table.numbers[5, 2:] = mean, variance
-    table.predict(np.full(len(rows), 5), rows, leaf._covariance, moments, **options)
+    nodes = np.full(len(rows), 5)
+    predict_leaves(
+        table.addresses, table.numbers, nodes, rows, leaf._covariance, with_noise, moments
+    )
     return moments
 
 
@@ -124,7 +128,7 @@ def test_points_in_several_leaves_with_noise_and_without_gradients():
     table = LeafTable(leaves)
     table.numbers[2, 2:], table.numbers[40, 2:] = (0.4, 0.3), (-0.1, 0.2)
     moments = Moments(np.empty(150), np.empty(150), np.empty((0, 3)), np.empty((0, 3)))
-    table.predict(nodes, probes, COVARIANCE, moments, with_noise=True)
+    predict_leaves(table.addresses, table.numbers, nodes, probes, COVARIANCE, True, moments)
     for node, leaf in leaves.items():
         inside = nodes == node
         full = predict(leaf, probes[inside], *table.numbers[node, 2:])
