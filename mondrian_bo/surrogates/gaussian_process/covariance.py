@@ -58,6 +58,14 @@ _INVERSE_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(13))
 _VANISHES_BELOW = -700.0
 """Where the exponential function counts as 0: the smallest normal numbers are near exp(-708)."""
 
+_INNER: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+"""For compiled functions that are never called from Python: a wrapper takes time to compile."""
+
 _NO_FACTORS: FloatArray = np.empty((0, 0))
 """No room for gradient factors."""
 
@@ -166,7 +174,7 @@ _as_integer: Any = intrinsic(_to_integer)
 _as_number: Any = intrinsic(_to_number)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"}, **_INNER)
 def _exp(x):  # type: ignore[no-untyped-def]
     """Return exp(x) for x <= 0, to two units of rounding.
 
@@ -195,13 +203,13 @@ def _exp(x):  # type: ignore[no-untyped-def]
     return value if x > _VANISHES_BELOW else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _peak(covariance):  # type: ignore[no-untyped-def]
     """Return the kernel of equal points."""
     return 1.0 + covariance.shared_noise / covariance.amplitude
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"}, **_INNER)
 def _smooth(square):  # type: ignore[no-untyped-def]
     """Return the Matern-5/2 kernel at a squared distance r^2, and its gradient factor k'(r) / r."""
     root = _ROOT_5 * math.sqrt(square)
@@ -210,7 +218,7 @@ def _smooth(square):  # type: ignore[no-untyped-def]
     return (1.0 + root * (1.0 + root * (1.0 / 3.0))) * decay, -5.0 / 3.0 * (1.0 + root) * decay
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"}, **_INNER)
 def _rough(square):  # type: ignore[no-untyped-def]
     """Return the exponential kernel and its gradient factor as :func:`_smooth` does."""
     distance = math.sqrt(square)
@@ -218,7 +226,7 @@ def _rough(square):  # type: ignore[no-untyped-def]
     return value, -value / max(distance, _SMALLEST_DISTANCE)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"}, **_INNER)
 def _apply_matern(squares, n, smoothness, peak, factors):  # type: ignore[no-untyped-def]
     """Replace n squared distances by the kernel and, if there is room, write gradient factors."""
     # One loop for each kernel, so that they compile to vector instructions.
@@ -238,7 +246,7 @@ def _apply_matern(squares, n, smoothness, peak, factors):  # type: ignore[no-unt
             squares[k] = peak if squares[k] == 0.0 else _rough(squares[k])[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _plain_fours(counts, categorical):  # type: ignore[no-untyped-def]
     """Return whether the four dimensions from each on are numeric and without rare values."""
     d = len(counts)
@@ -250,7 +258,7 @@ def _plain_fours(counts, categorical):  # type: ignore[no-untyped-def]
     return plain
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _find_rare(columns):  # type: ignore[no-untyped-def]
     """Find the rare values of each dimension of many, where most values are equal.
 
@@ -308,14 +316,14 @@ class _Columns(NamedTuple):
     plain: BoolArray
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _columns_of(points, categorical):  # type: ignore[no-untyped-def]
     values = points.T.copy()
     rare, counts, common = _find_rare(values)
     return _Columns(values, rare, counts, common, _plain_fours(counts, categorical))
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _write_squares(points, i, columns, n, covariance, result):  # type: ignore[no-untyped-def]
     """Write the squared distances of point i from the first n others into row i."""
     # Without views of rows and columns, whose references would be counted. The loops over the

@@ -26,11 +26,11 @@ from mondrian_bo.surrogates.gaussian_process.covariance import (
     cross_kernel,
     factorise,
 )
-
-PANEL = 48
-"""Number of columns of a panel of the whitening matrix, our choice: products of smaller matrices
-cost more than they save."""
-
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_posterior import (
+    PANEL,
+    Posterior,
+    append_point,
+)
 
 _SMALLEST_SHARE = 1e-12
 """Smallest variance of a function relative to the amplitude: rounding would make it negative."""
@@ -47,31 +47,6 @@ _FEWEST_NODES = 16
 _FEWEST_EXTENDED = 64
 """Number of points from which on a leaf is extended, our choice: a smaller one is soon computed
 anew, and a process that starts does not load the compiled code."""
-
-
-class Posterior(NamedTuple):
-    """The posterior of a leaf's process, as a function of the leaf's mean.
-
-    A is the covariance of the targets before it is multiplied by `scale`, and L its lower Cholesky
-    factor.
-
-    Attributes
-    ----------
-    points : float64 array of shape (n, d)
-        The points.
-    white : float64 array of shape (2, n)
-        L^-1 1 and L^-1 y.
-    solved : float64 array of shape (2, n)
-        A^-1 1 and A^-1 y.
-    panels : float64 array of shape (k,)
-        The transpose of L^-1, which is upper triangular. A panel has 48 of its columns, without the
-        rows below the diagonal of the last of them, and the panels follow each other.
-    """
-
-    points: FloatArray
-    white: FloatArray
-    solved: FloatArray
-    panels: FloatArray
 
 
 class Moments(NamedTuple):
@@ -161,9 +136,6 @@ class GaussianProcessLeaf:
         targets : float64 array of shape (n,)
             Their targets.
         """
-        # Loaded here: small leaves are not extended.
-        from mondrian_bo.surrogates.gaussian_process_forest.leaf_growth import append_point
-
         leaf, n_known = copy(self), len(self.posterior.points)
         for point, target in zip(points[n_known:], targets[n_known:], strict=True):
             leaf.posterior, variance = append_point(leaf.posterior, point, target, self._covariance)
@@ -397,19 +369,20 @@ def predict_leaves(  # type: ignore[no-untyped-def]
             carray(_floats_at(addresses[node, 1]), (2, n)),
             carray(_floats_at(addresses[node, 2]), (size,)),
         )
-        scale, noise, mean, variance = numbers[node]
         while first < end:
             selected = order[first : min(first + _CHUNK, end)]
             first += len(selected)
-            added = noise if with_noise else 0.0
-            _predict_leaf(own, scale, added, mean, variance, selected, rows, covariance, moments)
+            _predict_leaf(own, numbers[node], selected, rows, covariance, with_noise, moments)
 
 
-@njit(cache=True, nogil=True)
+# Numba writes its code into the caller: on its own, it would be compiled a second time there.
+@njit(nogil=True, inline="always")
 def _predict_leaf(  # type: ignore[no-untyped-def]
-    own, scale, noise, mean, variance, selected, rows, covariance, moments
+    own, numbers, selected, rows, covariance, with_noise, moments
 ):
     """Write the predictive moments at some of the points (Rasmussen2006, Alg. 2.1 and eq. 2.41)."""
+    scale, noise, mean, variance = numbers
+    added = noise if with_noise else 0.0
     m, (n, d) = len(selected), own.points.shape
     points = np.empty((m, d))
     for i in range(m):
@@ -451,25 +424,24 @@ def _predict_leaf(  # type: ignore[no-untyped-def]
         left = scale * max(prior_variance - squares[i], _SMALLEST_SHARE * amplitude)
         moments.means[index] = mean + means[i]
         # Eq. 2.41: the unknown mean adds R^T variance R with R = 1 - 1^T A^-1 k_*.
-        moments.variances[index] = left + variance * unexplained * unexplained + noise
-    if not with_gradients:
-        return
-    # Derivatives of the variance and of the mean by entries of `cross`, times gradient factors.
-    for i in range(m):
-        unexplained = variance * (1.0 - explained[i])
-        for k in range(n):
-            by_cross = -2.0 * (scale * solved[i, k] + unexplained * own.solved[0, k])
-            solved[i, k] = by_cross * factors[i, k]
-            factors[i, k] *= weights[k]
-    # The sums over k of s_ik (x_ij - x_kj), as two matrix products.
-    mean_sums, variance_sums = np.dot(factors, own.points), np.dot(solved, own.points)
-    for i in range(m):
-        index = selected[i]
-        mean_total, variance_total = factors[i].sum(), solved[i].sum()
-        for j in range(d):
-            precision = 0.0 if covariance.categorical[j] else covariance.precisions[j]
-            x = points[i, j]
-            moments.mean_gradients[index, j] = precision * (x * mean_total - mean_sums[i, j])
-            moments.variance_gradients[index, j] = precision * (
-                x * variance_total - variance_sums[i, j]
-            )
+        moments.variances[index] = left + variance * unexplained * unexplained + added
+    if with_gradients:
+        # Derivatives of the variance and of the mean by entries of `cross`, times gradient factors.
+        for i in range(m):
+            unexplained = variance * (1.0 - explained[i])
+            for k in range(n):
+                by_cross = -2.0 * (scale * solved[i, k] + unexplained * own.solved[0, k])
+                solved[i, k] = by_cross * factors[i, k]
+                factors[i, k] *= weights[k]
+        # The sums over k of s_ik (x_ij - x_kj), as two matrix products.
+        mean_sums, variance_sums = np.dot(factors, own.points), np.dot(solved, own.points)
+        for i in range(m):
+            index = selected[i]
+            mean_total, variance_total = factors[i].sum(), solved[i].sum()
+            for j in range(d):
+                precision = 0.0 if covariance.categorical[j] else covariance.precisions[j]
+                x = points[i, j]
+                moments.mean_gradients[index, j] = precision * (x * mean_total - mean_sums[i, j])
+                moments.variance_gradients[index, j] = precision * (
+                    x * variance_total - variance_sums[i, j]
+                )

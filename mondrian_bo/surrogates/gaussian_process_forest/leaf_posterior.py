@@ -1,14 +1,44 @@
-"""One more point in the Gaussian process of a leaf."""
+"""The posterior of the Gaussian process in a leaf, and one more point in it."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import cross_kernel
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import PANEL, Posterior
+
+PANEL = 48
+"""Number of columns of a panel of the whitening matrix, our choice: products of smaller matrices
+cost more than they save."""
+
+
+class Posterior(NamedTuple):
+    """The posterior of a leaf's process, as a function of the leaf's mean.
+
+    A is the covariance of the targets before it is multiplied by `scale`, and L its lower Cholesky
+    factor.
+
+    Attributes
+    ----------
+    points : float64 array of shape (n, d)
+        The points.
+    white : float64 array of shape (2, n)
+        L^-1 1 and L^-1 y.
+    solved : float64 array of shape (2, n)
+        A^-1 1 and A^-1 y.
+    panels : float64 array of shape (k,)
+        The transpose of L^-1, which is upper triangular. A panel has 48 of its columns, without the
+        rows below the diagonal of the last of them, and the panels follow each other.
+    """
+
+    points: FloatArray
+    white: FloatArray
+    solved: FloatArray
+    panels: FloatArray
 
 
 @njit(cache=True, nogil=True)
