@@ -2,9 +2,9 @@
 
 A leaf's predictive mean is ``k' A^-1 y + mean (1 - k' A^-1 1)``. The notation is that of
 :class:`mondrian_bo.surrogates.gaussian_process_forest.leaf_posterior.Posterior`; k are the
-covariances with the leaf's points. The posterior mean of the leaf's mean is a combination of the locations of all
-leaves, ``1' A^-1 y / 1' A^-1 1``. So the whole is linear in the targets, given the hyper-parameters
-and the variance of each leaf.
+covariances with the leaf's points. The posterior mean of the leaf's mean is a combination of the
+locations of all leaves, ``1' A^-1 y / 1' A^-1 1``. So the whole is linear in the targets, given the
+hyper-parameters and the variance of each leaf.
 """
 
 from __future__ import annotations
