@@ -297,6 +297,8 @@ class LeafTable:
         if not all(part.flags.writeable for part in posterior):
             # An estimator that was read from a file in memory then replaces the arrays by copies.
             posterior = leaf.posterior = Posterior(*map(np.array, posterior))
+        # An interrupt in between must not leave the addresses of arrays that nothing keeps.
+        self.addresses[node] = 0
         self._kept[node] = posterior
         points, _, solved, panels = (part.ctypes.data for part in posterior)
         self.addresses[node] = points, solved, panels, len(posterior.points)
@@ -304,8 +306,8 @@ class LeafTable:
 
     def remove(self, node: int) -> None:
         """Remove a leaf."""
-        del self._kept[node]
         self.addresses[node] = 0
+        del self._kept[node]
 
 
 # The prediction, compiled -------------------------------------------------------------------------
