@@ -406,7 +406,8 @@ class GaussianProcessForest:
                 leaf = updated_leaf(self._leaves[t].get(node), rows, targets, *settings)
                 self._leaves[t][node] = leaf
                 self._tables[t].enter(node, leaf)
-                messages[k] = leaf.message(self._gamma_1)
+                if self._trees is not None:
+                    messages[k] = leaf.message(self._gamma_1)
         self._stale[t].clear()
         self._tables[t].numbers[:, 2:] = math.nan
         if self._trees is not None:
@@ -494,7 +495,6 @@ class GaussianProcessForest:
 
     def _scale_of_times(self, n_points: int) -> float:
         """Return gamma_2 for a first batch of points."""
-        # Lakshminarayanan2016, appendix B, with leaves instead of points and the sum of the split
-        # rates instead of the dimension.
+        # Lakshminarayanan2016, appendix B, with leaves for points and sums of rates for dimensions.
         n_leaves = max(n_points / self._block_size, 2.0)
         return float(np.sqrt(self.covariance.precisions).sum()) / (20.0 * math.log2(n_leaves))
