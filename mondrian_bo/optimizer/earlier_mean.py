@@ -260,12 +260,13 @@ class SmoothEarlierMean(EarlierMean):
         n, n_studies = inputs.shape
         columns = np.column_stack([np.ones(n), inputs, values])
         decorrelated = self._surrogate.decorrelate(columns)
-        if decorrelated is None:
+        degrees_of_freedom = n - 1 - n_studies
+        if decorrelated is None or degrees_of_freedom < 1:
             return super()._scores(inputs, values)
         design, targets = decorrelated[:, :-1], decorrelated[:, -1]
         inverse = np.linalg.pinv(design.T @ design)
         weights = inverse @ (design.T @ targets)
         residuals = targets - design @ weights
-        variance = float(residuals @ residuals) / (n - 1 - n_studies)
+        variance = float(residuals @ residuals) / degrees_of_freedom
         errors = np.sqrt(variance * inverse.diagonal())
         return np.asarray(weights[1:] / np.maximum(errors[1:], 1e-12))

@@ -155,6 +155,18 @@ def test_a_weight_is_significant_by_generalised_least_squares():
     assert abs(score) < abs(EarlierMean._scores(model, inputs, values)[0])
 
 
+def test_there_may_be_more_earlier_studies_than_trials():
+    rng = np.random.default_rng(0)
+    studies = [EarlierTrials("study", p := rng.random((9, 2)), p[:, 0] * k) for k in range(1, 13)]
+    model, _ = surrogate("gaussian_process", studies)
+    rows = rng.random((12, 2))
+    model.learn(rows, rows[:, 0])
+    model.set_values(rows[:, 0].copy())
+    inputs = np.array([one.means(rows) for one in model._earlier]).T
+    independent = EarlierMean._scores(model, inputs, rows[:, 0])
+    np.testing.assert_array_equal(model._scores(inputs, rows[:, 0]), independent)
+
+
 def test_the_influence_of_earlier_studies_fades():
     rng = np.random.default_rng(0)
     study = EarlierTrials("study", places := rng.random((30, 2)), places[:, 0])
