@@ -54,6 +54,7 @@ _HOMES = {
     "best_at_target": "mondrian_bo.integrations.optuna.study_fidelity",
     "robust_best": "mondrian_bo.integrations.optuna.robust_best",
 }
+"""The module that defines each lazy name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 

@@ -303,3 +303,30 @@ def test_signatures_are_short(path: Path) -> None:
         if isinstance(node, ast.FunctionDef)
     }
     assert not {name: number for name, number in numbers.items() if number > MOST_POSITIONAL}
+
+
+# Constants ----------------------------------------------------------------------------------------
+
+
+def _undocumented(body: list[ast.stmt]) -> list[str]:
+    """Return the constants of a module without a docstring; one may hold for a run of them."""
+    missing: list[str] = []
+    run: list[str] = []
+    for statement in body:
+        if isinstance(statement, ast.AugAssign):
+            continue
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            named = [one for one in targets if isinstance(one, ast.Name | ast.Tuple)]
+            nodes = [node for one in named for node in ast.walk(one) if isinstance(node, ast.Name)]
+            run += [node.id for node in nodes if node.id.isupper()]
+            continue
+        is_docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        missing += [] if is_docstring else run
+        run = []
+    return missing + run
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_constants_have_docstrings(path: Path) -> None:
+    assert not _undocumented(ast.parse(path.read_text(encoding="utf-8")).body)

@@ -55,6 +55,7 @@ _HOMES = {
     ),
     "non_dominated": "mondrian_bo.acquisitions.pareto",
 }
+"""The module that defines each lazy name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 

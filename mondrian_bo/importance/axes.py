@@ -123,8 +123,8 @@ def activity_patterns(space: SearchSpace, axes: Sequence[Axis]) -> list[list[Mas
     for root in roots:
         found = _patterns_below(space, axes, children, root)
         patterns = [
-            (chance * own, {**masks, **more})
-            for (chance, masks), (own, more) in product(patterns, found)
+            (probability * own, {**masks, **more})
+            for (probability, masks), (own, more) in product(patterns, found)
         ]
         if len(patterns) > _MOST_PATTERNS:
             patterns = _most_probable(patterns, roots[0])
@@ -157,11 +157,11 @@ def _patterns_below(
         own = float(axis.weights @ mask)
         for combination in product(*parts):
             masks: dict[int, Mask] = {j: mask}
-            chance = own
+            probability = own
             for share, more in combination:
-                chance *= share
+                probability *= share
                 masks.update(more)
-            found.append((chance, masks))
+            found.append((probability, masks))
     return found if len(found) <= _MOST_PATTERNS else _most_probable(found, j)
 
 
@@ -169,14 +169,14 @@ def _most_probable(
     patterns: list[tuple[float, dict[int, Mask]]], scaled: int
 ) -> list[tuple[float, dict[int, Mask]]]:
     """Keep the most probable patterns; one parameter's masks make up for the lost probability."""
-    total = sum(chance for chance, _ in patterns)
+    total = sum(probability for probability, _ in patterns)
     kept = sorted(patterns, key=lambda one: -one[0])[:_MOST_PATTERNS]
-    factor = total / sum(chance for chance, _ in kept)
+    factor = total / sum(probability for probability, _ in kept)
     result = []
-    for chance, masks in kept:
+    for probability, masks in kept:
         mask = masks[scaled]
         assert mask is not None
-        result.append((factor * chance, {**masks, scaled: factor * mask}))
+        result.append((factor * probability, {**masks, scaled: factor * mask}))
     return result
 
 

@@ -17,5 +17,6 @@ _HOMES = {
     "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
     "Portfolio": "mondrian_bo.optimizer.portfolio",
 }
+"""The module that defines each lazy name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

@@ -100,7 +100,7 @@ class StudentPrediction(NamedTuple):
     scale: FloatArray
     freedom: FloatArray
 
-    def chance(self, outcome: float | FloatArray) -> FloatArray:
+    def probability(self, outcome: float | FloatArray) -> FloatArray:
         """Return the probabilities of more than an outcome."""
         return np.asarray(stdtr(self.freedom, (self.location - outcome) / self.scale))
 

@@ -133,10 +133,10 @@ class LearningCurves:
             return False
         if _is_diverged(curve.values[-1]) and not self._tolerates_gaps:
             return True
-        chance = None if is_exempt else self.chance(curve)
-        return chance is not None and chance < self.threshold
+        probability = None if is_exempt else self.probability(curve)
+        return probability is not None and probability < self.threshold
 
-    def chance(self, curve: Curve) -> float | None:
+    def probability(self, curve: Curve) -> float | None:
         """Return the probability that a running trial ends among the best.
 
         None if there is too little to compare it with: fewer than three finished curves that go on
@@ -148,7 +148,7 @@ class LearningCurves:
         prediction = self._predict(curve)
         if prediction is None:
             return None
-        return float(prediction.chance(self._transform(np.array([self._best[-1]])))[0])
+        return float(prediction.probability(self._transform(np.array([self._best[-1]])))[0])
 
     def predict(self, curve: Curve) -> tuple[float, float] | None:
         """Predict the outcome of a curve: median, and half the width of the central 68 %.
@@ -248,8 +248,8 @@ class LearningCurves:
             found = self._known_at(position)
             regression = self._regressions[position] = self._regression_of(found, position)
             if regression is not None:
-                chances = regression.leave_one_out().chance(self._outcomes[found])
-                smallest[found] = np.minimum(smallest[found], chances)
+                probabilities = regression.leave_one_out().probability(self._outcomes[found])
+                smallest[found] = np.minimum(smallest[found], probabilities)
         ranked = np.sort(smallest[better])
         return min(self.settings.threshold, float(ranked[int(self.settings.alpha * len(ranked))]))
 

@@ -81,8 +81,8 @@ _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 optimum, a margin can only be gained by violating it."""
 
 _RUNNING = (ThompsonSampling(),)
-"""Acquisitions of the default portfolio while trials are running. Each suggestion believes in
-another function, which spreads a batch."""
+"""Acquisitions of the default portfolio while trials are running. Each suggestion maximises another
+drawn function, so the points of a batch differ."""
 
 _ARM = Arm(_WIDE, constrained=_CONSTRAINED, while_running=_RUNNING)
 """The arm of the default portfolio with one objective."""

@@ -42,7 +42,7 @@ _FEASIBLE = 0.5
 
 
 class RemainingGain(NamedTuple):
-    """The regret of the trial that the model believes best.
+    """The regret of the trial with the best predicted mean.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ class Condition:
     ----------
     parent : str
         Name of the parameter this one depends on.
-    values : tuple
+    values : sequence
         Values of the parent, at least one and without duplicates, for which the child is active.
 
     Raises
@@ -28,7 +28,7 @@ class Condition:
     """
 
     parent: str
-    values: tuple[object, ...]
+    values: Sequence[object]
 
     def __post_init__(self) -> None:
         if not isinstance(self.parent, str):

@@ -7,6 +7,7 @@ value decoded here is one that Optuna's distribution of the same arguments conta
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -268,7 +269,7 @@ class Categorical:
         If ``choices`` is empty or holds duplicates.
     """
 
-    choices: tuple[object, ...]
+    choices: Sequence[object]
     _: KW_ONLY
     condition: Condition | None = None
 

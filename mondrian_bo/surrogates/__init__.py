@@ -123,5 +123,6 @@ _HOMES = {
     "search_lifetimes": "mondrian_bo.surrogates.mondrian_grid.lifetime_search",
     "sgd_lifetime_path": "mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path",
 }
+"""The module that defines each lazy name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)

@@ -85,7 +85,7 @@ def test_a_prediction_is_that_of_a_weighted_bayesian_regression() -> None:
     assert predicted.location[0] == pytest.approx(0.3 + new @ mean)
     assert predicted.scale[0] == pytest.approx(scale)
     expected = stats.t.sf(0.7, 2.0 * shape, 0.3 + new @ mean, scale)
-    assert predicted.chance(0.7)[0] == pytest.approx(expected)
+    assert predicted.probability(0.7)[0] == pytest.approx(expected)
 
 
 def test_leave_one_out_is_a_prediction_from_the_others() -> None:
@@ -127,7 +127,10 @@ def test_the_scale_of_values_does_not_matter() -> None:
     curves = _trainings(30, 0)
     plain, scaled = _model(curves[:25]), _model(1e6 * curves[:25] - 3e7)
     for values in curves[25:]:
-        one, other = plain.chance(_curve(values[:8])), scaled.chance(_curve(1e6 * values[:8] - 3e7))
+        one, other = (
+            plain.probability(_curve(values[:8])),
+            scaled.probability(_curve(1e6 * values[:8] - 3e7)),
+        )
         assert one == pytest.approx(other, rel=1e-4)
 
 
@@ -138,9 +141,9 @@ def test_quantiles_are_those_of_the_probabilities() -> None:
     best = float(np.exp(curves[:25, -1].max()))
     for values in curves[25:]:
         curve = _curve(values[:8])
-        chance = model.chance(curve)
-        assert chance is not None and 0.0 < chance < 1.0
-        found = model.predict_quantiles(curve, np.array([1.0 - chance, 0.5]))
+        probability = model.probability(curve)
+        assert probability is not None and 0.0 < probability < 1.0
+        found = model.predict_quantiles(curve, np.array([1.0 - probability, 0.5]))
         predicted = model.predict(curve)
         assert found is not None and predicted is not None
         assert found == pytest.approx([best, predicted[0]])
@@ -156,10 +159,10 @@ def test_curves_of_different_steps_and_lengths() -> None:
     for i in range(2):
         # These two end early.
         model.tell(-1.0, range(3), [-2.0, -1.5 - i, -1.0])
-    assert model.chance(_curve([0.0], [5])) is not None
-    assert model.chance(_curve([0.0], [18])) is not None
+    assert model.probability(_curve([0.0], [5])) is not None
+    assert model.probability(_curve([0.0], [18])) is not None
     # No curve goes on beyond 19, so nothing could be saved.
-    assert model.chance(_curve([0.0], [19])) is None
+    assert model.probability(_curve([0.0], [19])) is None
     assert not model.should_stop(_curve([-100.0], [19]))
 
 
@@ -172,11 +175,11 @@ def test_few_of_the_better_trials_would_have_been_stopped(alpha, seed) -> None:
     """Each finished curve is predicted from a model of the others, without the code's shortcuts."""
     curves = _trainings(24, seed)
     model = _model(curves, threshold=1.0, alpha=alpha, n_startup_trials=3)
-    model.chance(_curve(curves[0][:5]))
+    model.probability(_curve(curves[0][:5]))
     better = np.argsort(-curves[:, -1])[:12]
     smallest = []
     for i in better:
-        chances = []
+        probabilities = []
         for step in range(1, 19):
             rows = [one for j, one in enumerate(model._curves) if j != i]
             rest = LocalRegression(
@@ -184,8 +187,8 @@ def test_few_of_the_better_trials_would_have_been_stopped(alpha, seed) -> None:
                 np.delete(model._outcomes, i),
             )
             features = np.array([model._curves[i].features(step + 1)])
-            chances.append(rest.predict(features).chance(model._outcomes[i])[0])
-        smallest.append(min(chances))
+            probabilities.append(rest.predict(features).probability(model._outcomes[i])[0])
+        smallest.append(min(probabilities))
     allowed = int(alpha * 12)
     assert sum(one < model.threshold * (1.0 - 1e-9) for one in smallest) <= allowed
     # The threshold is the largest with this property.
@@ -198,18 +201,18 @@ def test_few_of_new_better_trials_are_stopped() -> None:
     for seed in range(30):
         curves = _trainings(n + 20, seed)
         model = _model(curves[:n], threshold=1.0, alpha=alpha)
-        model.chance(_curve(curves[0][:5]))
+        model.probability(_curve(curves[0][:5]))
         median = np.median(curves[:n, -1])
         for values in curves[n:]:
             if values[-1] <= median:
                 continue
             n_new += 1
             target = model._transform(values[-1:])
-            chances = [
-                float(model._predict(_curve(values[:step])).chance(target)[0])
+            probabilities = [
+                float(model._predict(_curve(values[:step])).probability(target)[0])
                 for step in range(2, 20)
             ]
-            stopped += min(chances) < model.threshold
+            stopped += min(probabilities) < model.threshold
     allowed = (alpha * 15 + 1) / 16
     # One-sided binomial test at the level 1e-3. The median changes with the seed, so that trials of
     # one seed are not quite independent: 1.5 times the deviations.
@@ -238,11 +241,11 @@ def test_trials_that_cannot_become_the_best_are_stopped_early() -> None:
 
 def test_more_best_trials_stop_later() -> None:
     curves = _trainings(40, 2)
-    chances = []
+    probabilities = []
     for n_best in (1, 3, 10):
         model = _model(curves[:30], n_best=n_best)
-        chances.append([model.chance(_curve(values[:10])) for values in curves[30:]])
-    assert np.all(np.diff(chances, axis=0) >= 0.0)
+        probabilities.append([model.probability(_curve(values[:10])) for values in curves[30:]])
+    assert np.all(np.diff(probabilities, axis=0) >= 0.0)
 
 
 # What is never stopped, and what always is --------------------------------------------------------
@@ -280,11 +283,11 @@ def test_gaps_that_good_trials_have_are_tolerated() -> None:
 
 def test_equal_and_infinite_outcomes_are_learnt() -> None:
     model = _model(np.zeros((10, 5)))
-    assert model.chance(_curve([0.0, 0.0])) is not None
+    assert model.probability(_curve([0.0, 0.0])) is not None
     curves = _trainings(12, 0)
     model = _model(curves, outcomes=[-math.inf, *curves[1:, -1]])
-    chance = model.chance(_curve(curves[3][:5]))
-    assert chance is not None and 0.0 <= chance <= 1.0
+    probability = model.probability(_curve(curves[3][:5]))
+    assert probability is not None and 0.0 <= probability <= 1.0
 
 
 def test_curves_are_fitted_again_when_they_have_grown_by_a_tenth(monkeypatch) -> None:

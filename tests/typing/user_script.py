@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import optuna
 
-from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, MondrianSampler, SearchSpace
+from mondrian_bo import (
+    Categorical,
+    Condition,
+    Float,
+    Int,
+    MondrianOptimizer,
+    MondrianSampler,
+    SearchSpace,
+)
 from mondrian_bo.acquisitions import LogExpectedImprovement
 from mondrian_bo.optimizer import Arm, Portfolio
 from mondrian_bo.surrogates import (
@@ -36,8 +44,10 @@ study = optuna.create_study(sampler=MondrianSampler(seed=0, n_startup_trials=5, 
 study.optimize(objective, n_trials=8)
 
 space = SearchSpace(
-    {"x": Float(-1.0, 2.0), "n": Int(1, 9), "kind": Categorical(("relu", "tanh"))},
+    {"x": Float(-1.0, 2.0), "n": Int(1, 9), "kind": Categorical(["relu", "tanh"])},
 )
+rate = Float(1e-4, 1.0, log=True, condition=Condition("kind", ["relu"]))
+print(rate, space)
 portfolio = Portfolio((Arm((LogExpectedImprovement(0.1),)),))
 optimizer = MondrianOptimizer(space, direction="minimize", acquisition=portfolio, seed=0)
 for _ in range(12):

@@ -22,6 +22,7 @@ PYTHON_VARIABLE = "MONDRIAN_BO_HEBO_PYTHON"
 """Environment variable that names HEBO's interpreter."""
 
 _PURPOSE = "run HEBO; see `python -m mondrian_bo.benchmarks.make_environment --help`"
+"""What the environment is for, in the message that says that there is none."""
 
 
 class HeboRun:

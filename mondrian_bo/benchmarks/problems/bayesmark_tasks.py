@@ -32,6 +32,7 @@ PYTHON_VARIABLE = "MONDRIAN_BO_BAYESMARK_PYTHON"
 """Environment variable that names the interpreter that has Bayesmark."""
 
 _PURPOSE = "run Bayesmark; see `python -m mondrian_bo.benchmarks.make_environment --help`"
+"""What the environment is for, in the message that says that there is none."""
 
 _N_TRIALS = 128
 """Trials of a run: 16 batches of 8, as in the challenge of 2020."""
@@ -257,6 +258,7 @@ _TASKS = [
     for data, metrics in _METRICS.items()
     for metric in metrics
 ]
+"""All tasks, in an order that the seed fixes."""
 Random(0).shuffle(_TASKS)
 
 BAYESMARK_PROBLEMS = tuple(_problem(task) for task in _TASKS)

@@ -24,6 +24,7 @@ PYTHON_VARIABLE = "MONDRIAN_BO_ONELEARN_PYTHON"
 """Environment variable that names onelearn's interpreter if no option does."""
 
 _PURPOSE = "run onelearn; see `python -m mondrian_bo.benchmarks.make_environment --help`"
+"""What the environment is for, in the message that says that there is none."""
 
 
 class OnelearnProcess:

@@ -62,11 +62,11 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     not exchangeable, as later ones are better. The last 128 complete trials count, and the
     threshold is calibrated again when their number has grown by a tenth.
 
-    *No study prunes for ever.* A wrong belief would stay where all trials are pruned, as pruned
-    trials do not say how they would have ended. After `patience` trials were pruned since the last
-    complete one, the next trial goes on to its end, and the model learns how it ends. With several
-    workers this is the oldest running trial. The second oldest follows after twice as many, and so
-    on, so that a worker that has died holds nothing up.
+    *No study prunes for ever.* Pruned trials do not show how they would have ended, so a model that
+    is wrong would stay wrong if all trials were pruned. After `patience` trials were pruned since
+    the last complete one, the next trial goes on to its end, and the model learns how it ends. With
+    several workers this is the oldest running trial. The second oldest follows after twice as many,
+    and so on, so that a worker that has died holds nothing up.
 
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances

@@ -15,8 +15,9 @@ from mondrian_bo.integrations.optuna.study_reader import encode
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
     """Return the trial with the best predicted mean.
 
-    ``study.best_trial`` is the luckiest trial where the objective is noisy. Here the values of
-    neighbouring trials count as well. Without noise both are nearly always the same.
+    If the objective is noisy, the value of ``study.best_trial`` is usually better than the mean at
+    its point. Predicted means also use the values of neighbouring trials. Without noise both trials
+    are nearly always the same.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class GainEstimate(NamedTuple):
     n_trials : int
         Number of finished trials.
     expected_gain : float
-        Mean of the regret of the trial that the model believes best, in the objective's units.
+        Mean of the regret of the trial with the best predicted mean, in the objective's units.
     probability : float
         Probability that this regret is above the tolerance; NaN without one.
     satisfied_since : int or None
@@ -51,7 +51,7 @@ class MondrianTerminator:
     """Callback that stops a study when little is left to gain.
 
     The regret of a trial is the difference between the optimum and the trial's expected value. The
-    model's posterior gives its distribution for the trial that the model believes best, which is
+    model's posterior gives its distribution for the trial with the best predicted mean, which is
     :func:`mondrian_bo.robust_best`. The study stops when the regret satisfies the rule in all
     estimates of the last `patience` trials. It works with any sampler.
 

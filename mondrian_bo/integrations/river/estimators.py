@@ -74,8 +74,8 @@ class RiverRegressor(base.Regressor):
 
     Notes
     -----
-    Features may appear and disappear. A sample that lacks a number has its mean so far. Dates are
-    numbers of days. Strings and other values are a column for each value. Memory grows with the
+    Features may appear and disappear. A sample that lacks a number gets the mean of that feature so
+    far. Dates are numbers of days. Each value of a string is a column. Memory grows with the
     number of samples.
 
     Examples

@@ -40,8 +40,8 @@ class AMFRegressor(
         Learning rate of the aggregation. "adaptive" is ``n / (2 L)``, with L the squared loss of
         the best pruning: weights are then Gaussian likelihoods with the noise that this pruning
         leaves. "corollary" is ``1 / (8 B^2)`` for targets in an interval of length 2 B (Corollary
-        2), where B follows the targets: the regret bounds hold, and the rate is cautious. It
-        predicts worse on every stream of ``docs/amf.md``.
+        2), where B follows the targets: the regret bounds hold, and the rate is cautious. Its
+        error is larger on every stream of ``docs/appendix/amf.md``.
     use_aggregation : bool, default=True
         Whether trees predict with all prunings, or with their leaves alone.
     stacking : bool or "auto", default="auto"
@@ -49,8 +49,8 @@ class AMFRegressor(
         weighted squared error so far: all prunings or leaves alone, each with and without splitting
         off points outside of the data. "auto" is True with the adaptive `step`, aggregation and no
         `online_to_batch`, and False otherwise: the predictions are then those of the paper, to
-        which its bounds apply. ``docs/amf.md`` has the errors. With stacking, samples of a batch
-        are forecast and learnt one by one, which takes longer.
+        which its bounds apply. ``docs/appendix/amf.md`` has the errors. With stacking, samples of a
+        batch are forecast and learnt one by one, which takes longer.
     bounds : array-like of shape (n_features, 2) or None, default=None
         A box that holds all data: trees are then unrestricted Mondrian partitions of it (Algorithms
         1 to 3), for which the regret bounds are proved. None restricts partitions to the data seen
