@@ -29,7 +29,6 @@ from mondrian_bo.integrations.optuna.study_reader import (
     encode,
     publish,
     running_values,
-    to_external,
 )
 from mondrian_bo.integrations.optuna.valid_points import (
     FIXED,
@@ -232,10 +231,9 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 if others:
                     pending = memory.rows_of(others, optimizer)
                 suggested = optimizer.suggest(pending, trial.number, within)
-                params = to_external(search_space, suggested)
-                internal = {
-                    name: search_space[name].to_internal_repr(params[name]) for name in params
-                }
+                # The optimizer knows choices by their indices.
+                params = {k: search_space[k].to_external_repr(v) for k, v in suggested.items()}
+                internal = {k: search_space[k].to_internal_repr(v) for k, v in params.items()}
                 n_published = publish(study, trial, internal, n_published)
                 # Of two workers with the same proposal the one that publishes later sees the
                 # other's, and proposes again.

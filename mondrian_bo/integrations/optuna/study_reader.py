@@ -486,15 +486,3 @@ def complete(
     inactive = np.isnan(space.snap(np.nan_to_num(filled)))
     filled[inactive & np.isnan(rows)] = np.nan
     return filled
-
-
-def to_external(
-    distributions: Mapping[str, BaseDistribution], params: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Replace the indices of categorical choices by the choices."""
-    external = dict(params)
-    for name, index in params.items():
-        distribution = distributions[name]
-        if isinstance(distribution, CategoricalDistribution):
-            external[name] = distribution.choices[index]
-    return external

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import expit, logit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
@@ -193,7 +192,13 @@ def _maximise_posterior(
     if any(len(leaf.duplicates) for leaf in data):
         if initial.shared_noise == 0.0:
             theta[-1] = max(theta[-1], math.log(_INITIAL_NOISE_WITH_DUPLICATES))
-        theta = np.append(theta, logit(_noise_share(initial)) if initial.shared_noise > 0 else 0.0)
+        log_odds = 0.0
+        if initial.shared_noise > 0.0:
+            # Loaded here and below: few fits have shared noise.
+            from scipy.special import logit
+
+            log_odds = logit(_noise_share(initial))
+        theta = np.append(theta, log_odds)
         bounds.append(_LOG_ODDS_BOUNDS)
     lower, upper = np.array(bounds).T
     # The share of the noise is one more entry as soon as inputs repeat.
@@ -207,7 +212,12 @@ def _covariance_at(theta: FloatArray, like: Covariance) -> Covariance:
     d = len(like.precisions)
     values = np.exp(theta[: d + 2])
     noise = float(values[d + 1]) + _SMALLEST_NOISE[like.smoothness]
-    share = _noise_share(like) if len(theta) == d + 2 else float(expit(theta[d + 2]))
+    if len(theta) == d + 2:
+        share = _noise_share(like)
+    else:
+        from scipy.special import expit
+
+        share = float(expit(theta[d + 2]))
     shared_noise = share * (noise - _SMALLEST_INDEPENDENT_NOISE)
     return like._replace(
         precisions=values[:d], amplitude=float(values[d]), noise=noise, shared_noise=shared_noise

@@ -23,7 +23,6 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     LeafTable,
     Moments,
     predict_leaves,
-    updated_leaf,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
@@ -264,9 +263,10 @@ class GaussianProcessForest:
             else:
                 assert points is not None
                 nodes = np.ascontiguousarray(self.trees.leaves(points).T)
+                for t, own in enumerate(nodes):
+                    self._require_means(t, own)
             covariance = self._estimates[0].covariance
             for t, own in enumerate(nodes):
-                self._require_means(t, own)
                 of_tree = Moments(*moments[:, t], *gradients[:, t])
                 table = self._tables[t]
                 inside = table.addresses, table.numbers, own
@@ -374,6 +374,12 @@ class GaussianProcessForest:
         for t in range(self.n_components):
             if self._stale[t]:
                 self._update_tree(t)
+        if self.has_single_leaf:
+            # The posterior of its mean, which has the prior mean 0 and variance gamma_1 / 2.
+            only, prior_variance = self._leaves[0][_ONLY_LEAF], 0.5 * self._gamma_1
+            variance = prior_variance / (1.0 + prior_variance * only.precision)
+            mean = variance * only.precision * only.location
+            self._tables[0].numbers[_ONLY_LEAF, 2:] = mean, variance
 
     def _fit(self) -> None:
         """Fit the hyper-parameters to random leaves; all leaves are stale then."""
@@ -394,16 +400,15 @@ class GaussianProcessForest:
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
-        stale, settings = (
-            sorted(self._stale[t]),
-            (self._estimates[0].covariance, self._scale_strength),
-        )
+        stale = sorted(self._stale[t])
+        settings = self._estimates[0].covariance, self._scale_strength
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):
                 members = self._members(t, node)
                 rows, targets = self._rows.rows[members], self._targets.rows[members]
-                leaf = updated_leaf(self._leaves[t].get(node), rows, targets, *settings)
+                former = self._leaves[t].get(node)
+                leaf = GaussianProcessLeaf(rows, targets, *settings, former)
                 self._leaves[t][node] = leaf
                 self._tables[t].enter(node, leaf)
                 if self._trees is not None:
@@ -478,11 +483,6 @@ class GaussianProcessForest:
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
         means = self._tables[tree].numbers[:, 2:]
-        if self.has_single_leaf:
-            if not math.isnan(means[_ONLY_LEAF, 0]):
-                return
-            means[_ONLY_LEAF] = self._leaves[tree][_ONLY_LEAF].mean_alone(self._gamma_1)
-            return
         unknown = np.unique(nodes[np.isnan(means[nodes, 0])])
         if len(unknown):
             found = self.trees.leaf_means(tree, unknown)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from copy import copy
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -83,6 +82,9 @@ class GaussianProcessLeaf:
     scale_strength : float, default=inf
         The covariance, noise included, is multiplied by ``(strength + residual) / (strength + n)``:
         its maximum-likelihood factor, shrunk towards 1 by `strength` further points.
+    former : GaussianProcessLeaf or None, default=None
+        A leaf with the same hyper-parameters. If it is large and has the first of the points, it is
+        extended.
 
     Attributes
     ----------
@@ -100,8 +102,11 @@ class GaussianProcessLeaf:
 
     Notes
     -----
-    Takes O(n^3) time and O(n^2) memory; a prediction takes O(n^2).
+    Takes O(n^3) time, or O(n^2) for each further point of a former leaf, and O(n^2) memory; a
+    prediction takes O(n^2).
     """
+
+    posterior: Posterior
 
     def __init__(
         self,
@@ -109,70 +114,62 @@ class GaussianProcessLeaf:
         targets: FloatArray,
         covariance: Covariance,
         scale_strength: float = math.inf,
+        former: GaussianProcessLeaf | None = None,
     ) -> None:
-        self._covariance, self._scale_strength = covariance, scale_strength
-        factor = factorise(covariance.of_targets(points))  # Algorithm 2.1, line 2
-        self._log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
-        n, right_sides = len(points), np.stack([np.ones(len(points)), targets], axis=1)
-        solutions, _ = lapack.dpotrs(factor, right_sides, lower=1)  # line 3, for 1 and y
-        inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-        ends = range(PANEL, n + PANEL, PANEL)
-        panels = [inverse.T[:end, end - PANEL : end].ravel() for end in ends]
-        self.posterior = Posterior(
-            np.array(points, order="C"),
-            np.ascontiguousarray((inverse @ right_sides).T),
-            np.ascontiguousarray(solutions.T),
-            np.concatenate(panels),
-        )
-        self._set_scale(targets)
-
-    def extended(self, points: FloatArray, targets: FloatArray) -> GaussianProcessLeaf:
-        """Return the posterior for further points, O(n^2) for each.
-
-        Parameters
-        ----------
-        points : float64 array of shape (n, d)
-            The points of this leaf, and further ones.
-        targets : float64 array of shape (n,)
-            Their targets.
-        """
-        leaf, n_known = copy(self), len(self.posterior.points)
-        for point, target in zip(points[n_known:], targets[n_known:], strict=True):
-            leaf.posterior, variance = append_point(leaf.posterior, point, target, self._covariance)
-            if not variance > 0.5 * self._covariance.independent_noise:
-                # What rounding errors leave of the variance is not above its smallest value.
-                return GaussianProcessLeaf(points, targets, self._covariance, self._scale_strength)
-            leaf._log_determinant += math.log(variance)
-        leaf._set_scale(targets)
-        return leaf
-
-    def _set_scale(self, targets: FloatArray) -> None:
-        """Set the scale of the covariances, and the message about the mean."""
-        n, (solved_ones, solved_targets) = len(targets), self.posterior.solved
+        self._covariance = covariance
+        n, extended = len(points), None
+        if former is not None and len(former.posterior.points) >= _FEWEST_EXTENDED:
+            extended = former._extended(points, targets)
+        if extended is not None:
+            self.posterior, self._log_determinant = extended
+        else:
+            factor = factorise(covariance.of_targets(points))  # Algorithm 2.1, line 2
+            self._log_determinant = 2.0 * float(np.log(factor.diagonal()).sum())
+            right_sides = np.stack([np.ones(n), targets], axis=1)
+            solutions, _ = lapack.dpotrs(factor, right_sides, lower=1)  # line 3, for 1 and y
+            inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+            ends = range(PANEL, n + PANEL, PANEL)
+            panels = [inverse.T[:end, end - PANEL : end].ravel() for end in ends]
+            self.posterior = Posterior(
+                np.array(points, order="C"),
+                np.ascontiguousarray((inverse @ right_sides).T),
+                np.ascontiguousarray(solutions.T),
+                np.concatenate(panels),
+            )
+        solved_ones, solved_targets = self.posterior.solved
         precision = float(solved_ones.sum())  # 1' A^-1 1: H K_y^-1 H' of eq. 2.41
         self.location = float(solved_ones @ targets) / precision
         centred = targets - self.location
         residual = max(float(centred @ (solved_targets - self.location * solved_ones)), 0.0)
-        strength, self.scale = self._scale_strength, 1.0
-        if strength < math.inf:
-            self.scale = (strength + residual) / (strength + n)
+        self.scale = 1.0
+        if scale_strength < math.inf:
+            self.scale = (scale_strength + residual) / (scale_strength + n)
         self.precision = precision / self.scale
         self.residual = residual / self.scale
         self.log_determinant = self._log_determinant + n * math.log(self.scale)
-        self.noise = self._covariance.independent_noise * self.scale
+        self.noise = covariance.independent_noise * self.scale
+
+    def _extended(self, points: FloatArray, targets: FloatArray) -> tuple[Posterior, float] | None:
+        """Return posterior and log det A of the points here and further ones, O(n^2) for each.
+
+        None if the first of the points are others, or if A must be factorised anew.
+        """
+        posterior, log_determinant = self.posterior, self._log_determinant
+        n_known = len(posterior.points)
+        if n_known >= len(points) or not np.array_equal(posterior.points, points[:n_known]):
+            return None
+        for point, target in zip(points[n_known:], targets[n_known:], strict=True):
+            posterior, variance = append_point(posterior, point, target, self._covariance)
+            if not variance > 0.5 * self._covariance.independent_noise:
+                # What rounding errors leave of the variance is not above its smallest value.
+                return None
+            log_determinant += math.log(variance)
+        return posterior, log_determinant
 
     def message(self, gamma_1: float) -> tuple[float, float, float, float]:
         """Return the message about the mean, in units of gamma_1."""
         own = self.precision * gamma_1, self.location
         return *own, self.residual * gamma_1, self.log_determinant
-
-    def mean_alone(self, gamma_1: float) -> tuple[float, float]:
-        """Return posterior mean and variance of the leaf's mean where there is no other leaf.
-
-        Its prior mean is 0, and its prior variance half of `gamma_1`.
-        """
-        variance = 0.5 * gamma_1 / (1.0 + 0.5 * gamma_1 * self.precision)
-        return variance * self.precision * self.location, variance
 
     @property
     def whitening(self) -> FloatArray:
@@ -231,27 +228,6 @@ class GaussianProcessLeaf:
         precisions = (whitening * whitening).sum(axis=1)
         precisions -= variance / scale * solved_ones * solved_ones
         return (solved_targets - mean * solved_ones) / precisions, scale / precisions  # eq. 5.12
-
-
-def updated_leaf(
-    former: GaussianProcessLeaf | None,
-    points: FloatArray,
-    targets: FloatArray,
-    covariance: Covariance,
-    scale_strength: float,
-) -> GaussianProcessLeaf:
-    """Return the leaf of points, which extends a large former one that has the first of them.
-
-    The parameters are those of :class:`GaussianProcessLeaf`, and the leaf before, if there was one.
-    """
-    n_known = 0 if former is None else len(former.posterior.points)
-    if (
-        former is not None
-        and _FEWEST_EXTENDED <= n_known < len(points)
-        and np.array_equal(former.posterior.points, points[:n_known])
-    ):
-        return former.extended(points, targets)
-    return GaussianProcessLeaf(points, targets, covariance, scale_strength)
 
 
 class LeafTable:

@@ -9,7 +9,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from mondrian_bo.integrations.optuna.distributions import to_parameter, to_space
-from mondrian_bo.integrations.optuna.study_reader import complete, encode, to_external
+from mondrian_bo.integrations.optuna.study_reader import complete, encode
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 DISTRIBUTIONS = {
@@ -51,7 +51,8 @@ def test_what_is_too_wide_is_left_to_optuna():
 def test_decoded_rows_are_values_of_the_distributions(seed):
     space = to_space(DISTRIBUTIONS, {})
     for row in space.sample(100, np.random.default_rng(seed)):
-        external = to_external(DISTRIBUTIONS, space.from_unit(row))
+        decoded = space.from_unit(row)
+        external = {name: d.to_external_repr(decoded[name]) for name, d in DISTRIBUTIONS.items()}
         internal = {name: d.to_internal_repr(external[name]) for name, d in DISTRIBUTIONS.items()}
         for name, distribution in DISTRIBUTIONS.items():
             assert distribution._contains(internal[name])
@@ -70,7 +71,7 @@ def test_equal_choices_are_one():
     space = SearchSpace({"c": parameter})
     for choice in distribution.choices:
         (row,) = encode(space, [{"c": distribution.to_internal_repr(choice)}])
-        found = to_external({"c": distribution}, space.from_unit(row))["c"]
+        found = distribution.to_external_repr(space.from_unit(row)["c"])
         assert found == choice
         assert isinstance(found, str) == isinstance(choice, str)
 

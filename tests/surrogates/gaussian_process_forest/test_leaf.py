@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+from mondrian_bo.surrogates.gaussian_process_forest import leaf as leaf_module
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
@@ -23,6 +24,12 @@ from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_o
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
 SHARING = COVARIANCE._replace(noise=0.7, shared_noise=0.6)
 BOTH = pytest.mark.parametrize("covariance", [COVARIANCE, SHARING])
+
+
+@pytest.fixture
+def extends_all(monkeypatch):
+    """Leaves of any size are extended."""
+    monkeypatch.setattr(leaf_module, "_FEWEST_EXTENDED", 1)
 
 
 def data(n=25, seed=0):
@@ -138,12 +145,16 @@ def test_points_in_several_leaves_with_noise_and_without_gradients():
 
 @BOTH
 @pytest.mark.parametrize("n_known", [1, 47, 48, 95])
-def test_a_leaf_that_is_extended_is_the_leaf_of_all_points(covariance, n_known):
+def test_a_leaf_that_is_extended_is_the_leaf_of_all_points(
+    covariance, n_known, extends_all, monkeypatch
+):
     points, targets, probes = data(100)
     points, probes = with_duplicates(points, probes)
     leaf = GaussianProcessLeaf(points[:n_known], targets[:n_known], covariance, 10.0)
     known = predict(leaf, probes, 0.4, 0.3)
-    extended = leaf.extended(points, targets)
+    with monkeypatch.context() as patch:
+        patch.setattr(leaf_module, "factorise", None)  # no new factor
+        extended = GaussianProcessLeaf(points, targets, covariance, 10.0, leaf)
     for one, other in zip(predict(leaf, probes, 0.4, 0.3), known, strict=True):
         assert np.array_equal(one, other)
     expected = GaussianProcessLeaf(points, targets, covariance, 10.0)
@@ -158,11 +169,11 @@ def test_a_leaf_that_is_extended_is_the_leaf_of_all_points(covariance, n_known):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_a_leaf_with_a_point_that_rounding_makes_redundant_is_computed_anew():
+def test_a_leaf_with_a_point_that_rounding_makes_redundant_is_computed_anew(extends_all):
     points, targets, _ = data(40)
     smallest = COVARIANCE._replace(precisions=np.full(3, 1e-4), amplitude=1e8, noise=1e-10)
     leaf = GaussianProcessLeaf(points[:30], targets[:30], smallest, 10.0)
-    extended = leaf.extended(points, targets)
+    extended = GaussianProcessLeaf(points, targets, smallest, 10.0, leaf)
     assert len(extended.posterior.points) == 40 and np.isfinite(extended.posterior.panels).all()
 
 
