@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -44,12 +44,16 @@ class Usage(NamedTuple):
     polishes_under_constraints : bool, default=False
         Whether the best candidate under constraints climbs on by a quasi-Newton method. Its cost
         pays where the score is so exact that the best candidate lies right at a bound.
+    measures_improvement : bool, default=False
+        Whether scores measure the gain over the incumbent. With several objectives the expected
+        hypervolume improvement takes the place of such a score.
     """
 
     uses_calibrated_variances: bool = True
     samples_function: bool = False
     multiplies_by_probability: bool = False
     polishes_under_constraints: bool = False
+    measures_improvement: bool = False
 
 
 @runtime_checkable
@@ -155,6 +159,8 @@ class ImprovementAcquisition:
     ValueError
         If ``margin`` is negative, infinite or NaN.
     """
+
+    usage: ClassVar[Usage] = Usage(measures_improvement=True)
 
     margin: float = 0.0
 

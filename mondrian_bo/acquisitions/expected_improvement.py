@@ -31,7 +31,7 @@ class ExpectedImprovement(ImprovementAcquisition):
     functions, equation (15).
     """
 
-    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
+    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True, measures_improvement=True)
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The scores are >= 0."""

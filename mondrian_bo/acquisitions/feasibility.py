@@ -99,13 +99,13 @@ def constrained(
         return weighted, None
 
     def weighted_gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scores, slopes = gradients(rows)
-        logs, log_slopes = feasibility.gradients(rows)
+        scores, by_rows = gradients(rows)
+        logs, log_gradients = feasibility.gradients(rows)
         if not multiplies:
-            return scores + logs, slopes + log_slopes
+            return scores + logs, by_rows + log_gradients
         probabilities = np.exp(logs)
-        slopes = probabilities[:, None] * (slopes + scores[:, None] * log_slopes)
-        return scores * probabilities, slopes
+        by_rows = probabilities[:, None] * (by_rows + scores[:, None] * log_gradients)
+        return scores * probabilities, by_rows
 
     return weighted, weighted_gradients
 
@@ -167,19 +167,19 @@ def log_probability_gradients(moments, bound):  # type: ignore[no-untyped-def]
     -------
     log_probabilities : float64 array of shape (m,)
         The logarithms.
-    slopes : float64 array of shape (m, d)
+    gradients : float64 array of shape (m, d)
         Their derivatives.
     """
     means, stds, mean_gradients, std_gradients = moments
     logs, by_means, by_stds = log_probabilities_above(means, stds, bound)
     n_components, m, d = mean_gradients.shape
-    slopes = np.zeros((m, d))
+    gradients = np.zeros((m, d))
     for c in range(n_components):
         for i in range(m):
             for j in range(d):
-                slopes[i, j] += by_means[c, i] * mean_gradients[c, i, j]
-                slopes[i, j] += by_stds[c, i] * std_gradients[c, i, j]
-    return logs, slopes
+                gradients[i, j] += by_means[c, i] * mean_gradients[c, i, j]
+                gradients[i, j] += by_stds[c, i] * std_gradients[c, i, j]
+    return logs, gradients
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -69,7 +69,7 @@ class LogExpectedImprovement(ImprovementAcquisition):
     equation (9) and appendix A.1.
     """
 
-    usage: ClassVar[Usage] = Usage(polishes_under_constraints=True)
+    usage: ClassVar[Usage] = Usage(polishes_under_constraints=True, measures_improvement=True)
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`."""

@@ -30,7 +30,7 @@ class ProbabilityOfImprovement(ImprovementAcquisition):
     the presence of noise.
     """
 
-    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True)
+    usage: ClassVar[Usage] = Usage(multiplies_by_probability=True, measures_improvement=True)
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The scores are in [0, 1]."""

@@ -9,12 +9,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.base import (
-    Acquisition,
-    ImprovementAcquisition,
-    Usage,
-    mixture_moments,
-)
+from mondrian_bo.acquisitions.base import Acquisition, Usage, mixture_moments
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.acquisitions.hypervolume_improvement import (
     log_expected_hypervolume_improvement,
@@ -87,8 +82,9 @@ class ParetoModel:
             Source of randomness.
         """
         boxes = self._boxes(rng)
-        if not isinstance(acquisition, ImprovementAcquisition):
-            optimistic = [_optimistic(model, acquisition, rng) for model in self.models]
+        usage: Usage = getattr(acquisition, "usage", Usage())
+        if not usage.measures_improvement:
+            optimistic = [_optimistic(model, acquisition, usage, rng) for model in self.models]
 
             def added(rows: FloatArray) -> FloatArray:
                 values = np.array([function(rows) for function in optimistic]).T
@@ -101,13 +97,13 @@ class ParetoModel:
 
         def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
             means, stds = np.empty((2, len(rows), len(self.models)))
-            slopes = np.empty((2, len(self.models), *rows.shape))
+            by_rows = np.empty((2, len(self.models), *rows.shape))
             for k, model in enumerate(self.models):
-                means[:, k], stds[:, k], slopes[0, k], slopes[1, k] = model.mixed_gradients(rows)
+                means[:, k], stds[:, k], by_rows[0, k], by_rows[1, k] = model.mixed_gradients(rows)
             scores, by_means, by_stds = log_expected_hypervolume_improvement_gradient(
                 means, stds, boxes
             )
-            return scores, _chained(by_means, by_stds, slopes)
+            return scores, _chained(by_means, by_stds, by_rows)
 
         return score, gradients if self.n_gradients > 0 else None
 
@@ -178,34 +174,33 @@ class ParetoModel:
 
 
 @njit(cache=True, nogil=True)
-def _chained(by_means, by_stds, slopes):  # type: ignore[no-untyped-def]
+def _chained(by_means, by_stds, gradients):  # type: ignore[no-untyped-def]
     """Return the derivatives of scores by the rows, shape (m, d); 0 where they are not finite.
 
     Parameters
     ----------
     by_means, by_stds : float64 arrays of shape (m, K)
         Derivatives of the scores by the moments.
-    slopes : float64 array of shape (2, K, m, d)
+    gradients : float64 array of shape (2, K, m, d)
         Derivatives of means and standard deviations by the rows.
     """
-    _, n_objectives, m, d = slopes.shape
+    _, n_objectives, m, d = gradients.shape
     gradient = np.empty((m, d))
     for i in range(m):
         for j in range(d):
             of_means, of_stds = 0.0, 0.0
             for k in range(n_objectives):
-                of_means += by_means[i, k] * slopes[0, k, i, j]
-                of_stds += by_stds[i, k] * slopes[1, k, i, j]
+                of_means += by_means[i, k] * gradients[0, k, i, j]
+                of_stds += by_stds[i, k] * gradients[1, k, i, j]
             total = of_means + of_stds
             gradient[i, j] = total if math.isfinite(total) else 0.0
     return gradient
 
 
 def _optimistic(
-    model: ObjectiveModel, acquisition: Acquisition, rng: np.random.Generator
+    model: ObjectiveModel, acquisition: Acquisition, usage: Usage, rng: np.random.Generator
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the function that an acquisition gives for one objective, in its transformed units."""
-    usage: Usage = getattr(acquisition, "usage", Usage())
     if usage.samples_function:
         return model.draw(rng)
     calibrated = usage.uses_calibrated_variances

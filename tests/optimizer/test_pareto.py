@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Categorical, Condition, Float, MondrianOptimizer, SearchSpace
-from mondrian_bo.acquisitions import LogExpectedImprovement, hypervolume
+from mondrian_bo.acquisitions import LogExpectedImprovement, Usage, hypervolume
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 
 SQUARE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -57,6 +57,35 @@ def test_score_gradients():
         moved = step * np.eye(2)[j]
         expected = (score(rows + moved) - score(rows - moved)) / (2.0 * step)
         np.testing.assert_allclose(slopes[:, j], expected, rtol=1e-3, atol=1e-3)
+
+
+class Median:
+    """An acquisition of a user's own."""
+
+    def __call__(self, prediction, incumbent):
+        return np.median(prediction.means, axis=0)
+
+
+class Gain(Median):
+    """One that says that it measures improvements."""
+
+    usage = Usage(measures_improvement=True)
+
+
+def test_acquisitions_say_whether_they_measure_improvements():
+    (model, _), _ = told(bowls).arms
+    rows = np.array([[0.3, 0.35], [0.6, 0.5], [0.9, 0.1]])
+
+    def scores(acquisition):
+        score, gradients = model.score(acquisition, np.random.default_rng(0))
+        return score(rows), gradients is not None
+
+    expected, _ = scores(LogExpectedImprovement())
+    gain, has_gradients = scores(Gain())
+    np.testing.assert_array_equal(gain, expected)
+    assert has_gradients
+    own, has_gradients = scores(Median())
+    assert not has_gradients and not np.allclose(own, expected)
 
 
 def test_predictions_of_all_objectives():
