@@ -61,22 +61,17 @@ def _add_tree(
     forest: GaussianProcessForest, t: int, points: FloatArray, rows: FloatArray, dense: FloatArray
 ) -> None:
     """Add the weights in the means of one tree, shape (m, n)."""
-    if forest.has_single_leaf:
-        nodes = np.full(len(rows), forest._nodes_of_leaves(t)[0])
-    else:
-        nodes = forest.trees.leaves(points)[:, t]
+    nodes = forest.nodes_of(points, len(rows))[:, t]
     own = points[t if len(points) > 1 else 0]
-    for leaf in np.unique(nodes).tolist():
-        inside = np.flatnonzero(nodes == leaf)
-        process = forest._leaves[t][leaf]
-        points, _, (solved_ones, _), _ = process.posterior
-        cross = forest.covariance.between(rows[inside], points)
+    for leaf in forest.leaves(t, np.unique(nodes).tolist()):
+        inside = np.flatnonzero(nodes == leaf.node)
+        own_points, _, (solved_ones, _), _ = leaf.process.posterior
+        cross = forest.covariance.between(rows[inside], own_points)
         unexplained = 1.0 - cross @ solved_ones
         dense[inside] += np.outer(unexplained, _weights_of_mean(forest, t, own, int(inside[0])))
-        whitening = process.whitening
+        whitening = leaf.process.whitening
         solved = cross @ whitening @ whitening.T
-        members = forest._members(t, leaf)
-        columns = np.arange(forest.n_points)[members]
+        columns = np.arange(forest.n_points)[leaf.members]
         dense[np.ix_(inside, columns)] += solved
 
 
@@ -84,18 +79,16 @@ def _weights_of_mean(
     forest: GaussianProcessForest, t: int, points: FloatArray, i: int
 ) -> FloatArray:
     """Return the weights of the targets in the mean of the leaf of point i, shape (n,)."""
-    leaves = forest._leaves[t]
     weights = np.zeros(forest.n_points)
     if forest.has_single_leaf:
-        (only,) = leaves.values()
-        precision = 0.5 * only.precision * forest._gamma_1
+        (only,) = forest.leaves(t)
+        precision = 0.5 * only.process.precision * forest.gamma_1
         weights += precision / (1.0 + precision) / forest.n_points
     else:
         trees = forest.trees
         leaf_mean_weights(trees.arrays, trees.node_stats, t, points, i, weights)
-    for node, leaf in leaves.items():
-        members = forest._members(t, node)
-        solved_ones = leaf.posterior.solved[0]
+    for leaf in forest.leaves(t):
+        solved_ones = leaf.process.posterior.solved[0]
         # Equal parts of the weight of a leaf's location become those of its targets.
-        weights[members] *= len(solved_ones) * solved_ones / solved_ones.sum()
+        weights[leaf.members] *= len(solved_ones) * solved_ones / solved_ones.sum()
     return weights

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -30,7 +30,6 @@ from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 if TYPE_CHECKING:
     from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees
-    from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import DrawnFunction
 
 _ITERATIONS_BEFORE_TREES = 50
 """Largest number of iterations of the fit that only determines split rates; our choice. Split rates
@@ -45,6 +44,28 @@ _NEVER = 2**62
 
 _ONLY_LEAF = 0
 """Node of the only leaf of each tree, which is its root."""
+
+
+class TreeLeaf(NamedTuple):
+    """A leaf of a tree.
+
+    Attributes
+    ----------
+    node : int
+        Its node.
+    process : GaussianProcessLeaf
+        Its process.
+    members : int64 array of shape (n,) or slice
+        What selects its points.
+    mean, variance : float
+        Posterior moments of its mean.
+    """
+
+    node: int
+    process: GaussianProcessLeaf
+    members: IntArray | slice
+    mean: float
+    variance: float
 
 
 class GaussianProcessForest:
@@ -166,6 +187,27 @@ class GaussianProcessForest:
         """Number of different predictions: 1 while there is a single leaf, else one per tree."""
         return 1 if self.has_single_leaf else self._ensemble.n_trees
 
+    @property
+    def gamma_1(self) -> float:
+        """Scale of the variances of leaf means. That of an only leaf has half of it a priori."""
+        return self._gamma_1
+
+    def nodes_of(self, points: FloatArray | None, n_rows: int) -> IntArray:
+        """Return the leaf of each row in each tree, shape (n_rows, C); `points` as in `predict`."""
+        if self.has_single_leaf:
+            return np.full((n_rows, 1), _ONLY_LEAF)
+        assert points is not None
+        return self.trees.leaves(points)
+
+    def leaves(self, tree: int, nodes: list[int] | None = None) -> Iterator[TreeLeaf]:
+        """Yield the leaves at some nodes of a tree, or all of them; `update` must come first."""
+        nodes = self._nodes_of_leaves(tree) if nodes is None else nodes
+        self._require_means(tree, np.array(nodes))
+        moments = self._tables[tree].numbers[nodes, 2:].tolist()
+        for node, (mean, variance) in zip(nodes, moments, strict=True):
+            process, members = self._leaves[tree][node], self._members(tree, node)
+            yield TreeLeaf(node, process, members, mean, variance)
+
     def learn_covariance(self, rows: FloatArray, targets: FloatArray) -> None:
         """Fit the hyper-parameters to some points, for the split rates of trees yet to be grown.
 
@@ -285,12 +327,8 @@ class GaussianProcessForest:
         residuals = np.empty((self.n_components, self.n_points))
         variances = np.empty_like(residuals)
         for t in range(self.n_components):
-            leaves = self._nodes_of_leaves(t)
-            for leaf, (mean, variance) in zip(leaves, self._means_of(t, leaves), strict=True):
-                members = self._members(t, leaf)
-                residuals[t, members], variances[t, members] = self._leaves[t][leaf].leave_one_out(
-                    mean, variance
-                )
+            for _, process, members, *moments in self.leaves(t):
+                residuals[t, members], variances[t, members] = process.leave_one_out(*moments)
         return residuals, variances
 
     def decorrelate(self, columns: FloatArray) -> FloatArray:
@@ -300,43 +338,6 @@ class GaussianProcessForest:
         """
         factor = factorise(self.covariance.of_targets(self._rows.rows))
         return np.asarray(lapack.dtrtrs(factor, columns, lower=1)[0])
-
-    def draw(
-        self, n_choices: IntArray, rng: np.random.Generator, with_noise: bool = False
-    ) -> DrawnFunction:
-        """Draw a function from the posterior of a random tree.
-
-        Parameters
-        ----------
-        n_choices : int64 array of shape (d,)
-            Numbers of choices of categorical columns.
-        rng : numpy.random.Generator
-            Source of randomness.
-        with_noise : bool, default=False
-            Whether to add noise, which is new at every call.
-
-        Returns
-        -------
-        callable
-            Maps points and rows, as in `predict`, to values of shape (m,). Until the forest learns
-            again, all calls evaluate the same function.
-        """
-        # Loaded here: few searches draw functions.
-        from mondrian_bo.surrogates.gaussian_process_forest import posterior_draw
-
-        trees = None if self.has_single_leaf else self.trees
-        self.update()
-        tree = int(rng.integers(self.n_components))
-        key = int(rng.integers(2**63))
-        if trees is None:
-            [(mean, variance)] = self._means_of(0, [_ONLY_LEAF])
-            means = posterior_draw.mean_of_only_leaf(_ONLY_LEAF, mean, variance, key)
-        else:
-            means = posterior_draw.means_of_tree(trees, tree, self._gamma_1, key)
-        noise = rng if with_noise else None
-        return posterior_draw.draw_from_posterior(
-            means, self._leaves[tree], self.covariance, n_choices, key, noise
-        )
 
     @contextmanager
     def extended(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
@@ -474,11 +475,6 @@ class GaussianProcessForest:
     def _members(self, tree: int, leaf: int) -> IntArray | slice:
         """Return what selects the points of a leaf."""
         return slice(None) if self._trees is None else self._trees.members(tree, leaf)
-
-    def _means_of(self, tree: int, leaves: list[int]) -> list[list[float]]:
-        """Return posterior means and variances of leaf means."""
-        self._require_means(tree, nodes := np.array(leaves))
-        return list(self._tables[tree].numbers[nodes, 2:].tolist())
 
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""

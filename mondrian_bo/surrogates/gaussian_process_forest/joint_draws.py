@@ -74,12 +74,7 @@ def _by_leaf(
     forest: GaussianProcessForest, points: FloatArray | None, rows: FloatArray
 ) -> Iterator[tuple[int, IntArray, FloatArray, FloatArray]]:
     """Yield trees, the rows in one of their leaves, and the moments of the function at these."""
-    for t in range(forest.n_components):
-        nodes = np.full(len(rows), forest._nodes_of_leaves(t)[0])
-        if points is not None and not forest.has_single_leaf:
-            nodes = forest.trees.leaves(points)[:, t]
-        for leaf in np.unique(nodes).tolist():
-            inside = np.flatnonzero(nodes == leaf)
-            [(mean, variance)] = forest._means_of(t, [leaf])
-            moments = forest._leaves[t][leaf].joint(rows[inside], mean, variance)
-            yield t, inside, *moments
+    for t, nodes in enumerate(forest.nodes_of(points, len(rows)).T):
+        for leaf in forest.leaves(t, np.unique(nodes).tolist()):
+            inside = np.flatnonzero(nodes == leaf.node)
+            yield t, inside, *leaf.process.joint(rows[inside], leaf.mean, leaf.variance)

@@ -45,14 +45,14 @@ def kernel_sums(forest: GaussianProcessForest) -> list[KernelSum]:
     d, amplitude = forest.covariance.precisions.shape[0], forest.covariance.amplitude
     sums = []
     for t in range(forest.n_components):
+        nodes: list[int] | None = None
         if forest.has_single_leaf:
-            nodes = forest._nodes_of_leaves(t)
             lower, upper = np.full((1, d), -np.inf), np.full((1, d), np.inf)
         else:
-            leaves, lower, upper = leaf_cells(forest.trees.arrays, t)
-            nodes = leaves.tolist()
-        for k, (node, (mean, _)) in enumerate(zip(nodes, forest._means_of(t, nodes), strict=True)):
-            points, _, (solved_ones, solved_targets), _ = forest._leaves[t][node].posterior
-            weights = amplitude * (solved_targets - mean * solved_ones)
-            sums.append(KernelSum(t, lower[k], upper[k], mean, points, weights))
+            found, lower, upper = leaf_cells(forest.trees.arrays, t)
+            nodes = found.tolist()
+        for k, leaf in enumerate(forest.leaves(t, nodes)):
+            points, _, (solved_ones, solved_targets), _ = leaf.process.posterior
+            weights = amplitude * (solved_targets - leaf.mean * solved_ones)
+            sums.append(KernelSum(t, lower[k], upper[k], leaf.mean, points, weights))
     return sums

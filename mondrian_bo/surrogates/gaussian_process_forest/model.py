@@ -218,7 +218,11 @@ class GaussianProcessForestModel:
 
         The result maps points of shape (1, m, d) to targets of shape (m,).
         """
-        function = self._processes.draw(np.zeros(len(self._units), np.int64), rng, with_noise=True)
+        # Loaded here: few models draw functions.
+        from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_from_forest
+
+        no_choices = np.zeros(len(self._units), np.int64)
+        function = draw_from_forest(self._processes, no_choices, rng, with_noise=True)
 
         def targets(points: FloatArray) -> FloatArray:
             values = self._target_mean + self._target_std * function(points, self._rows(points))

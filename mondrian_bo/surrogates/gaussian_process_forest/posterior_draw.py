@@ -11,6 +11,7 @@ import numpy as np
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
+from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -33,6 +34,46 @@ class LeafMeans(NamedTuple):
 
     mean: Callable[[int], float]
     leaves_of: Callable[[FloatArray], IntArray]
+
+
+def draw_from_forest(
+    forest: GaussianProcessForest,
+    n_choices: IntArray,
+    rng: np.random.Generator,
+    with_noise: bool = False,
+) -> DrawnFunction:
+    """Draw a function from the posterior of a random tree.
+
+    Parameters
+    ----------
+    forest : GaussianProcessForest
+        The forest.
+    n_choices : int64 array of shape (d,)
+        Numbers of choices of categorical columns.
+    rng : numpy.random.Generator
+        Source of randomness.
+    with_noise : bool, default=False
+        Whether to add noise, which is new at every call.
+
+    Returns
+    -------
+    callable
+        Maps points and rows, as in `GaussianProcessForest.predict`, to values of shape (m,). Until
+        the forest learns again, all calls evaluate the same function.
+    """
+    trees = None if forest.has_single_leaf else forest.trees
+    forest.update()
+    tree = int(rng.integers(forest.n_components))
+    key = int(rng.integers(2**63))
+    leaves = list(forest.leaves(tree))
+    if trees is None:
+        (only,) = leaves
+        means = mean_of_only_leaf(only.node, only.mean, only.variance, key)
+    else:
+        means = means_of_tree(trees, tree, forest.gamma_1, key)
+    processes = {leaf.node: leaf.process for leaf in leaves}
+    noise = rng if with_noise else None
+    return draw_from_posterior(means, processes, forest.covariance, n_choices, key, noise)
 
 
 def means_of_tree(trees: GaussianForest, tree: int, gamma_1: float, key: int) -> LeafMeans:
@@ -94,7 +135,7 @@ def draw_from_posterior(
     Returns
     -------
     callable
-        As in :meth:`GaussianProcessForest.draw`.
+        As in :func:`draw_from_forest`.
     """
     functions: dict[int, Callable[[FloatArray], FloatArray]] = {}
 

@@ -115,7 +115,10 @@ class GaussianProcessForestSurrogate:
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the posterior of a random tree."""
-        function = self._forest.draw(self._n_choices, rng)
+        # Loaded here: few searches draw functions.
+        from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_from_forest
+
+        function = draw_from_forest(self._forest, self._n_choices, rng)
         return lambda rows: function(*self._inputs(rows))
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:

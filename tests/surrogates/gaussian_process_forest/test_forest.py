@@ -9,6 +9,7 @@ from scipy.special import expit
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
 from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
+from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_from_forest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.layout import N_NODES, NONE
 from mondrian_bo.trees.tree import NODE_FIELDS
@@ -108,7 +109,7 @@ def test_points_are_not_needed_while_there_is_a_single_leaf():
     forest = forest_of(points, targets, 40)
     assert forest.has_single_leaf and forest.n_components == 1
     assert np.array_equal(forest.predict(None, probes).means, predict(forest, probes).means)
-    function = forest.draw(np.zeros(3, dtype=np.int64), np.random.default_rng(0))
+    function = draw_from_forest(forest, np.zeros(3, dtype=np.int64), np.random.default_rng(0))
     assert np.array_equal(function(None, probes), function(probes[None], probes))
     more, more_targets = data(2, seed=2)
     with forest.extended(more[None], more, more_targets):
@@ -253,7 +254,7 @@ def test_draws_have_the_moments_of_a_mixture_of_trees():
     none = np.zeros(3, dtype=np.int64)
     draws = []
     for _ in range(700):
-        function = forest.draw(none, rng)
+        function = draw_from_forest(forest, none, rng)
         draws.append(function(probes[None], probes))
         assert np.allclose(function(probes[None, 2:3], probes[2:3]), draws[-1][2])
     means, variances, *_ = predict(forest, probes)
