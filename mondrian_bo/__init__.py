@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from mondrian_bo.cache_folder import adapt_storage, ensure_cache_folder
 from mondrian_bo.lazy_names import lazy_names
 from mondrian_bo.moved import install
-
-__version__ = "0.1.0"
+from mondrian_bo.version import __version__
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator

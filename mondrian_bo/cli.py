@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from mondrian_bo import __version__
+from mondrian_bo.version import __version__
 
 if TYPE_CHECKING:
     _Actions: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -79,8 +79,8 @@ def write_version(root: Path, version: str, date: str) -> None:
     if not unreleased_notes(changelog.read_text(encoding="utf-8")):
         sys.exit("CHANGELOG.md has no notes under Unreleased")
     _replace(changelog, re.escape(UNRELEASED), f"{UNRELEASED}\n## [{version}] - {date}\n")
-    package = root / check_wheel.PACKAGE / "__init__.py"
-    _replace(package, r'^__version__ = ".*"$', f'__version__ = "{version}"')
+    module = root / check_wheel.PACKAGE / "version.py"
+    _replace(module, r'^__version__ = ".*"$', f'__version__ = "{version}"')
     citation = root / "CITATION.cff"
     _replace(
         citation,

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-import mondrian_bo
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.version import __version__
 
 FORMAT = "mondrian-bo optimizer"
 """What a file says it is."""
@@ -53,7 +53,7 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
     header = {
         "format": FORMAT,
         "version": list(VERSION),
-        "written_by": mondrian_bo.__version__,
+        "written_by": __version__,
         **content,
     }
     encoded = json.dumps(header, allow_nan=False).encode()
@@ -118,7 +118,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         refuse(
             path,
             f"it has version {major}.{minor} of the format, written by mondrian-bo {written_by}; "
-            f"this is mondrian-bo {mondrian_bo.__version__}, which reads versions up to "
+            f"this is mondrian-bo {__version__}, which reads versions up to "
             f"{VERSION[0]}. Install a later mondrian-bo",
         )
     checksum = members.pop(_CHECKSUM, None)

@@ -15,7 +15,7 @@ import release as script  # noqa: E402
 
 sys.path.pop(0)
 
-COPIED = ("CITATION.cff", "mondrian_bo/__init__.py", "packaging/conda/recipe.yaml")
+COPIED = ("CITATION.cff", "mondrian_bo/version.py", "packaging/conda/recipe.yaml")
 NOTES = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n"
 
 
@@ -43,7 +43,7 @@ def root(tmp_path):
 
 def build(root, work):
     """Write files whose content is the version in the package."""
-    text = (root / "mondrian_bo/__init__.py").read_text(encoding="utf-8")
+    text = (root / "mondrian_bo/version.py").read_text(encoding="utf-8")
     version = text.split('__version__ = "')[1].split('"')[0]
     wheel = work / f"mondrian_bo-{version}-py3-none-any.whl"
     sdist = work / f"mondrian_bo-{version}.tar.gz"
@@ -64,7 +64,7 @@ def test_a_release(root, capsys):
     assert git(root, "log", "-1", "--format=%an %s") == "A Release 1.2.0"
     assert git(root, "status", "--porcelain") == ""
     texts = {name: (root / name).read_text(encoding="utf-8") for name in COPIED}
-    assert '\n__version__ = "1.2.0"\n' in texts["mondrian_bo/__init__.py"]
+    assert '\n__version__ = "1.2.0"\n' in texts["mondrian_bo/version.py"]
     assert '\nversion: 1.2.0\ndate-released: "2030-04-05"\n' in texts["CITATION.cff"]
     assert '\n  version: "1.2.0"\n' in texts["packaging/conda/recipe.yaml"]
     sdist = root / "dist" / "mondrian_bo-1.2.0.tar.gz"
