@@ -212,11 +212,10 @@ def test_arrows_point_down(imports: dict[str, set[str]]) -> None:
 
 
 def test_no_circles_between_files(imports: dict[str, set[str]]) -> None:
-    faces = {"mondrian_bo", "mondrian_bo.surrogates"}
+    """Also those that only type checkers see, as they read the imports of a face."""
     arrows = {
-        module: {name for name in names & set(imports) if name not in faces and name != module}
+        module: {name for name in names & set(imports) if name != module}
         for module, names in imports.items()
-        if module not in faces
     }
     # A package that is named only because one of its modules is imported is no arrow.
     for module, names in arrows.items():
@@ -284,6 +283,78 @@ def test_optional_packages_are_imported_late(path: Path) -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 at_import |= _imports(_dotted(path), ast.unparse(node), False)
     assert not [n for n in at_import if _within(n, ("matplotlib", "pandas", "cmaes", "torch"))]
+
+
+# Private attributes -------------------------------------------------------------------------------
+
+FOREIGN_PRIVATE = {
+    "_SubParsersAction",  # argparse: it has no public name for a type
+    "_py_func",  # numba: the file that a cache belongs to
+    "_best_parameter",  # COCO: the optimum of a problem
+    "_storage",  # Optuna: a public study copies all trials at each call
+    "_study_id",
+    "_trial_id",
+    "_contains",  # Optuna: whether a distribution has a value
+    "_DEPRECATION_WARNING_TEMPLATE",
+    "_experiment",  # Ax: what a client has stored
+    "_data_rows",
+}
+"""Private attributes of other packages, which have no public counterpart."""
+
+NAMED_TUPLE = {"_asdict", "_fields", "_replace"}
+"""Public attributes of any NamedTuple, in spite of their names."""
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
+def _foreign_private(tree: ast.AST) -> set[str]:
+    """Private names that a module reads from other objects or modules and does not define."""
+    defined: set[str] = set()
+    found: set[str] = set()
+    bases = {"self", "cls"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.add(node.name)
+            bases |= {ast.unparse(base) for base in getattr(node, "bases", [])}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            defined |= {node.attr} if ast.unparse(node.value) == "self" else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mondrian_bo"):
+            found |= {alias.name for alias in node.names if _is_private(alias.name)}
+        elif isinstance(node, ast.Attribute) and _is_private(node.attr):
+            owner = ast.unparse(node.value)
+            if owner not in bases | {"super()"} and node.attr not in defined:
+                found.add(node.attr)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("class A:\n def f(self, b):\n  self._x = b._x", set()),
+        ("class A:\n def f(self, b):\n  return self._y + b._x.z", {"_x"}),
+        ("class A(B):\n x = B._y\n def f(self):\n  return super()._y", set()),
+        ("def f(a):\n a._x = 1", {"_x"}),
+        ("def f(a):\n return a.b._x, a.__class__", {"_x"}),
+        ("from mondrian_bo.a import _x", {"_x"}),
+    ],
+)
+def test_private_names_are_read(source: str, expected: set[str]) -> None:
+    assert _foreign_private(ast.parse(source)) == expected
+
+
+def test_private_attributes_stay_private() -> None:
+    found = {
+        (_dotted(path), name)
+        for path in MODULES
+        for name in _foreign_private(ast.parse(path.read_text(encoding="utf-8"))) - NAMED_TUPLE
+    }
+    assert not [(module, name) for module, name in found if name not in FOREIGN_PRIVATE]
+    assert {name for _, name in found} == FOREIGN_PRIVATE, "an exception that is not needed"
 
 
 # Signatures ---------------------------------------------------------------------------------------

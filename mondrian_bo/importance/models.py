@@ -193,6 +193,13 @@ class MondrianForestAnova:
     The posterior mean of a leaf holds in the leaf's cell. The forest's own prediction outside of
     the boxes of the data is a mixture of the means along the path (Lakshminarayanan2016,
     Algorithm 5), which is not constant in cells.
+
+    Attributes
+    ----------
+    cells : list of LeafCells
+        The cells of each tree.
+    means : float64 array of shape (n_trees, n_nodes)
+        Posterior means of leaves by node; 0 at other nodes.
     """
 
     def __init__(
@@ -210,10 +217,10 @@ class MondrianForestAnova:
         # At a point of the data no branch is possible: its prediction is its leaf's mean.
         means, _ = model.predict(points)
         self._forest = model.forest
-        self._means = np.zeros((n_trees, model.forest.arrays.parent.shape[1]))
+        self.means = np.zeros((n_trees, model.forest.arrays.parent.shape[1]))
         for t, leaves in enumerate(model.forest.leaves(points).T):
-            self._means[t, leaves] = means[t]
-        self._cells = [leaf_cells(model.forest.arrays, t) for t in range(n_trees)]
+            self.means[t, leaves] = means[t]
+        self.cells = [leaf_cells(model.forest.arrays, t) for t in range(n_trees)]
 
     def breaks(self, j: int) -> FloatArray:
         """Return nothing: variances are exact without nodes."""
@@ -227,16 +234,16 @@ class MondrianForestAnova:
             np.hstack(
                 [
                     _inside(cells.lower[:, j], cells.upper[:, j], entries[t, :, None])
-                    for t, cells in enumerate(self._cells)
+                    for t, cells in enumerate(self.cells)
                 ]
             )
             for j, entries in enumerate(seen)
         ]
         boxes = Boxes(
-            np.concatenate([self._means[t, c.leaves] for t, c in enumerate(self._cells)])
-            / len(self._cells),
-            np.concatenate([cells.lower for cells in self._cells]),
-            np.concatenate([cells.upper for cells in self._cells]),
+            np.concatenate([self.means[t, c.leaves] for t, c in enumerate(self.cells)])
+            / len(self.cells),
+            np.concatenate([cells.lower for cells in self.cells]),
+            np.concatenate([cells.upper for cells in self.cells]),
             factors,
         )
         return partition_anova(axes, activity_patterns(space, axes), boxes)
@@ -244,7 +251,7 @@ class MondrianForestAnova:
     def predict(self, rows: FloatArray) -> FloatArray:
         """Return the average of the leaf means of the cells that hold the rows, shape (m,)."""
         leaves = self._forest.leaves(self._encoding(rows))
-        return np.asarray(self._means[np.arange(leaves.shape[1]), leaves].mean(axis=1))
+        return np.asarray(self.means[np.arange(leaves.shape[1]), leaves].mean(axis=1))
 
 
 def scale_mixture(smoothness: float) -> tuple[FloatArray, FloatArray]:

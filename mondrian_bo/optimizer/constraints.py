@@ -128,15 +128,15 @@ class Constraints:
 
     def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `log_probability`, shape (m,), and its derivatives, shape (m, d)."""
-        logs, slopes = [], []
+        logs, gradients = [], []
         for model, bound in self._informed():
-            log, slope = log_probability_gradients(tuple(model.gradients(rows)), bound)
+            log, gradient = log_probability_gradients(tuple(model.gradients(rows)), bound)
             logs.append(log)
-            slopes.append(slope)
+            gradients.append(gradient)
         total, factors = self._combined(logs, len(rows))
-        if not slopes:
+        if not gradients:
             return total, np.zeros(rows.shape)
-        return total, _weighted_sum(factors, np.array(slopes))
+        return total, _weighted_sum(factors, np.array(gradients))
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations in the constraints' units, both of shape (m, q)."""
@@ -230,14 +230,14 @@ def _joint(logs, exponents):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _weighted_sum(factors, slopes):  # type: ignore[no-untyped-def]
-    """Return the sum of slopes, shape (q, m, d), by factors (q, m); 0 where it is not finite."""
-    n_events, m, d = slopes.shape
+def _weighted_sum(factors, gradients):  # type: ignore[no-untyped-def]
+    """Return the sum of gradients, shape (q, m, d), by factors (q, m); 0 where it is not finite."""
+    n_events, m, d = gradients.shape
     gradient = np.zeros((m, d))
     for a in range(n_events):
         for i in range(m):
             for j in range(d):
-                gradient[i, j] += factors[a, i] * slopes[a, i, j]
+                gradient[i, j] += factors[a, i] * gradients[a, i, j]
     for i in range(m):
         for j in range(d):
             if not math.isfinite(gradient[i, j]):

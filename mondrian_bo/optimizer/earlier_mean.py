@@ -239,15 +239,15 @@ class SmoothEarlierMean(EarlierMean):
     def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their gradients."""
         means, stds, mean_gradients, std_gradients = self._surrogate.gradients(rows)
-        mean, slopes = np.full(len(rows), self._intercept), np.zeros(rows.shape)
+        mean, gradient = np.full(len(rows), self._intercept), np.zeros(rows.shape)
         for k in np.flatnonzero(self._slopes).tolist():
             one, gradients = self._earlier[k].gradients(rows)
             mean += self._slopes[k] * one
-            slopes += self._slopes[k] * gradients
+            gradient += self._slopes[k] * gradients
         return Gradients(
             mean + self._unit * means,
             self._unit * stds,
-            slopes + self._unit * mean_gradients,
+            gradient + self._unit * mean_gradients,
             self._unit * std_gradients,
         )
 

@@ -206,8 +206,8 @@ def _polish(gradients: Gradients, space: SearchSpace, row: FloatArray) -> FloatA
     def loss(x: FloatArray) -> tuple[float, FloatArray]:
         moved = row.copy()
         moved[free] = x
-        scores, slopes = gradients(moved[None])
-        return -float(scores[0]), -slopes[0, free]
+        scores, by_rows = gradients(moved[None])
+        return -float(scores[0]), -by_rows[0, free]
 
     polished = row.copy()
     bounds = np.zeros(len(free)), np.ones(len(free))

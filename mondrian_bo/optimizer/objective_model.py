@@ -174,13 +174,14 @@ class ObjectiveModel:
         if len(means) == 1:
             return means[0], stds[0], mean_gradients[0], std_gradients[0]
         mean, std = mixture_moments(Prediction(means, stds))
-        # The mixture's variance is the average of stds**2 + (means - mean)**2.
-        slopes = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
+        # The mixture's variance is the average of stds**2 + (means - mean)**2. Its gradient is
+        # halved, as that of its root has the factor 1/2.
+        halves = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
         return (
             mean,
             std,
             mean_gradients.mean(axis=0),
-            slopes.mean(axis=0) / np.maximum(std, _TINY)[:, None],
+            halves.mean(axis=0) / np.maximum(std, _TINY)[:, None],
         )
 
     def score(

@@ -176,7 +176,7 @@ class MondrianOptimizer(StoredOptimizer):
     def pending(self) -> list[Params]:
         """Parameters asked for and not told yet, as `ask` gave them and in its order."""
         with self._lock:
-            self._settle()
+            self._undo_interrupted()
             return self._pending_params()
 
     @property

@@ -117,25 +117,27 @@ def _most_likely_power(scaled: FloatArray) -> float:
         if variance < _TINY:
             return -math.inf, np.zeros(1)
         value = 0.5 * len(scaled) * math.log(variance) - (power - 1.0) * log_jacobian
-        slopes = _power_slopes(np.abs(powered), logs, np.where(scaled >= 0.0, power, 2.0 - power))
-        return value, np.array([float(deviations @ slopes) / variance - log_jacobian])
+        derivatives = _power_derivatives(
+            np.abs(powered), logs, np.where(scaled >= 0.0, power, 2.0 - power)
+        )
+        return value, np.array([float(deviations @ derivatives) / variance - log_jacobian])
 
     ends = np.array(_POWERS)[:, None]
     found = minimise_in_box(loss, np.ones(1), (ends[0], ends[1]), _ITERATIONS)
     return float(found.x[0]) if math.isfinite(found.value) else 1.0
 
 
-def _power_slopes(sizes: FloatArray, logs: FloatArray, exponents: FloatArray) -> FloatArray:
+def _power_derivatives(sizes: FloatArray, logs: FloatArray, exponents: FloatArray) -> FloatArray:
     """Return the derivatives of transformed values with respect to the power.
 
     The arguments are the absolute values after the transform, the logarithms of 1 plus those
     before it, and their exponents, all of shape (n,).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = (logs * (1.0 + exponents * sizes) - sizes) / exponents
+        derivatives = (logs * (1.0 + exponents * sizes) - sizes) / exponents
     # Near exponent 0 the difference cancels: the first terms of its series.
     series = logs * logs * (0.5 + exponents * logs / 3.0)
-    return np.where(np.abs(exponents) * logs < 1e-5, series, slopes)
+    return np.where(np.abs(exponents) * logs < 1e-5, series, derivatives)
 
 
 def _yeo_johnson(values: FloatArray, power: float) -> FloatArray:

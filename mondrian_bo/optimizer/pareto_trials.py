@@ -13,7 +13,7 @@ from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _NEAR_FRONT = 2.0
 """Largest number of trials that dominate one near the front, our choice: with noise, the model may
-believe it to be better than those."""
+predict it to be better than those."""
 
 _UNRANKED = 1e9
 """Number of dominating trials that infeasible ones count as having."""

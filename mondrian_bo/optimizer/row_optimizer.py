@@ -12,7 +12,7 @@ from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.known_noise import KnownNoise
 from mondrian_bo.optimizer.outcome_models import Moments
-from mondrian_bo.optimizer.portfolio import SearchOptions, check_settings
+from mondrian_bo.optimizer.portfolio import Arm, SearchOptions, check_settings
 from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
 from mondrian_bo.optimizer.search import Request, SearchFactory
 from mondrian_bo.optimizer.transactions import Transactional, transaction
@@ -29,6 +29,8 @@ from mondrian_bo.search_space import SearchSpace
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
     from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, FidelityChoice
+    from mondrian_bo.optimizer.objective_model import ObjectiveModel
+    from mondrian_bo.optimizer.pareto_model import ParetoModel
     from mondrian_bo.optimizer.remaining_gain import RemainingGain
 
 Params: TypeAlias = dict[str, Any]
@@ -161,8 +163,18 @@ class RowOptimizer(Transactional[OptimizerState]):
     def n_trials(self) -> int:
         """Number of trials told, failed ones not counted."""
         with self._lock:
-            self._settle()
+            self._undo_interrupted()
             return self._search.n_successes
+
+    @property
+    def arms(self) -> Sequence[tuple[ObjectiveModel | ParetoModel, Arm]]:
+        """The models of all trials, each with its arm of the portfolio."""
+        return self._search.whole.arms
+
+    @property
+    def earlier_weights(self) -> FloatArray:
+        """Present weights of the earlier studies (`warm_start`), shape (K,)."""
+        return self._search.whole.earlier_weights
 
     @transaction
     def tell_rows(
@@ -298,14 +310,14 @@ class RowOptimizer(Transactional[OptimizerState]):
         from mondrian_bo.optimizer.quantiles import outcome_quantiles
 
         for k, sign in enumerate(self._signs.tolist()):
-            models = [model.models[k] for model, _ in self._search.whole.arms]
+            models = [model.models[k] for model, _ in self.arms]
             own = levels if sign > 0.0 else 1.0 - levels
             result[:, k] = sign * outcome_quantiles(models, rows, own)
         return result
 
     @transaction
     def remaining_gain(self, n_draws: int) -> RemainingGain | None:
-        """Draw the regret of the trial that the model believes best.
+        """Draw the regret of the trial with the best predicted mean.
 
         Parameters
         ----------
@@ -389,7 +401,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         return self.space.is_complete(rows)
 
     @transaction
-    def _settle(self) -> None:
+    def _undo_interrupted(self) -> None:
         """Undo a call that was interrupted."""
 
     def _undo(self, before: OptimizerState | None) -> None:

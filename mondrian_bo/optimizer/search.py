@@ -121,6 +121,11 @@ class Search:
     shift: FloatArray
     n_objectives: int = 1
 
+    @property
+    def earlier_weights(self) -> FloatArray:
+        """Weights of earlier studies, shape (0,), as this search has none."""
+        return np.empty(0)
+
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
         space, pending, _, rng, is_taken, constraints, valid = request

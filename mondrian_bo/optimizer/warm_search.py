@@ -39,7 +39,7 @@ class WarmSearch(Search):
     n_cold_trials: int = 0
 
     @property
-    def weights(self) -> FloatArray:
+    def earlier_weights(self) -> FloatArray:
         """The present weights of the earlier studies, shape (K,)."""
         surrogate = self.arms[0][0].models[0].surrogate
         assert isinstance(surrogate, EarlierMean)
@@ -55,7 +55,7 @@ class WarmSearch(Search):
             for row in _within(request.space, model.good_rows(), request.number, self.shift):
                 if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
-        is_warm = n_started >= n_warm and len(self.trials) > 0 and self.weights.any()
+        is_warm = n_started >= n_warm and len(self.trials) > 0 and self.earlier_weights.any()
         self.n_startup_trials = 0 if is_warm else self.n_cold_trials
         # The middle of the space is the first trial that no earlier study gives.
         return super().suggest(request._replace(number=0) if n_started == 1 else request)

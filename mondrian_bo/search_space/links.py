@@ -96,20 +96,20 @@ def link_conditions(parameters: Mapping[str, Parameter]) -> tuple[Link, ...]:
     """
     columns = {name: j for j, name in enumerate(parameters)}
     waiting = {name: p.condition for name, p in parameters.items() if p.condition is not None}
-    settled = set(parameters) - set(waiting)
+    ordered = set(parameters) - set(waiting)
     links: list[Link] = []
     for name, condition in waiting.items():
         if condition.parent not in parameters:
             raise ValueError(f"parameter {name!r}: unknown parent {condition.parent!r}.")
     while waiting:
-        ready = {name: c for name, c in waiting.items() if c.parent in settled}
+        ready = {name: c for name, c in waiting.items() if c.parent in ordered}
         if not ready:
             raise ValueError(f"The conditions of {list(waiting)} depend on each other in a cycle.")
         for name, condition in ready.items():
             cells = _parent_cells(name, condition, parameters[condition.parent])
             links.append(Link(columns[name], columns[condition.parent], cells))
             del waiting[name]
-        settled.update(ready)
+        ordered.update(ready)
     return tuple(links)
 
 

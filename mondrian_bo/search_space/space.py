@@ -402,7 +402,7 @@ class SearchSpace(Mapping[str, Parameter]):
         return bounded
 
     def _parent_cells(self, rows: FloatArray, parent: int) -> FloatArray:
-        """Grid cells of a parent, NaN where it is inactive; its column must be settled already."""
+        """Grid cells of a parent, NaN where it is inactive; its column must be snapped."""
         if self.is_categorical[parent]:
             return rows[:, parent]
         return self._cells(rows, np.array([parent]))[:, 0]

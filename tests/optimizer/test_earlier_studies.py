@@ -49,7 +49,7 @@ def searched(n_trials, function=bowl, space=SQUARE, **settings):
 
 def weights(optimizer):
     """Return the weights of earlier studies in a single-objective search."""
-    return optimizer._search.whole.weights
+    return optimizer.earlier_weights
 
 
 def test_without_earlier_studies_nothing_changes():

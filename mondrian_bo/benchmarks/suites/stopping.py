@@ -2,7 +2,7 @@
 
 ``mondrian-bo bench run --suite stopping --seeds 10 --jobs 2 --out DIR`` runs the default search to
 the end of its budget on the default suite's problems whose optimum is known. Every five trials it
-stores quantiles of the regret that the model believes
+stores quantiles of the predicted regret
 (:mod:`mondrian_bo.optimizer.remaining_gain`) and the true one. The rule of
 :class:`mondrian_bo.MondrianTerminator` is then applied to these records, with tolerances of 1 % and
 5 % of a problem's scale: the difference between the median of random points and the optimum.
@@ -65,8 +65,8 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
     -------
     dict
         ``problem``, ``seed``, and ``estimates``: for every fifth trial their number, the true
-        regret of the trial that the model believes best, the mean of the regret that it believes,
-        and quantiles of it.
+        regret of the trial with the best predicted mean, and the mean and quantiles of the
+        predicted regret.
     """
     problem = get_problem(name)
     assert problem.optimum is not None
@@ -83,8 +83,8 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
             gain = optimizer.remaining_gain(_N_DRAWS)
             assert gain is not None
             regret = true[gain.row.tobytes()] - problem.optimum
-            believed = [gain.regrets.mean(), *np.quantile(gain.regrets, _LEVELS)]
-            numbers = [float(f"{one:.4g}") for one in (regret, *believed)]
+            predicted = [gain.regrets.mean(), *np.quantile(gain.regrets, _LEVELS)]
+            numbers = [float(f"{one:.4g}") for one in (regret, *predicted)]
             estimates.append([number + 1, *numbers])
     return {"problem": name, "seed": seed, "estimates": estimates}
 

@@ -39,7 +39,6 @@ from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
-from mondrian_bo.optimizer.warm_search import WarmSearch
 from mondrian_bo.search_space import Float, SearchSpace
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -214,9 +213,8 @@ def _search(task: Task, seed: list[int], n_trials: int, **settings: Any) -> dict
         params.append(optimizer.ask())
         values.append(task.function(params[-1]))
         optimizer.tell(params[-1], values[-1])
-        search = optimizer._search.whole
-        if number + 1 == _JUDGED_AT and isinstance(search, WarmSearch):
-            weights = search.weights.tolist()
+        if number + 1 == _JUDGED_AT:
+            weights = optimizer.earlier_weights.tolist()
     return {"params": params, "values": values, "weights": weights}
 
 

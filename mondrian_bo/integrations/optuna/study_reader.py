@@ -296,7 +296,7 @@ class StudyReader:
                 self._follow(name, distribution)
         names = tuple(name for name in distributions if name in self.distributions)
         choices = {
-            name: int(internal[name]) for name in names if _may_be_parent(distributions[name])
+            name: int(internal[name]) for name in names if may_be_parent(distributions[name])
         }
         self.conditions.learn(names, choices)
 
@@ -341,7 +341,7 @@ def _value(trial: FrozenTrial) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _may_be_parent(distribution: BaseDistribution) -> bool:
+def may_be_parent(distribution: BaseDistribution) -> bool:
     """Whether a parameter has few values, as a number of layers has."""
     if isinstance(distribution, IntDistribution):
         size = (distribution.high - distribution.low) // distribution.step + 1

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_space
-from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, _may_be_parent, encode
+from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, encode, may_be_parent
 from mondrian_bo.search_space import SearchSpace
 
 
@@ -46,7 +46,7 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
         distributions.update(known)
         values = {name: one.to_internal_repr(trial.params[name]) for name, one in known.items()}
         internal.append(values)
-        choices = {name: int(values[name]) for name, one in known.items() if _may_be_parent(one)}
+        choices = {name: int(values[name]) for name, one in known.items() if may_be_parent(one)}
         learner.learn(tuple(known), choices)
     space = to_space(distributions, learner.conditions)
     if space is None:

@@ -36,7 +36,7 @@ def values_of(study):
 
 def weights_of(study):
     (memory,) = study.sampler._memory[study._storage].values()
-    return memory._optimizer._search.whole.weights
+    return memory._optimizer.earlier_weights
 
 
 def test_no_earlier_study_changes_nothing():

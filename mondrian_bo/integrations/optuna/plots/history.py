@@ -268,7 +268,7 @@ def past_predictions(study: optuna.Study) -> FloatArray:
         if not is_row:
             continue
         if optimizer.n_trials:
-            (model, _), *_ = optimizer._search.whole.arms
+            (model, _), *_ = optimizer.arms
             (one,) = model.models
             means, stds = one.predict_values(row[None])
             score = (one.transform(np.array([value])) - means[:, 0]) / np.maximum(stds[:, 0], 1e-12)

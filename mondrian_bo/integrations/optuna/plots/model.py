@@ -212,7 +212,7 @@ def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> Acquisiti
         If the study has several objectives, or no such parameters.
     """
     check_single_objective(seen.study, "plot_acquisition")
-    (model, arm), *_ = seen.model.optimizer._search.whole.arms
+    (model, arm), *_ = seen.model.optimizer.arms
     (model,) = model.models
     rng = np.random.default_rng(0)
     if y is not None:
@@ -297,12 +297,12 @@ def partition_data(
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     centre, size = values.mean(), values.std() or 1.0
     model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
-    (cells,) = model._cells
+    (cells,) = model.cells
     return PartitionData(
         (x, y),
         np.clip(cells.lower, 0.0, 1.0),
         np.clip(cells.upper, 0.0, 1.0),
-        centre + size * model._means[0, cells.leaves],
+        centre + size * model.means[0, cells.leaves],
         points[known],
         [seen.trials[k].number for k in known.tolist()],
         objective_label(seen.study, objective),
