@@ -31,10 +31,11 @@ def picture_path(script):
     return OUTPUT.joinpath(*parts)
 
 
-def arguments(script, doc, picture=True, **defaults):
+def arguments(script, doc, picture=True, quick=True, **defaults):
     """Parse --quick, --output and an option for each default; a list takes several values."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small data, as a test")
+    if quick:
+        parser.add_argument("--quick", action="store_true", help="small data, as a test")
     if picture:
         import matplotlib
 
@@ -52,14 +53,6 @@ def arguments(script, doc, picture=True, **defaults):
             default=default,
             **({"nargs": "+"} if several else {}),
         )
-    return parser.parse_args()
-
-
-def samples_and_seeds(doc, samples):
-    """Parse --samples and --seeds, the options of the examples that print a table."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=samples)
-    parser.add_argument("--seeds", type=int, default=5)
     return parser.parse_args()
 
 

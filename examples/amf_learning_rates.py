@@ -8,7 +8,7 @@ Targets are standardised; mean ± standard deviation over seeds.
 from __future__ import annotations
 
 import numpy as np
-from _figures import mean_and_deviation, progress, samples_and_seeds
+from _figures import arguments, mean_and_deviation, progress
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.metrics import root_mean_squared_error
 
@@ -43,7 +43,7 @@ def scores(model, X, y, seed):
 
 
 def main():
-    options = samples_and_seeds(__doc__, samples=3000)
+    options = arguments(__file__, __doc__, picture=False, quick=False, samples=3000, seeds=5)
     found = {}
     for seed in progress(range(options.seeds)):
         for data, X, y in data_sets(seed, options.samples):

@@ -7,7 +7,7 @@ standard deviation over seeds of the forest, with the stream in one order.
 from __future__ import annotations
 
 import numpy as np
-from _figures import mean_and_deviation, progress, samples_and_seeds, say
+from _figures import arguments, mean_and_deviation, progress, say
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from mondrian_bo.surrogates import AMFClassifier
@@ -27,7 +27,7 @@ def online_log_loss(forest, X, y):
 
 
 def main():
-    options = samples_and_seeds(__doc__, samples=2000)
+    options = arguments(__file__, __doc__, picture=False, quick=False, samples=2000, seeds=5)
     print(f"{'data':14} {'pooling':11} {'dirichlet':>9} {'log-loss':>15}")
     for name, load in (("digits", load_digits), ("breast cancer", load_breast_cancer)):
         X, y = load(return_X_y=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from _figures import progress
+from _figures import arguments, progress
 from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
@@ -36,8 +36,9 @@ def error(params):
 
 
 def main():
+    n_single, n_pairs = (8, 2) if arguments(__file__, __doc__, picture=False).quick else (20, 10)
     optimizer = MondrianOptimizer(SPACE, direction="minimize", seed=0)
-    for _ in progress(range(20), desc="one at a time"):
+    for _ in progress(range(n_single), desc="one at a time"):
         params = optimizer.ask()
         optimizer.tell(params, error(params))
 
@@ -46,7 +47,7 @@ def main():
         path = Path(folder) / "optimizer.npz"
         optimizer.save(path)
         optimizer = MondrianOptimizer.load(path)
-    for _ in progress(range(10), desc="two at a time"):
+    for _ in progress(range(n_pairs), desc="two at a time"):
         batch = optimizer.ask(2)
         optimizer.tell(batch, [error(params) for params in batch])
 

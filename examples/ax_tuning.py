@@ -6,12 +6,11 @@ data, with at most 150 leaves in all. It needs Ax: pip install -c constraints.tx
 
 from __future__ import annotations
 
-import argparse
 import logging
 from pathlib import Path
 
 import numpy as np
-from _figures import progress
+from _figures import arguments, progress
 from ax.analysis.plotly.cross_validation import CrossValidationPlot
 from ax.analysis.plotly.surface.contour import ContourPlot
 from ax.analysis.plotly.surface.slice import SlicePlot
@@ -52,24 +51,23 @@ def tune(client, n_trials):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("ax-output"))
-    parser.add_argument("--trials", type=int, default=30)
-    arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
+    options = arguments(
+        __file__, __doc__, picture=False, quick=False, output=Path("ax-output"), trials=30
+    )
+    options.output.mkdir(parents=True, exist_ok=True)
     logging.getLogger("ax.api.client").setLevel(logging.WARNING)
 
     client = Client(random_seed=0)
     client.configure_experiment(parameters=PARAMETERS, name="breast_cancer")
     client.configure_optimization(objective="accuracy", outcome_constraints=["leaves <= 150"])
     client.set_generation_strategy(mondrian_generation_strategy(seed=0))
-    tune(client, arguments.trials // 2)
+    tune(client, options.trials // 2)
 
     # Resume the experiment and its strategy from a file.
-    path = str(arguments.output / "experiment.json")
+    path = str(options.output / "experiment.json")
     client.save_to_json_file(path)
     client = Client.load_from_json_file(path)
-    tune(client, arguments.trials - arguments.trials // 2)
+    tune(client, options.trials - options.trials // 2)
 
     best, outcomes, index, _ = client.get_best_parameterization()
     print(f"best, trial {index}: {best}")
@@ -87,7 +85,7 @@ def main():
         display=False,
     )
     for number, card in enumerate(leaf for group in cards for leaf in group.flatten()):
-        page = arguments.output / f"{number}-{card.name}.html"
+        page = options.output / f"{number}-{card.name}.html"
         card.get_figure().write_html(page, include_plotlyjs="cdn")
         print(f"wrote {page}")
 

@@ -9,11 +9,11 @@ size, so `MondrianSampler(is_valid=...)` never proposes a model that is too larg
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 
 import optuna
+from _figures import arguments
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import cross_val_score
@@ -62,9 +62,7 @@ def error(trial):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="15 trials instead of 60")
-    n_trials = 15 if parser.parse_args().quick else 60
+    n_trials = 15 if arguments(__file__, __doc__, picture=False).quick else 60
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     # The networks are not trained to convergence.
     warnings.filterwarnings("ignore", module="sklearn")

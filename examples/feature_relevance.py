@@ -7,7 +7,7 @@ over seeds. The first two columns are relevant; the others are noise.
 from __future__ import annotations
 
 import numpy as np
-from _figures import mean_and_deviation, progress, samples_and_seeds, say
+from _figures import arguments, mean_and_deviation, progress, say
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from mondrian_bo.surrogates import (
@@ -47,7 +47,7 @@ def error(make, regression, relevance, seed, n_train, n_features):
 
 
 def main():
-    options = samples_and_seeds(__doc__, samples=2000)
+    options = arguments(__file__, __doc__, picture=False, quick=False, samples=2000, seeds=5)
     print(f"{'columns':>7}  {'estimator':24} {'without':>15} {'with relevance':>15}")
     for n_features in (2, 5, 20):
         for name, make in (REGRESSORS | CLASSIFIERS).items():

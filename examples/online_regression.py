@@ -8,6 +8,7 @@ intervals.
 from __future__ import annotations
 
 import numpy as np
+from _figures import arguments
 
 from mondrian_bo.surrogates import MondrianForestRegressor
 
@@ -22,7 +23,8 @@ def stream(rng, n_samples):
 
 
 def main():
-    X, y = stream(np.random.default_rng(0), 4000)
+    options = arguments(__file__, __doc__, picture=False, quick=False, samples=4000)
+    X, y = stream(np.random.default_rng(0), options.samples)
     forest = MondrianForestRegressor(20, bounds=[(-1.0, 1.0)] * 4, random_state=0)
     forest.partial_fit(X[:BLOCK], y[:BLOCK])
     print(f"{'samples':>8} {'RMSE':>6} {'NLPD':>6} {'coverage':>9}")

@@ -5,10 +5,11 @@ python examples/saved_files.py [--trials 200 1000 3000]
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
+
+from _figures import arguments
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 
@@ -30,12 +31,11 @@ def search(n_trials):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, nargs="+", default=[200, 1000, 3000])
+    options = arguments(__file__, __doc__, picture=False, quick=False, trials=[200, 1000, 3000])
     print("trials    bytes  save    load    first ask  search")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "optimizer.npz"
-        for n_trials in parser.parse_args().trials:
+        for n_trials in options.trials:
             optimizer, in_all = timed(search, n_trials)
             _, saving = timed(optimizer.save, path)
             loaded, loading = timed(MondrianOptimizer.load, path)

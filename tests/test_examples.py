@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,15 +87,17 @@ def test_learning_curves_are_predicted(tmp_path: Path) -> None:
     assert (tmp_path / "examples-output" / "learning_curves.png").stat().st_size > 3000
 
 
-def test_help_writes_nothing(tmp_path: Path) -> None:
+def test_help_is_quick_and_writes_nothing(tmp_path: Path) -> None:
     scripts = [
         script
         for script in sorted(EXAMPLES.rglob("[a-z]*.py"))
-        if "argument" in script.read_text(encoding="utf-8") and "ax" not in script.stem
+        if find_spec("ax") is not None or not script.stem.startswith("ax_")
     ]
-    assert len(scripts) > 20
+    assert len(scripts) > 40
     for script in scripts:
-        assert "usage:" in run_example(script, "--help", cwd=tmp_path), script
+        start = time.process_time()
+        assert run_example(script, "--help", cwd=tmp_path).startswith("usage:"), script
+        assert time.process_time() - start < 20.0, script
     assert list(tmp_path.iterdir()) == []
 
 
