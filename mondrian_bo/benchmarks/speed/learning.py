@@ -180,8 +180,9 @@ def process_updates(n: int, d: int, block_size: int, updates: int = 50) -> list[
         forest.partial_fit(X[i : i + 1], y[i : i + 1]).predict(X[i : i + 1], return_std=True)
 
     costs = [timed(partial(update, i)).in_milliseconds() for i in range(n, n + updates)]
-    name = f"partial_fit + predict of one sample, {n:,} x {d} learnt, leaf=gaussian_process"
-    return [time_row(f"{name}, block_size={block_size}", typical(costs), unit="ms")]
+    name = f"partial_fit + predict of one sample, {n:,} x {d} learnt"
+    options = f"GaussianProcessForestRegressor, block_size={block_size}"
+    return [time_row(f"{name}, {options}", typical(costs), unit="ms")]
 
 
 def _best_row(
