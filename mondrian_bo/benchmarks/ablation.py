@@ -112,6 +112,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "blocks of 100": {"acquisition": _one(options={**_ARM.options, "block_size": 100})},
     "blocks of 500": {"acquisition": _one(options={**_ARM.options, "block_size": 500})},
     "one process": {"acquisition": _one(options={**_ARM.options, "block_size": 10**6})},
+    "150 candidates": {"n_candidates": 150},
+    "blocks of 1000 and 150 candidates": {
+        "n_candidates": 150,
+        "acquisition": _one(options={**_ARM.options, "block_size": 1000}),
+    },
     "forest of constants": {"surrogate": "forest"},
     "aggregated forest": {"surrogate": "amf"},
 }
