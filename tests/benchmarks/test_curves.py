@@ -14,7 +14,7 @@ from mondrian_bo.benchmarks.curves import replay as replays
 from mondrian_bo.benchmarks.curves import smac_replay, suite
 from mondrian_bo.benchmarks.curves.record import record
 from mondrian_bo.benchmarks.curves.replay import METHODS, Method, Recorded, Replay, load, replay
-from mondrian_bo.benchmarks.curves.smac_replay import replay_smac
+from mondrian_bo.benchmarks.curves.smac_replay import SMAC_METHODS, replay_smac
 from mondrian_bo.benchmarks.curves.tasks import TASKS, Task
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.worker_process import shared_worker
@@ -137,12 +137,13 @@ class _ScriptedSmac:
         return None
 
 
-def test_smac_pays_for_further_steps_only(small, monkeypatch) -> None:
+@pytest.mark.parametrize("method", SMAC_METHODS)
+def test_smac_pays_for_steps(small, monkeypatch, method) -> None:
     """The means of complete trainings are 0.5, 0.5, 0.5 and 2.5 by setting."""
     script = [(0, 2), (1, 2), (3, 2), (2, 2), (1, 4), (0, 5), (1, 5), (3, 5)]
     smac = _ScriptedSmac(script)
     monkeypatch.setattr(smac_replay, "PEERS", {"smac": smac})
-    replayed = replay_smac(small, seed=4, budget=9.0)
+    replayed = replay_smac(small, SMAC_METHODS[method], seed=4, budget=9.0)
     assert smac.started == {
         "library": "smac_hyperband",
         "parameters": [{"name": "a", "low": 0, "high": 3, "log": False, "is_integer": True}],
@@ -152,11 +153,15 @@ def test_smac_pays_for_further_steps_only(small, monkeypatch) -> None:
     }
     assert smac.told[:2] + smac.told[3:7] == [(0, 8), (1, 8), (3, 8), (4, 6), (5, 4), (6, 3)]
     assert [number for number, value in smac.told if np.isnan(value)] == [2, 7]
-    # Two steps of setting 3 take 1; a crash is not paid for again.
-    start = 3 * 0.2 + 1.0 + 0.2
-    assert replayed.times == pytest.approx([start + 0.3, start + 0.3 + 0.1])
+    # Two steps of setting 3 take 1.
+    start = 3 * 0.2 + 1.0
+    if SMAC_METHODS[method].resumes:
+        expected = [start + 0.2 + 0.3, start + 0.2 + 0.3 + 0.1]
+    else:
+        expected = [start + 0.4 + 0.5, start + 0.4 + 0.5 + 0.5]
+    assert replayed.times == pytest.approx(expected)
     assert replayed.outcomes == [4.0, 3.0]
-    # Setting 2 would have improved, and setting 3 diverges.
+    # Setting 2 is better than the complete ones, and setting 3 diverges.
     assert (replayed.n_complete, replayed.n_pruned, replayed.n_lost) == (2, 2, 1)
 
 
@@ -164,7 +169,9 @@ def test_smac_ends_where_it_arrives_or_time_is_over(small, monkeypatch) -> None:
     for script, budget, n_told in ([(2, 5), (0, 5)], 9.0, 1), ([(0, 4), (3, 1), (2, 5)], 0.5, 2):
         smac = _ScriptedSmac(script)
         monkeypatch.setattr(smac_replay, "PEERS", {"smac": smac})
-        assert replay_smac(small, 0, budget).outcomes == ([2.0] if n_told == 1 else [])
+        assert replay_smac(small, SMAC_METHODS["smac_hyperband"], 0, budget).outcomes == (
+            [2.0] if n_told == 1 else []
+        )
         assert len(smac.told) == n_told
 
 
@@ -175,11 +182,12 @@ def test_smac_ends_where_it_arrives_or_time_is_over(small, monkeypatch) -> None:
 def test_smac_itself_replays() -> None:
     """The budgets of a training are those of Hyperband, and the same seed gives the same run."""
     shared_worker.cache_clear()
-    first = replay_smac(load("mlp_diabetes"), 0, budget=6.0)
+    task, method = load("mlp_diabetes"), SMAC_METHODS["smac_hyperband"]
+    first = replay_smac(task, method, 0, budget=6.0)
     assert first.n_complete >= 1
     assert first.n_pruned > first.n_complete
     assert first.outcomes == sorted(first.outcomes, reverse=True)
-    assert replay_smac(load("mlp_diabetes"), 0, budget=6.0) == first
+    assert replay_smac(task, method, 0, budget=6.0) == first
 
 
 def test_smac_is_left_out_without_an_interpreter(tmp_path, monkeypatch, capsys) -> None:

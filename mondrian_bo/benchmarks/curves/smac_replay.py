@@ -12,7 +12,7 @@ from mondrian_bo.benchmarks.curves.tasks import TASKS
 from mondrian_bo.benchmarks.harness.peer_run import PEERS, smac_parameters
 from mondrian_bo.search_space import Int, SearchSpace
 
-__all__ = ["SmacHyperband", "replay_smac"]
+__all__ = ["SMAC_METHODS", "SmacHyperband", "replay_smac"]
 
 
 @dataclass(frozen=True)
@@ -23,26 +23,38 @@ class SmacHyperband:
     ----------
     description : str
         One line for tables.
+    resumes : bool
+        Whether a longer training continues the shorter one of the same settings, from a checkpoint.
+        Otherwise it starts again, as in SMAC's own example.
     folds_only : bool
         Whether it is made for folds only.
     """
 
-    description: str = "SMAC, Hyperband"
+    description: str
+    resumes: bool
     folds_only: bool = False
 
 
-def replay_smac(task: Recorded, seed: int, budget: float = BUDGET) -> Replay:
+SMAC_METHODS = {
+    "smac_hyperband": SmacHyperband("SMAC, Hyperband", resumes=True),
+    "smac_hyperband_anew": SmacHyperband("SMAC, Hyperband, no checkpoints", resumes=False),
+}
+"""The ways to run SMAC by the names that are saved with runs."""
+
+
+def replay_smac(task: Recorded, method: SmacHyperband, seed: int, budget: float = BUDGET) -> Replay:
     """Run SMAC on recorded trainings until it has arrived, or the time is over.
 
     SMAC asks for trainings of some number of steps, and later for longer ones of the same settings.
-    A longer training continues the shorter one: only its further steps take time. Its value is the
-    task's outcome of the steps so far. A training that diverges ends with its first NaN and counts
-    as a crash. Only complete trainings can arrive, as in :func:`replay`.
+    The value of a training is the task's outcome of its steps. A training that diverges ends with
+    its first NaN and counts as a crash. Only complete trainings can arrive, as in :func:`replay`.
 
     Parameters
     ----------
     task : Recorded
         The trainings.
+    method : SmacHyperband
+        Whether trainings continue.
     seed : int
         Seed of SMAC.
     budget : float, default=50
@@ -51,7 +63,9 @@ def replay_smac(task: Recorded, seed: int, budget: float = BUDGET) -> Replay:
     Returns
     -------
     Replay
-        What was found. Settings whose training is not complete count as pruned.
+        What was found. Settings whose training is not complete count as pruned, and those of them
+        that are better than the best complete one as lost: before Hyperband completes a training,
+        it has started many.
 
     Raises
     ------
@@ -75,7 +89,7 @@ def replay_smac(task: Recorded, seed: int, budget: float = BUDGET) -> Replay:
     times: list[float] = []
     outcomes: list[float] = []
     steps_done: dict[int, int] = {}
-    would_improve: dict[int, bool] = {}  # settings whose training is not complete
+    complete: set[int] = set()
     while clock < budget and best > task.target:
         suggestions: list[tuple[dict[str, Any], int]] = worker.ask("suggest", n=1)
         if not suggestions:
@@ -85,19 +99,20 @@ def replay_smac(task: Recorded, seed: int, budget: float = BUDGET) -> Replay:
         curve = task.curves[setting, :n_asked]
         diverged = np.flatnonzero(np.isnan(curve))
         n_run = int(diverged[0]) + 1 if len(diverged) else n_asked
-        clock += step_times[setting] * (n_run - steps_done.get(setting, 0))
+        n_before = steps_done.get(setting, 0) if method.resumes else 0
+        clock += step_times[setting] * (n_run - n_before)
         steps_done[setting] = n_run
         value = np.nan if len(diverged) else float(outcomes_of(curve[None], kind)[0])
         worker.ask("observe", number=number, value=value)
         number += 1
+        if n_run < n_steps or len(diverged):
+            continue
+        complete.add(setting)
         outcome = float(task.outcomes[setting])
-        would_improve[setting] = outcome < best
-        if n_run == n_steps and not len(diverged):
-            del would_improve[setting]
-            if outcome < best and clock <= budget:
-                best = outcome
-                times.append(round(clock, 4))
-                outcomes.append(outcome)
-    n_pruned = len(would_improve)
-    n_complete = len(steps_done) - n_pruned
-    return Replay(times, outcomes, n_complete, n_pruned, sum(would_improve.values()))
+        if outcome < best and clock <= budget:
+            best = outcome
+            times.append(round(clock, 4))
+            outcomes.append(outcome)
+    pruned = [setting for setting in steps_done if setting not in complete]
+    n_lost = sum(bool(task.outcomes[setting] < best) for setting in pruned)
+    return Replay(times, outcomes, len(complete), len(pruned), n_lost)

@@ -26,7 +26,7 @@ from mondrian_bo.benchmarks.curves.replay import (
     load,
     replay,
 )
-from mondrian_bo.benchmarks.curves.smac_replay import SmacHyperband, replay_smac
+from mondrian_bo.benchmarks.curves.smac_replay import SMAC_METHODS, SmacHyperband, replay_smac
 from mondrian_bo.benchmarks.curves.tasks import TASKS
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
@@ -36,10 +36,7 @@ __all__ = ["Key", "read", "run", "time_to", "write_tables"]
 _N_BOOTSTRAP = 2000
 """Resamples of seeds behind an interval: its ends vary by about 1 % of its width."""
 
-_SMAC = "smac_hyperband"
-"""The method that runs in an environment of its own."""
-
-_ALL_METHODS: dict[str, Method | SmacHyperband] = {**METHODS, _SMAC: SmacHyperband()}
+_ALL_METHODS: dict[str, Method | SmacHyperband] = {**METHODS, **SMAC_METHODS}
 """The methods of the suite, by the names that are saved with runs."""
 
 _REFERENCE = "mondrian_pruner"
@@ -102,9 +99,11 @@ def run(arguments: Namespace) -> None:
         if TASKS[task].outcome == "mean" or not _ALL_METHODS[method].folds_only
     ]
     todo = [key for key in keys if key not in runs]
-    if not PEERS["smac"].is_installed and any(key.method == _SMAC for key in todo):
-        print(f"skipping {_SMAC}: needs SMAC ({PEERS['smac'].remedy})", file=sys.stderr)
-        keys, todo = ([key for key in some if key.method != _SMAC] for some in (keys, todo))
+    absent = {key.method for key in todo if key.method in SMAC_METHODS}
+    if absent and not PEERS["smac"].is_installed:
+        remedy = PEERS["smac"].remedy
+        print(f"skipping {', '.join(sorted(absent))}: needs SMAC ({remedy})", file=sys.stderr)
+        keys, todo = ([key for key in some if key.method not in absent] for some in (keys, todo))
         if not keys:
             raise ValueError("none of the methods asked for is installed")
     workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
@@ -209,7 +208,7 @@ def _replay(key: Key) -> tuple[Key, Replay]:
         warnings.simplefilter("ignore")
         method = _ALL_METHODS[key.method]
         if isinstance(method, SmacHyperband):
-            return key, replay_smac(load(key.task), key.seed)
+            return key, replay_smac(load(key.task), method, key.seed)
         return key, replay(load(key.task), method, key.seed)
 
 
