@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,12 +36,15 @@ class Peer(NamedTuple):
         Yields the parameters of a space as the worker takes them.
     has_positions : bool
         Whether it gets the positions of choices instead of the choices.
+    settings : mapping of str to tuple of str
+        Its settings with their values, the default first.
     """
 
     key: str
     title: str
     parameters: Callable[[SearchSpace], Iterator[dict[str, Any]]]
     has_positions: bool
+    settings: Mapping[str, tuple[str, ...]]
 
     @property
     def variable(self) -> str:
@@ -91,6 +94,8 @@ class PeerRun:
         Length of the run.
     batch : int, default=1
         Number of suggestions that are made at once.
+    **settings : str
+        Settings of the peer.
 
     Raises
     ------
@@ -99,13 +104,17 @@ class PeerRun:
     """
 
     def __init__(
-        self, peer: Peer, space: SearchSpace, seed: int, n_trials: int, batch: int = 1
+        self,
+        peer: Peer,
+        space: SearchSpace,
+        seed: int,
+        n_trials: int,
+        batch: int = 1,
+        **settings: str,
     ) -> None:
-        parameters = list(peer.parameters(space))
+        start = {"parameters": list(peer.parameters(space)), "seed": seed, "n_trials": n_trials}
         self._worker = peer.worker()
-        self._worker.ask(
-            "start", library=peer.key, parameters=parameters, seed=seed, n_trials=n_trials
-        )
+        self._worker.ask("start", library=peer.key, **start, **settings)
         self._peer = peer
         self._space = space
         self._batch = batch
@@ -216,7 +225,14 @@ def _refuse_steps(parameter: Float | Int, title: str) -> None:
 
 
 PEERS = {
-    "hebo": Peer("hebo", "HEBO", hebo_parameters, has_positions=False),
-    "smac": Peer("smac", "SMAC", smac_parameters, has_positions=True),
+    "hebo": Peer("hebo", "HEBO", hebo_parameters, has_positions=False, settings={}),
+    "smac": Peer(
+        "smac",
+        "SMAC",
+        smac_parameters,
+        has_positions=True,
+        # A forest, and a Gaussian process.
+        settings={"facade": ("HyperparameterOptimizationFacade", "BlackBoxFacade")},
+    ),
 }
 """The peers by their names as samplers."""

@@ -59,7 +59,7 @@ class HeboStudy:
 
 
 class SmacStudy:
-    """A run of SMAC's `HyperparameterOptimizationFacade` with its defaults on a space.
+    """A run of a facade of SMAC with its defaults on a space.
 
     Parameters
     ----------
@@ -71,12 +71,19 @@ class SmacStudy:
         Seed of the scenario and of the space.
     n_trials : int
         Length of the run. SMAC starts with a design of at most a quarter of it.
+    facade : str, default="HyperparameterOptimizationFacade"
+        Name of SMAC's class, which chooses the model.
+    **settings : object
+        Further arguments of SMAC's scenario.
     """
 
-    _FACADE = "HyperparameterOptimizationFacade"
-
     def __init__(
-        self, parameters: list[dict[str, Any]], seed: int, n_trials: int, **settings: object
+        self,
+        parameters: list[dict[str, Any]],
+        seed: int,
+        n_trials: int,
+        facade: str = "HyperparameterOptimizationFacade",
+        **settings: object,
     ) -> None:
         import smac  # type: ignore[import-not-found,unused-ignore]
 
@@ -90,7 +97,7 @@ class SmacStudy:
             output_directory=Path(self._directory.name),
             **settings,
         )
-        self._optimizer = getattr(smac, self._FACADE)(scenario, logging_level=False)
+        self._optimizer = getattr(smac, facade)(scenario, logging_level=False)
         self._trials: list[Any] = []
         self._largest = -float("inf")
 
@@ -152,8 +159,6 @@ class SmacHyperbandStudy(SmacStudy):
         Length of the run in complete trainings. SMAC's own function turns it into trials.
     """
 
-    _FACADE = "MultiFidelityFacade"
-
     def __init__(
         self, parameters: list[dict[str, Any]], seed: int, n_steps: int, n_complete: float
     ) -> None:
@@ -164,7 +169,9 @@ class SmacHyperbandStudy(SmacStudy):
         n_trials = get_n_trials_for_hyperband_multifidelity(
             n_complete * n_steps, min_budget=1, max_budget=n_steps, print_summary=False
         )
-        super().__init__(parameters, seed, n_trials, min_budget=1, max_budget=n_steps)
+        super().__init__(
+            parameters, seed, n_trials, "MultiFidelityFacade", min_budget=1, max_budget=n_steps
+        )
 
     def _answer(self, trial: Any) -> Any:
         # Rounded up to whole steps, as in SMAC's own example.

@@ -93,8 +93,12 @@ SAMPLERS |= {
 
 
 def _peer(peer: Peer) -> BenchmarkSampler:
-    def factory(seed: int, batch: int = 1) -> RunFactory:
-        return lambda space, n_trials: PeerRun(peer, space, seed, n_trials, batch)
+    def factory(seed: int, batch: int = 1, **settings: str) -> RunFactory:
+        for key, value in settings.items():
+            if value not in (known := peer.settings.get(key, ())):
+                known = known or tuple(peer.settings)
+                raise ValueError(f"{peer.title} has no {key}={value}; known: {', '.join(known)}")
+        return lambda space, n_trials: PeerRun(peer, space, seed, n_trials, batch, **settings)
 
     return BenchmarkSampler(factory, peer.title, peer.remedy, peer)
 

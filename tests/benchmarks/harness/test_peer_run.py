@@ -91,6 +91,10 @@ class HyperparameterOptimizationFacade:
 
     def tell(self, trial, value, save):
         log("tell", trial.number, value.cost, value.status, save)
+
+class BlackBoxFacade:
+    def __init__(self, scenario, logging_level):
+        log("BlackBoxFacade")
 """
 
 SMAC_HISTORY = """
@@ -271,6 +275,15 @@ def test_a_run_of_smac(stub):
     run.ask()
     with pytest.raises(ValueError, match="SMAC has no further suggestion"):
         run.ask()
+
+
+def test_the_facade_of_smac(stub):
+    space = SearchSpace({"x": Float(0.5, 2.0)})
+    get_sampler("smac:facade=BlackBoxFacade").factory(seed=7)(space, 20)
+    assert [line[0] for line in stub()] == ["start", "BlackBoxFacade"]
+    for name in ("smac:facade=RandomFacade", "smac:n_trees=5", "hebo:facade=BlackBoxFacade"):
+        with pytest.raises(ValueError, match=r"has no .*=.*; known: "):
+            installed_samplers([name], print)
 
 
 @pytest.mark.parametrize("name", PEERS)
