@@ -280,6 +280,7 @@ def _draw(
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
+    styles = {"mondrian": "-", "smac": ":"}  # there are more methods than colours
     n_columns = min(3, len(tasks))
     n_rows = -(-len(tasks) // n_columns)
     figure = Figure(figsize=(3.4 * n_columns, 2.5 * n_rows + 0.8), layout="constrained")
@@ -297,7 +298,7 @@ def _draw(
                 where="post",
                 color="black" if method == _REFERENCE else f"C{i}",
                 linewidth=2.2 if method == _REFERENCE else 1.1,
-                linestyle="-" if method.startswith("mondrian") else "--",
+                linestyle=styles.get(method.partition("_")[0], "--"),
                 label=_ALL_METHODS[method].description.replace("`", ""),
             )
         panel.set(title=task, xlim=(0.0, BUDGET), ylim=(0.0, 1.02))
