@@ -115,7 +115,7 @@ AX_ALLOWED = (
     "mondrian_bo.benchmarks.harness.ax_run",
     "mondrian_bo.benchmarks.suites.ax_overhead",
 )
-HEBO_ALLOWED = ("mondrian_bo.benchmarks.harness.hebo_worker",)
+PEERS_ALLOWED = ("mondrian_bo.benchmarks.harness.peer_worker",)
 BAYESMARK_ALLOWED = ("mondrian_bo.benchmarks.problems.bayesmark_worker",)
 
 DESIGN = ROOT / "docs" / "design.md"
@@ -254,8 +254,8 @@ def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> Non
     [
         (("optuna",), OPTUNA_ALLOWED),
         (("ax",), AX_ALLOWED),
-        (("torch",), (*AX_ALLOWED, *HEBO_ALLOWED)),
-        (("hebo",), HEBO_ALLOWED),
+        (("torch",), (*AX_ALLOWED, *PEERS_ALLOWED)),
+        (("hebo", "smac", "ConfigSpace"), PEERS_ALLOWED),
         (("bayesmark",), BAYESMARK_ALLOWED),
         (("river",), RIVER_ALLOWED),
     ],

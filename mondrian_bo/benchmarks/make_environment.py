@@ -90,6 +90,17 @@ RECIPES = {
         ),
         "MONDRIAN_BO_HEBO_PYTHON={python}",
     ),
+    "smac": Recipe(
+        (
+            "smac==2.4.1",
+            "ConfigSpace==1.2.2",
+            "numpy==2.4.6",
+            "scikit-learn==1.9.1",  # SMAC's forest is a subclass of its forest
+            "scipy==1.17.1",
+        ),
+        (),
+        "MONDRIAN_BO_SMAC_PYTHON={python}",
+    ),
 }
 """Environments by name: the latest release of each library, with versions that it runs with."""
 

@@ -16,7 +16,7 @@ __all__ = ["WorkerProcess", "shared_worker"]
 
 
 class WorkerProcess:
-    """A script that another interpreter runs, with one thread for numerical libraries.
+    """A script that another interpreter runs, with one thread and the same hashes each time.
 
     A request is one line of JSON: an object with ``task`` and the arguments of the task. The script
     answers with one line of JSON. It ends when its standard input ends.
@@ -45,7 +45,8 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=one_thread_environment(),
+                # SMAC's trials depend on the order of sets, which hashes of strings decide.
+                env=one_thread_environment(PYTHONHASHSEED="0"),
             )
         except OSError as error:
             raise ValueError(f"{python} does not run: {error}") from error

@@ -11,10 +11,13 @@ import pytest
 from optuna.pruners import BasePruner, NopPruner
 
 from mondrian_bo.benchmarks.curves import replay as replays
-from mondrian_bo.benchmarks.curves import suite
+from mondrian_bo.benchmarks.curves import smac_replay, suite
 from mondrian_bo.benchmarks.curves.record import record
 from mondrian_bo.benchmarks.curves.replay import METHODS, Method, Recorded, Replay, load, replay
+from mondrian_bo.benchmarks.curves.smac_replay import SMAC_METHODS, replay_smac
 from mondrian_bo.benchmarks.curves.tasks import TASKS, Task
+from mondrian_bo.benchmarks.harness.peer_run import PEERS
+from mondrian_bo.benchmarks.worker_process import shared_worker
 
 
 class _PruneAt(BasePruner):
@@ -113,6 +116,96 @@ def test_methods_run(method) -> None:
     assert replayed.outcomes == sorted(replayed.outcomes, reverse=True)
     again = replay(load("svm_folds"), METHODS[method], 0, budget=2.5)
     assert again == replayed
+
+
+class _ScriptedSmac:
+    """Stands for the worker: it asks for settings and numbers of steps as a script says."""
+
+    def __init__(self, script: list[tuple[int, int]]) -> None:
+        self.script, self.started, self.told = iter(script), {}, []
+
+    def worker(self) -> _ScriptedSmac:
+        return self
+
+    def ask(self, task, **arguments):
+        if task == "start":
+            self.started = arguments
+        if task == "observe":
+            self.told.append((arguments["number"], arguments["value"]))
+        if task == "suggest":
+            return [[{"a": setting}, steps] for setting, steps in islice(self.script, 1)]
+        return None
+
+
+@pytest.mark.parametrize("method", SMAC_METHODS)
+def test_smac_pays_for_steps(small, monkeypatch, method) -> None:
+    """The means of complete trainings are 0.5, 0.5, 0.5 and 2.5 by setting."""
+    script = [(0, 2), (1, 2), (3, 2), (2, 2), (1, 4), (0, 5), (1, 5), (3, 5)]
+    smac = _ScriptedSmac(script)
+    monkeypatch.setattr(smac_replay, "PEERS", {"smac": smac})
+    replayed = replay_smac(small, SMAC_METHODS[method], seed=4, budget=9.0)
+    assert smac.started == {
+        "library": "smac_hyperband",
+        "parameters": [{"name": "a", "low": 0, "high": 3, "log": False, "is_integer": True}],
+        "seed": 4,
+        "n_steps": 5,
+        "n_complete": 9.0,
+    }
+    assert smac.told[:2] + smac.told[3:7] == [(0, 8), (1, 8), (3, 8), (4, 6), (5, 4), (6, 3)]
+    assert [number for number, value in smac.told if np.isnan(value)] == [2, 7]
+    # Two steps of setting 3 take 1.
+    start = 3 * 0.2 + 1.0
+    if SMAC_METHODS[method].resumes:
+        expected = [start + 0.2 + 0.3, start + 0.2 + 0.3 + 0.1]
+    else:
+        expected = [start + 0.4 + 0.5, start + 0.4 + 0.5 + 0.5]
+    assert replayed.times == pytest.approx(expected)
+    assert replayed.outcomes == [4.0, 3.0]
+    # Setting 2 is better than the complete ones, and setting 3 diverges.
+    assert (replayed.n_complete, replayed.n_pruned, replayed.n_lost) == (2, 2, 1)
+
+
+def test_smac_ends_where_it_arrives_or_time_is_over(small, monkeypatch) -> None:
+    for script, budget, n_told in ([(2, 5), (0, 5)], 9.0, 1), ([(0, 4), (3, 1), (2, 5)], 0.5, 2):
+        smac = _ScriptedSmac(script)
+        monkeypatch.setattr(smac_replay, "PEERS", {"smac": smac})
+        assert replay_smac(small, SMAC_METHODS["smac_hyperband"], 0, budget).outcomes == (
+            [2.0] if n_told == 1 else []
+        )
+        assert len(smac.told) == n_told
+
+
+@pytest.mark.skipif(
+    not PEERS["smac"].is_installed,
+    reason=f"{PEERS['smac'].variable} does not name an interpreter that has SMAC",
+)
+def test_smac_itself_replays() -> None:
+    """The budgets of a training are those of Hyperband, and the same seed gives the same run."""
+    shared_worker.cache_clear()
+    task, method = load("mlp_diabetes"), SMAC_METHODS["smac_hyperband"]
+    first = replay_smac(task, method, 0, budget=6.0)
+    assert first.n_complete >= 1
+    assert first.n_pruned > first.n_complete
+    assert first.outcomes == sorted(first.outcomes, reverse=True)
+    assert replay_smac(task, method, 0, budget=6.0) == first
+
+
+def test_smac_is_left_out_without_an_interpreter(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.delenv(PEERS["smac"].variable, raising=False)
+    monkeypatch.setattr(suite, "TASKS", {"svm_folds": TASKS["svm_folds"]})
+    monkeypatch.setattr(suite, "replay", lambda *_: Replay([2.0], [9.0], 9, 5, 1))
+    suite.run(_arguments(tmp_path, samplers="tpe,smac_hyperband"))
+    captured = capsys.readouterr()
+    assert "make_environment smac" in captured.err
+    assert "TPE, no pruning" in captured.out and "SMAC" not in captured.out
+    with pytest.raises(ValueError, match="none of the methods asked for is installed"):
+        suite.run(_arguments(tmp_path, samplers="smac_hyperband"))
+    # Runs that are known need no interpreter.
+    keys = [suite.Key("svm_folds", "smac_hyperband", seed) for seed in range(2)]
+    suite._write(tmp_path / "known.gz", dict.fromkeys(keys, Replay([2.0], [9.0], 9, 5, 1)))
+    known = [tmp_path / "known.gz"]
+    suite.run(_arguments(tmp_path / "b", samplers="tpe,smac_hyperband", known=known))
+    assert "SMAC, Hyperband" in capsys.readouterr().out
 
 
 def _arguments(out, **changes) -> Namespace:

@@ -25,7 +25,7 @@ def test_environment_of_onelearn(tmp_path, commands, capsys):
     assert capsys.readouterr().out.startswith(f"--onelearn-python {tmp_path}")
 
 
-@pytest.mark.parametrize("name", ["bayesmark", "hebo"])
+@pytest.mark.parametrize("name", ["bayesmark", "hebo", "smac"])
 def test_environments_that_a_variable_names(name, tmp_path, commands, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert make_environment.main([name, "env"]) == 0

@@ -32,6 +32,18 @@ def test_requests_and_answers(script):
     assert worker._process.returncode == 0
 
 
+def test_hashes_are_the_same_each_time(tmp_path):
+    """A library that iterates over a set of strings gives the same result again."""
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nfor line in sys.stdin: print(hash('a'), flush=True)\n")
+    hashes = set()
+    for _ in range(3):
+        worker = WorkerProcess(sys.executable, str(script), "hash")
+        hashes.add(worker.ask("hash"))
+        worker.close()
+    assert len(hashes) == 1
+
+
 def test_infinity_is_an_answer(script):
     worker = WorkerProcess(sys.executable, script, "echo")
     (request, _) = worker.ask("repeat", value=float("inf"))

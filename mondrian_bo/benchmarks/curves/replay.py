@@ -16,9 +16,19 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.curves.tasks import TASKS
+from mondrian_bo.benchmarks.curves.tasks import TASKS, Outcome
 
-__all__ = ["BUDGET", "METHODS", "TOLERANCE", "Method", "Recorded", "Replay", "load", "replay"]
+__all__ = [
+    "BUDGET",
+    "METHODS",
+    "TOLERANCE",
+    "Method",
+    "Recorded",
+    "Replay",
+    "load",
+    "outcomes_of",
+    "replay",
+]
 
 BUDGET = 50.0
 """Simulated time of a run, in mean times of a complete training: our choice."""
@@ -162,9 +172,27 @@ def load(name: str) -> Recorded:
     shape = tuple(len(levels) for levels in task.levels.values())
     if len(curves) != len(list(product(*task.levels.values()))):
         raise ValueError(f"the recording of {name} has another grid: record it again")
-    reduce = {"last": lambda c: c[:, -1], "mean": lambda c: c.mean(1), "best": lambda c: c.min(1)}
-    outcomes = np.asarray(reduce[task.outcome](curves))
-    return Recorded(name, shape, curves, seconds, outcomes)
+    return Recorded(name, shape, curves, seconds, outcomes_of(curves, task.outcome))
+
+
+def outcomes_of(curves: FloatArray, outcome: Outcome) -> FloatArray:
+    """Return what trainings return.
+
+    Parameters
+    ----------
+    curves : float64 array of shape (n, steps)
+        Their reports.
+    outcome : {"last", "best", "mean"}
+        Which summary of a curve.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        The summaries.
+    """
+    if outcome == "last":
+        return curves[:, -1]
+    return np.asarray(curves.mean(axis=1) if outcome == "mean" else curves.min(axis=1))
 
 
 def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Replay:

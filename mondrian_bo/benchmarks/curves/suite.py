@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,27 @@ import optuna
 from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.curves.replay import BUDGET, METHODS, TOLERANCE, Replay, load, replay
+from mondrian_bo.benchmarks.curves.replay import (
+    BUDGET,
+    METHODS,
+    TOLERANCE,
+    Method,
+    Replay,
+    load,
+    replay,
+)
+from mondrian_bo.benchmarks.curves.smac_replay import SMAC_METHODS, SmacHyperband, replay_smac
 from mondrian_bo.benchmarks.curves.tasks import TASKS
+from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 
 __all__ = ["Key", "read", "run", "time_to", "write_tables"]
 
 _N_BOOTSTRAP = 2000
 """Resamples of seeds behind an interval: its ends vary by about 1 % of its width."""
+
+_ALL_METHODS: dict[str, Method | SmacHyperband] = {**METHODS, **SMAC_METHODS}
+"""The methods of the suite, by the names that are saved with runs."""
 
 _REFERENCE = "mondrian_pruner"
 """The method that the others are compared with."""
@@ -59,7 +73,7 @@ def run(arguments: Namespace) -> None:
     ----------
     arguments : argparse.Namespace
         The parsed arguments: ``out``; ``seeds``; ``jobs``; ``known``, archives whose runs are not
-        run again; ``half``, of the tasks; ``samplers``, names of `METHODS`, all by default.
+        run again; ``half``, of the tasks; ``samplers``, names of methods, all by default.
 
     Raises
     ------
@@ -82,9 +96,16 @@ def run(arguments: Namespace) -> None:
     keys = [
         Key(task, method, seed)
         for seed, task, method in product(range(arguments.seeds), tasks, methods)
-        if TASKS[task].outcome == "mean" or not METHODS[method].folds_only
+        if TASKS[task].outcome == "mean" or not _ALL_METHODS[method].folds_only
     ]
     todo = [key for key in keys if key not in runs]
+    absent = {key.method for key in todo if key.method in SMAC_METHODS}
+    if absent and not PEERS["smac"].is_installed:
+        remedy = PEERS["smac"].remedy
+        print(f"skipping {', '.join(sorted(absent))}: needs SMAC ({remedy})", file=sys.stderr)
+        keys, todo = ([key for key in some if key.method not in absent] for some in (keys, todo))
+        if not keys:
+            raise ValueError("none of the methods asked for is installed")
     workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
     for key, replayed in tqdm(
         workers(delayed(_replay)(key) for key in todo), total=len(todo), desc="curves"
@@ -125,7 +146,7 @@ def write_tables(runs: Mapping[Key, Replay], directory: Path) -> str:
         The text.
     """
     tasks = list(dict.fromkeys(key.task for key in runs))
-    methods = [name for name in METHODS if any(key.method == name for key in runs)]
+    methods = [name for name in _ALL_METHODS if any(key.method == name for key in runs)]
     n_seeds = 1 + max(key.seed for key in runs)
     sections = []
     for name in _TARGETS:
@@ -147,16 +168,19 @@ def write_tables(runs: Mapping[Key, Replay], directory: Path) -> str:
         )
         header = ["method", *(task + "*" * (TASKS[task].half == "held-out") for task in tasks)]
         rows = [
-            [METHODS[method].description, *(_cell(times.get((task, method))) for task in tasks)]
+            [
+                _ALL_METHODS[method].description,
+                *(_cell(times.get((task, method))) for task in tasks),
+            ]
             for method in methods
         ]
         sections.append((legend, (header, rows)))
         if _REFERENCE in methods:
             legend = (
                 "Geometric mean over tasks of these means, and its ratio to that of "
-                f"{METHODS[_REFERENCE].description}, with the 95 % interval of a bootstrap over "
-                "seeds; then trials of a run, and pruned trials that would have improved on all "
-                "complete ones."
+                f"{_ALL_METHODS[_REFERENCE].description}, with the 95 % interval of a bootstrap "
+                "over seeds; then trials of a run, and pruned trials that would have improved on "
+                "all complete ones."
             )
             full = [one for one in methods if all((task, one) in times for task in tasks)]
             sections.append((legend, _comparison(runs, times, tasks, full)))
@@ -171,10 +195,10 @@ def _methods(names: str) -> list[str]:
     chosen = [name.strip() for name in names.split(",")]
     # The default of the option names samplers of other suites.
     if names == "mondrian,random,tpe":
-        return list(METHODS)
-    unknown = [name for name in chosen if name not in METHODS]
+        return list(_ALL_METHODS)
+    unknown = [name for name in chosen if name not in _ALL_METHODS]
     if unknown:
-        raise ValueError(f"unknown method {unknown[0]!r}; known: {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {unknown[0]!r}; known: {', '.join(_ALL_METHODS)}")
     return chosen
 
 
@@ -182,7 +206,10 @@ def _replay(key: Key) -> tuple[Key, Replay]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return key, replay(load(key.task), METHODS[key.method], key.seed)
+        method = _ALL_METHODS[key.method]
+        if isinstance(method, SmacHyperband):
+            return key, replay_smac(load(key.task), method, key.seed)
+        return key, replay(load(key.task), method, key.seed)
 
 
 def _write(path: Path, runs: Runs) -> None:
@@ -230,7 +257,7 @@ def _comparison(
         ]
         rows.append(
             [
-                METHODS[method].description,
+                _ALL_METHODS[method].description,
                 f"{overall(method)[0]:.1f}",
                 f"{ratios[0]:.2f}",
                 "" if method == _REFERENCE else f"{low:.2f} to {high:.2f}",
@@ -253,6 +280,7 @@ def _draw(
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
+    styles = {"mondrian": "-", "smac": ":"}  # there are more methods than colours
     n_columns = min(3, len(tasks))
     n_rows = -(-len(tasks) // n_columns)
     figure = Figure(figsize=(3.4 * n_columns, 2.5 * n_rows + 0.8), layout="constrained")
@@ -270,8 +298,8 @@ def _draw(
                 where="post",
                 color="black" if method == _REFERENCE else f"C{i}",
                 linewidth=2.2 if method == _REFERENCE else 1.1,
-                linestyle="-" if method.startswith("mondrian") else "--",
-                label=METHODS[method].description.replace("`", ""),
+                linestyle=styles.get(method.partition("_")[0], "--"),
+                label=_ALL_METHODS[method].description.replace("`", ""),
             )
         panel.set(title=task, xlim=(0.0, BUDGET), ylim=(0.0, 1.02))
     for panel in panels[len(tasks) :]:

@@ -1,1 +1,1 @@
-"""Runs problems with samplers: the samplers, the loops of Optuna, Ax and HEBO, files of results."""
+"""Runs problems with samplers: the samplers, the loops of Optuna, Ax and peers, result files."""

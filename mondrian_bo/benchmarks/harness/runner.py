@@ -23,8 +23,8 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
 from mondrian_bo.benchmarks.harness.ax_run import AxRun
-from mondrian_bo.benchmarks.harness.hebo_run import HeboRun
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
+from mondrian_bo.benchmarks.harness.peer_run import PeerRun
 from mondrian_bo.benchmarks.harness.progress import Progress
 from mondrian_bo.benchmarks.harness.results import (
     TrialRecord,
@@ -185,7 +185,7 @@ def execute(run: Run) -> None:
 
 
 def _finished(
-    schedule: Schedule, run: Run, harness: AxRun | HeboRun | OptunaRun
+    schedule: Schedule, run: Run, harness: AxRun | OptunaRun | PeerRun
 ) -> Iterator[tuple[int, dict[str, Any], float]]:
     """Yield each trial when it ends: its number, its parameters, and the seconds of asking."""
     running: dict[int, tuple[dict[str, Any], float]] = {}
@@ -200,11 +200,11 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem with one objective and no constraint."""
     chosen = get_sampler(run.sampler)
     sampler = chosen.factory(seed=run.seed)
-    harness: AxRun | HeboRun | OptunaRun
+    harness: AxRun | OptunaRun | PeerRun
     if isinstance(sampler, BaseSampler):
         harness = OptunaRun(sampler, problem.space)
     else:
-        harness = sampler(problem.space)
+        harness = sampler(problem.space, run.n_trials)
     function = problem.instance(run.seed)
     lowest, best = np.inf, np.inf
     for number, params, seconds in _finished(chosen.schedule, run, harness):
@@ -222,7 +222,7 @@ def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
     sampler = chosen.factory(seed=run.seed)
     if not isinstance(sampler, BaseSampler):
         raise ValueError(
-            "Ax and HEBO are not run on problems with constraints or several objectives"
+            "Ax, HEBO and SMAC are not run on problems with constraints or several objectives"
         )
     harness = OptunaRun(sampler, problem.space, problem.n_objectives)
     progress = Progress(problem)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.samplers import BaseSampler
 
 from mondrian_bo.benchmarks.harness.ax_run import AxRun, Strategy
-from mondrian_bo.benchmarks.harness.hebo_run import PYTHON_VARIABLE, HeboRun
+from mondrian_bo.benchmarks.harness.peer_run import PEERS, Peer, PeerRun
 from mondrian_bo.benchmarks.harness.schedule import Schedule
 from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
 
-RunFactory: TypeAlias = Callable[[SearchSpace], AxRun | HeboRun]
-"""Starts a run of Ax or HEBO on a space."""
+RunFactory: TypeAlias = Callable[[SearchSpace, int], AxRun | PeerRun]
+"""Starts a run of Ax or a peer on a space, with a number of trials."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,13 @@ class BenchmarkSampler:
     ----------
     factory : callable
         Takes a seed and settings as keyword arguments, and returns the sampler, or what starts a
-        run of Ax or HEBO on a space. Without settings the sampler has its own defaults.
+        run of Ax or a peer on a space. Without settings the sampler has its own defaults.
     requires : str or None
         The module that it needs, if that is optional.
     remedy : str
         How to install that module.
-    variable : str or None
-        The environment variable that names an interpreter with that module, if another one runs it.
+    peer : Peer or None
+        The library, if it runs in an environment of its own.
     schedule : Schedule
         When its trials are asked for and told.
     """
@@ -47,14 +45,14 @@ class BenchmarkSampler:
     factory: Callable[..., BaseSampler | RunFactory]
     requires: str | None = None
     remedy: str = ""
-    variable: str | None = None
+    peer: Peer | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def is_installed(self) -> bool:
         """Whether the required module can be found, or its interpreter has a name."""
-        if self.variable is not None:
-            return bool(os.environ.get(self.variable))
+        if self.peer is not None:
+            return self.peer.is_installed
         return self.requires is None or find_spec(self.requires) is not None
 
 
@@ -82,7 +80,7 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
 
 def _ax(strategy: Strategy) -> BenchmarkSampler:
     def factory(**settings: Any) -> RunFactory:
-        return partial(AxRun, strategy=strategy, **settings)
+        return lambda space, n_trials: AxRun(space, strategy=strategy, **settings)
 
     return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
 
@@ -94,17 +92,18 @@ SAMPLERS |= {
 }
 
 
-def _hebo(seed: int, batch: int = 1) -> RunFactory:
-    python = Path(os.environ.get(PYTHON_VARIABLE, ""))
-    return partial(HeboRun, python=python, seed=seed, batch=batch)
+def _peer(peer: Peer) -> BenchmarkSampler:
+    def factory(seed: int, batch: int = 1, **settings: str) -> RunFactory:
+        for key, value in settings.items():
+            if value not in (known := peer.settings.get(key, ())):
+                known = known or tuple(peer.settings)
+                raise ValueError(f"{peer.title} has no {key}={value}; known: {', '.join(known)}")
+        return lambda space, n_trials: PeerRun(peer, space, seed, n_trials, batch, **settings)
+
+    return BenchmarkSampler(factory, peer.title, peer.remedy, peer)
 
 
-SAMPLERS["hebo"] = BenchmarkSampler(
-    _hebo,
-    "HEBO",
-    "python -m mondrian_bo.benchmarks.make_environment hebo DIR",
-    PYTHON_VARIABLE,
-)
+SAMPLERS |= {name: _peer(peer) for name, peer in PEERS.items()}
 
 
 def get_sampler(name: str) -> BenchmarkSampler:
@@ -134,8 +133,8 @@ def get_sampler(name: str) -> BenchmarkSampler:
         return sampler
     parsed = _parse_settings(name, settings)
     schedule = Schedule(parsed.pop("batch", 1), parsed.pop("workers", 1))
-    if base == "hebo":
-        parsed["batch"] = schedule.batch  # HEBO suggests a whole batch at once
+    if sampler.peer is not None:
+        parsed["batch"] = schedule.batch  # a peer suggests a whole batch at once
     return replace(sampler, factory=partial(sampler.factory, **parsed), schedule=schedule)
 
 

@@ -90,7 +90,9 @@ def test_optuna_gets_all_outcomes():
 
 
 def test_ax_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="Ax and HEBO are not run on problems with constraints"):
+    with pytest.raises(
+        ValueError, match="Ax, HEBO and SMAC are not run on problems with constraints"
+    ):
         execute(Run("bnh", "ax", 0, 2, tmp_path))
 
 
