@@ -10,6 +10,7 @@ from numba import njit
 
 from mondrian_bo.acquisitions.pareto import BoxDecomposition
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.exponential import exp_below_zero
 
 _SQRT_HALF = math.sqrt(0.5)
 """Factor of the argument of the error function in the normal distribution function."""
@@ -202,6 +203,26 @@ def _fill_tails(
                 tails[component, k, position] = _tail(x if x < _FAR else _FAR)
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add_improvements(
+    mean: float, std: float, coordinates: FloatArray, tails: FloatArray, sums: FloatArray
+) -> None:
+    """Add E[max(N(mean, std**2) - coordinate, 0)] for each coordinate, in vector instructions.
+
+    Entries are those of :func:`_improvement` to some units of rounding; arrays are of shape (c,).
+    """
+    if not std > 0.0:
+        for position in range(len(coordinates)):
+            gain = mean - coordinates[position]
+            sums[position] += gain if std == 0.0 and gain > 0.0 else 0.0
+        return
+    for position in range(len(coordinates)):
+        gain = mean - coordinates[position]
+        z = gain / std
+        density = _INVERSE_SQRT_2PI * exp_below_zero(-0.5 * z * z)
+        sums[position] += (gain if gain > 0.0 else 0.0) + std * density * tails[position]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _improvement(gain: float, std: float, tail: float) -> float:
     """Return E[max(N(gain, std**2), 0)]; 0 where it is close to underflow."""
@@ -260,12 +281,8 @@ def _scores(
         for k in range(n_objectives):
             shares[k] = 0.0
             for component in range(n_components):
-                mean = means[component, row, k]
-                std = stds[component, row, k]
-                for position in range(n_coordinates):
-                    shares[k, position] += _improvement(
-                        mean - coordinates[k, position], std, tails[component, k, position]
-                    )
+                moments = means[component, row, k], stds[component, row, k]
+                _add_improvements(*moments, coordinates[k], tails[component, k], shares[k])
             scale = shares[k, 0]
             log_scale += math.log(scale / n_components) if scale > 0.0 else 0.0
             for position in range(n_coordinates):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from mondrian_bo.acquisitions import (
     LogExpectedImprovement,
@@ -20,6 +20,7 @@ from mondrian_bo.acquisitions import (
     log_expected_hypervolume_improvement_gradient,
 )
 from mondrian_bo.acquisitions.hypervolume_improvement import (
+    _add_improvements,
     _log_improvement,
     _log_improvement_derivatives,
     _tail,
@@ -175,6 +176,33 @@ def test_parts_against_scipy():
         log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
         assert log + math.log(by_std) == pytest.approx(log_density, rel=1e-13)
         assert log + math.log(by_gain) == pytest.approx(log_ndtr(z), rel=1e-13)
+
+
+@pytest.mark.parametrize("std", [0.0, 1e-3, 0.5, 40.0])
+def test_improvements_on_all_coordinates_against_scipy(std):
+    coordinates = np.append(np.sort(RNG.normal(size=301)), np.inf)
+    coordinates[17] = mean = 0.3
+    gains = mean - coordinates
+    z = np.divide(gains, std, out=np.full(302, -np.inf), where=std > 0.0)
+    tails = np.array([_tail(min(abs(value), 1e100)) for value in z])
+    sums = np.arange(302.0)
+
+    _add_improvements(mean, std, coordinates, tails, sums)
+
+    expected = np.maximum(gains, 0.0)
+    if std > 0.0:
+        density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        expected[:-1] = (gains[:-1] * ndtr(z[:-1])) + std * density[:-1]
+    np.testing.assert_allclose(
+        sums - np.arange(302.0), expected, rtol=1e-12, atol=1e-13 * (300 + std)
+    )
+
+
+@pytest.mark.parametrize("moments", [(math.nan, 1.0), (0.0, math.nan)])
+def test_nothing_improves_where_a_moment_is_not_a_number(moments):
+    sums = np.zeros(4)
+    _add_improvements(*moments, np.array([-1.0, 0.0, 1.0, np.inf]), np.ones(4), sums)
+    np.testing.assert_array_equal(sums, 0.0)
 
 
 def test_tail_against_exact_arithmetic():

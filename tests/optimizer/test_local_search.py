@@ -187,6 +187,23 @@ def test_the_best_row_is_polished_along_a_cliff():
     assert np.array_equal(polished[best, [1, 2, 4]], plain[best, [1, 2, 4]], equal_nan=True)
 
 
+def test_a_score_that_jumps_is_polished_with_a_limited_number_of_evaluations():
+    evaluated = []
+
+    def stairs(rows):
+        scores, slopes = cliff(rows)
+        evaluated.append(len(rows))
+        return scores + 1e-3 * np.floor(1e3 * rows[:, 3]), slopes
+
+    start = np.array([[0.1, 0.55, 0.0, 0.8, np.nan]])
+    improve(lambda rows: stairs(rows)[0], stairs, MIXED, start, 3)
+    n_plain = len(evaluated)
+    improve(lambda rows: stairs(rows)[0], stairs, MIXED, start, 3, n_polished=1)
+
+    # The score of the ends is evaluated too.
+    assert 20 < len(evaluated) - 2 * n_plain <= 41
+
+
 def test_nothing_is_polished_without_continuous_columns():
     space = SearchSpace({"n": Int(0, 9)})
 

@@ -294,25 +294,23 @@ class GaussianProcessForest:
         Moments
             Arrays with a leading axis of length C, `n_components`.
         """
-        rows = np.ascontiguousarray(rows)
+        rows, n_components = np.ascontiguousarray(rows), self.n_components
+        m, d = rows.shape
+        moments = np.empty((2, n_components, m))
+        gradients = np.empty((2, n_components, m if with_gradients else 0, d))
         with single_threaded_blas():
             self.update()
-            m, d = rows.shape
-            moments = np.empty((2, self.n_components, m))
-            gradients = np.empty((2, self.n_components, m if with_gradients else 0, d))
             if self.has_single_leaf:
-                nodes = np.full((1, m), _ONLY_LEAF)
+                nodes = np.zeros((m, 1), dtype=np.int64)  # _ONLY_LEAF
             else:
                 assert points is not None
-                nodes = np.ascontiguousarray(self.trees.leaves(points).T)
-                for t, own in enumerate(nodes):
-                    self._require_means(t, own)
+                nodes = self.trees.leaves(points)
+                for t in range(n_components):
+                    self._require_means(t, nodes[:, t])
             covariance = self._estimates[0].covariance
-            for t, own in enumerate(nodes):
-                of_tree = Moments(*moments[:, t], *gradients[:, t])
-                table = self._tables[t]
-                inside = table.addresses, table.numbers, own
-                predict_leaves(*inside, rows, covariance, with_noise, of_tree)
+            for t in range(n_components):
+                table = self._tables[t].addresses, self._tables[t].numbers
+                predict_leaves(table, nodes, t, rows, covariance, with_noise, moments, gradients)
         return Moments(*moments, *gradients)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
@@ -372,10 +370,10 @@ class GaussianProcessForest:
         """Fit the hyper-parameters if that is due, and update stale leaves and their messages."""
         if len(self._rows) >= self._fit_growth * self._n_fitted:
             self._fit()
-        for t in range(self.n_components):
-            if self._stale[t]:
+        for t, stale in enumerate(self._stale[: self.n_components]):
+            if stale:
                 self._update_tree(t)
-        if self.has_single_leaf:
+        if self.has_single_leaf and math.isnan(self._tables[0].numbers[_ONLY_LEAF, 2]):
             # The posterior of its mean, which has the prior mean 0 and variance gamma_1 / 2.
             only, prior_variance = self._leaves[0][_ONLY_LEAF], 0.5 * self._gamma_1
             variance = prior_variance / (1.0 + prior_variance * only.precision)
@@ -479,8 +477,9 @@ class GaussianProcessForest:
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
         means = self._tables[tree].numbers[:, 2:]
-        unknown = np.unique(nodes[np.isnan(means[nodes, 0])])
+        unknown = nodes[np.isnan(means[nodes, 0])]
         if len(unknown):
+            unknown = np.unique(unknown)
             found = self.trees.leaf_means(tree, unknown)
             found[:, 1] *= self._gamma_1
             means[unknown] = found

@@ -304,40 +304,47 @@ _floats_at: Any = intrinsic(_to_pointer)
 
 @njit(cache=True, nogil=True)
 def predict_leaves(  # type: ignore[no-untyped-def]
-    addresses, numbers, nodes, rows, covariance, with_noise, moments
+    table, nodes, tree, rows, covariance, with_noise, moments, gradients
 ):
     """Write the predictive moments at points in the leaves of one tree.
 
     One compiled call computes all of them: with few points in each leaf, calls would take longer.
+    It takes arrays of all trees, as numba takes longer for NamedTuples and views.
 
     Parameters
     ----------
-    addresses, numbers
-        Those of a :class:`LeafTable`.
-    nodes : int64 array of shape (m,)
-        The leaf of each point.
+    table : tuple of two arrays
+        Addresses and numbers of a :class:`LeafTable`, with the means of all leaves of the points.
+    nodes : int64 array of shape (m, T)
+        The leaf of each point in each tree.
+    tree : int
+        Which tree.
     rows : float64 array of shape (m, d)
         The points.
     covariance : Covariance
         Hyper-parameters of all leaves.
     with_noise : bool
         Whether to predict targets, and not the function.
-    moments : Moments
-        Result. Gradients are computed if it has room for them.
+    moments : float64 array of shape (2, C, m)
+        Result: means and variances.
+    gradients : float64 array of shape (2, C, m, d) or (2, C, 0, d)
+        Result: their derivatives, if there is room.
     """
-    m, d = rows.shape
+    (addresses, numbers), (m, d) = table, rows.shape
+    of_tree = Moments(moments[0, tree], moments[1, tree], gradients[0, tree], gradients[1, tree])
     starts = np.zeros(len(numbers) + 1, dtype=np.int64)
     for i in range(m):
-        starts[nodes[i] + 1] += 1
+        starts[nodes[i, tree] + 1] += 1
     for node in range(len(numbers)):
         starts[node + 1] += starts[node]
     order, filled = np.empty(m, dtype=np.int64), starts.copy()
     for i in range(m):
-        order[filled[nodes[i]]] = i
-        filled[nodes[i]] += 1
+        node = nodes[i, tree]
+        order[filled[node]] = i
+        filled[node] += 1
     first = 0
     while first < m:
-        node = nodes[order[first]]
+        node = nodes[order[first], tree]
         n, end = addresses[node, 3], starts[node + 1]
         whole, rest = n // PANEL, n % PANEL
         size = PANEL * PANEL * whole * (whole + 1) // 2 + n * rest
@@ -350,7 +357,7 @@ def predict_leaves(  # type: ignore[no-untyped-def]
         while first < end:
             selected = order[first : min(first + _CHUNK, end)]
             first += len(selected)
-            _predict_leaf(own, numbers[node], selected, rows, covariance, with_noise, moments)
+            _predict_leaf(own, numbers[node], selected, rows, covariance, with_noise, of_tree)
 
 
 # Numba writes its code into the caller: on its own, it would be compiled a second time there.

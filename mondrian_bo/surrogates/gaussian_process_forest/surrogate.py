@@ -111,7 +111,9 @@ class GaussianProcessForestSurrogate:
             *self._inputs(rows), with_gradients=True
         )
         stds = np.sqrt(variances)
-        return Gradients(means, stds, mean_gradients, 0.5 * variance_gradients / stds[:, :, None])
+        variance_gradients *= 0.5
+        variance_gradients /= stds[:, :, None]
+        return Gradients(means, stds, mean_gradients, variance_gradients)
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the posterior of a random tree."""
@@ -166,10 +168,11 @@ class GaussianProcessForestSurrogate:
 
         The former are None where a prediction needs no trees, so that it does not encode rows.
         """
-        points = None
+        points, encode = None, self._encoding
         if for_trees or not self._forest.has_single_leaf:
-            encode = self._encoding
             points = np.array(rows, order="C")[None] if encode is None else encode(rows)
+        if encode is None:
+            return points, rows  # without NaN, as all columns are numeric and always active
         missing = np.isnan(rows)
         if not missing.any():
             return points, rows

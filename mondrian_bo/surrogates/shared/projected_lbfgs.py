@@ -48,6 +48,9 @@ _SMALLEST_GROWTH = 1.5
 _MOST_TRIES = 20
 """Largest number of step lengths that are tried along one line, as in scipy's L-BFGS-B."""
 
+_UNLIMITED = 2**62
+"""A number of evaluations that is never reached."""
+
 
 _PRECISION = float(np.finfo(np.float64).eps)
 """Least curvature along a step, relative to the square of the gradient's change, that counts: below
@@ -86,6 +89,7 @@ def minimise_in_box(
     bounds: tuple[FloatArray, FloatArray],
     max_iterations: int,
     changes: Changes = (),
+    max_evaluations: int = _UNLIMITED,
 ) -> Minimum:
     """Find a local minimum by a quasi-Newton method, L-BFGS with projection onto the box.
 
@@ -100,10 +104,11 @@ def minimise_in_box(
         The lower and upper bounds.
     max_iterations : int
         Largest number of steps. A step needs one call of `loss` as a rule, and O(d) besides.
-
     changes : tuple of pairs of float64 arrays of shape (d,), default=()
         Those of an earlier search for the minimum of a similar loss, whose curvature then counts
         from the first step on.
+    max_evaluations : int, default=2**62
+        Largest number of calls of `loss`, at least 1.
 
     Returns
     -------
@@ -117,7 +122,14 @@ def minimise_in_box(
     variables stay at a bound that the gradient pushes them to.
     """
     lower, upper = bounds
-    point = _Point(start := np.clip(start, lower, upper), *loss(start))
+    n_left = max_evaluations
+
+    def counted(x: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal n_left
+        n_left -= 1
+        return loss(x)
+
+    point = _Point(start := np.clip(start, lower, upper), *counted(start))
     latest = deque(changes, maxlen=_MEMORY)
     for _ in range(max_iterations):
         projected = np.clip(point.x - point.gradient, lower, upper) - point.x
@@ -131,7 +143,7 @@ def minimise_in_box(
         if point.gradient @ direction >= 0.0:
             latest.clear()
             direction = _quasi_newton(point.gradient, latest, free)
-        found = _search_line(loss, point, direction, bounds)
+        found = _search_line(counted, point, direction, bounds, min(n_left, _MOST_TRIES))
         if found is None:
             break
         step, change = found.x - point.x, found.gradient - point.gradient
@@ -184,7 +196,11 @@ def _two_loops(gradient, pairs, free):  # type: ignore[no-untyped-def]
 
 
 def _search_line(
-    loss: Loss, point: _Point, direction: FloatArray, bounds: tuple[FloatArray, FloatArray]
+    loss: Loss,
+    point: _Point,
+    direction: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    n_tries: int,
 ) -> _Point | None:
     """Return a point of sufficient decrease along a direction, within the box; None if none is met.
 
@@ -192,7 +208,7 @@ def _search_line(
     """
     best: _Point | None = None
     length = 1.0
-    for _ in range(_MOST_TRIES):
+    for _ in range(n_tries):
         x = np.clip(point.x + length * direction, *bounds)
         tried = _Point(x, *loss(x))
         slope = float(point.gradient @ (x - point.x))

@@ -39,14 +39,14 @@ def data(n=25, seed=0):
 
 
 def predict(leaf, rows, mean, variance, with_noise=False):
-    moments = Moments(*(np.empty((len(rows), *shape)) for shape in [(), (), (3,), (3,)]))
+    # The second one of two trees.
+    moments, gradients = np.zeros((2, 2, len(rows))), np.zeros((2, 2, len(rows), 3))
     table = LeafTable({5: leaf})
     table.numbers[5, 2:] = mean, variance
-    nodes = np.full(len(rows), 5)
-    predict_leaves(
-        table.addresses, table.numbers, nodes, rows, leaf._covariance, with_noise, moments
-    )
-    return moments
+    inside = np.full((len(rows), 2), [9, 5]), 1, rows, leaf._covariance, with_noise
+    predict_leaves((table.addresses, table.numbers), *inside, moments, gradients)
+    assert not moments[:, 0].any() and not gradients[:, 0].any()
+    return Moments(*moments[:, 1], *gradients[:, 1])
 
 
 def cross_of(some, others, covariance):
@@ -134,13 +134,14 @@ def test_points_in_several_leaves_with_noise_and_without_gradients():
     nodes = np.where(np.arange(150) % 7 == 3, 2, 40)
     table = LeafTable(leaves)
     table.numbers[2, 2:], table.numbers[40, 2:] = (0.4, 0.3), (-0.1, 0.2)
-    moments = Moments(np.empty(150), np.empty(150), np.empty((0, 3)), np.empty((0, 3)))
-    predict_leaves(table.addresses, table.numbers, nodes, probes, COVARIANCE, True, moments)
+    moments, inside = np.empty((2, 1, 150)), (nodes[:, None], 0, probes, COVARIANCE, True)
+    predict_leaves((table.addresses, table.numbers), *inside, moments, np.empty((2, 1, 0, 3)))
+    means, variances = moments[:, 0]
     for node, leaf in leaves.items():
         inside = nodes == node
         full = predict(leaf, probes[inside], *table.numbers[node, 2:])
-        assert np.allclose(moments.means[inside], full.means, rtol=1e-12)
-        assert np.allclose(moments.variances[inside], full.variances + leaf.noise, rtol=1e-12)
+        assert np.allclose(means[inside], full.means, rtol=1e-12)
+        assert np.allclose(variances[inside], full.variances + leaf.noise, rtol=1e-12)
 
 
 @BOTH

@@ -134,3 +134,20 @@ def test_the_known_curvature_is_not_changed():
     assert len(known) == len(before)
     for pair, expected in zip(known, before, strict=True):
         np.testing.assert_array_equal(pair, expected)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 30])
+def test_the_loss_is_evaluated_at_most_as_often_as_allowed(most):
+    values = []
+
+    def loss(x):
+        values.append(float(rosen(x)))
+        return values[-1], rosen_der(x)
+
+    bounds = np.full(4, -2.0), np.full(4, 2.0)
+    x, value, _ = minimise_in_box(loss, np.full(4, -1.0), bounds, 500, max_evaluations=most)
+
+    assert len(values) <= most
+    assert value == min(values) == rosen(x)
+    minimise_in_box(loss, np.full(4, -1.0), bounds, 500)
+    assert len(values) > 2 * most
