@@ -14,8 +14,8 @@ from mondrian_bo.benchmarks.speed.clock import Cost, in_turns, timed
 
 __all__ = ["GrowingStudies", "Objective", "floats", "step"]
 
-Objective: TypeAlias = Callable[[optuna.Trial], float]
-"""An objective of no cost."""
+Objective: TypeAlias = Callable[[optuna.Trial], float | Sequence[float]]
+"""An objective of no cost, or several."""
 
 
 class GrowingStudies:
@@ -31,6 +31,8 @@ class GrowingStudies:
         Where the studies are stored; None is in memory.
     shared : bool, default=False
         Whether all samplers work on one study. By default each sampler has a study of its own.
+    n_objectives : int, default=1
+        Number of values of the objective, all minimised.
 
     Attributes
     ----------
@@ -45,11 +47,13 @@ class GrowingStudies:
         storage: str | optuna.storages.BaseStorage | None = None,
         *,
         shared: bool = False,
+        n_objectives: int = 1,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._objective = objective
-        self._random = optuna.create_study(sampler=RandomSampler(seed=0))
-        first = optuna.create_study(storage=storage, sampler=samplers[0])
+        new_study = partial(optuna.create_study, directions=["minimize"] * n_objectives)
+        self._random = new_study(sampler=RandomSampler(seed=0))
+        first = new_study(storage=storage, sampler=samplers[0])
         self.studies = [first]
         for sampler in samplers[1:]:
             if shared:
@@ -57,7 +61,7 @@ class GrowingStudies:
                     study_name=first.study_name, storage=first._storage, sampler=sampler
                 )
             else:
-                study = optuna.create_study(storage=storage, sampler=sampler)
+                study = new_study(storage=storage, sampler=sampler)
             self.studies.append(study)
         self._different = [first] if shared else self.studies
         # Trials that one turn adds to a study.

@@ -16,6 +16,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "flights": "mondrian_bo.benchmarks.suites.flights:run",
     "importance": "mondrian_bo.benchmarks.suites.importance:run",
     "large-stream": "mondrian_bo.benchmarks.suites.large_stream:run",
+    "outcomes": "mondrian_bo.benchmarks.speed.several_outcomes:run",
     "replicates": "mondrian_bo.benchmarks.suites.replicates:run",
     "robust": "mondrian_bo.benchmarks.suites.robust:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
