@@ -17,7 +17,7 @@ from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
+from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED, minimise_in_box
 
 Gradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Maps rows of shape (k, d) to scores of shape (k,) and their derivatives of shape (k, d)."""
@@ -33,10 +33,6 @@ _SMALLEST_MOVE = 1e-7
 
 _POLISHING_STEPS = 20
 """Largest number of quasi-Newton steps. Ten gain half as much as twenty, and forty no more."""
-
-_POLISHING_EVALUATIONS = 40
-"""Largest number of evaluations in these steps, our choice. A model of one leaf needs fewer. With
-several leaves the score jumps between them, and a hundred more evaluations gain 0.001 as a rule."""
 
 _ROUNDS = 2
 """Number of times that neighbouring choices are tried, each followed by an ascent; our choice."""
@@ -159,6 +155,7 @@ def improve(
     n_steps: int,
     known: FloatArray | None = None,
     n_polished: int = 0,
+    n_evaluations: int = UNLIMITED,
 ) -> FloatArray:
     """Search from each row, by turns along the continuous columns and among neighbouring choices.
 
@@ -173,6 +170,8 @@ def improve(
         tells no others apart. None tries all.
     n_polished : int, default=0
         Number of best rows from which a quasi-Newton method climbs on, see :func:`_polish`.
+    n_evaluations : int, default=2**62
+        Largest number of evaluations of that method for each row.
 
     Returns
     -------
@@ -193,11 +192,13 @@ def improve(
         return rows
     best = np.argsort(-score(rows), kind="stable")[:n_polished]
     rows = rows.copy()
-    rows[best] = [_polish(gradients, space, row) for row in rows[best]]
+    rows[best] = [_polish(gradients, space, row, n_evaluations) for row in rows[best]]
     return rows
 
 
-def _polish(gradients: Gradients, space: SearchSpace, row: FloatArray) -> FloatArray:
+def _polish(
+    gradients: Gradients, space: SearchSpace, row: FloatArray, n_evaluations: int
+) -> FloatArray:
     """Climb along the continuous columns of one row by a quasi-Newton method.
 
     Next to the bound of a constraint a score is steep across the bound and flat along it. The
@@ -216,7 +217,7 @@ def _polish(gradients: Gradients, space: SearchSpace, row: FloatArray) -> FloatA
     polished = row.copy()
     bounds = np.zeros(len(free)), np.ones(len(free))
     polished[free] = minimise_in_box(
-        loss, row[free], bounds, _POLISHING_STEPS, max_evaluations=_POLISHING_EVALUATIONS
+        loss, row[free], bounds, _POLISHING_STEPS, max_evaluations=n_evaluations
     ).x
     return polished
 

@@ -30,6 +30,7 @@ from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Columns, Surrogate
 from mondrian_bo.surrogates.registry import SurrogateName, get_surrogate
+from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _STEPS = 20
@@ -41,6 +42,10 @@ that a suggestion takes at most about twice the time of one with a single model.
 
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
+
+_POLISHING_EVALUATIONS = 40
+"""Largest number of evaluations in the polishing where models have several leaves, our choice: the
+score jumps between them, and a hundred more evaluations gain 0.001 as a rule."""
 
 _FEWEST_STEPS = 8
 """Smallest number of gradient steps. A step costs as much as there are components, so the number of
@@ -179,6 +184,7 @@ class Search:
                 usage: Usage = getattr(acquisition, "usage", Usage())
                 if constraints is not None and usage.polishes_under_constraints:
                     n_steps, n_polished = _STEPS_BEFORE_POLISHING, 1
+                jumps = model.models[0].n_gradients > 1
                 known = self.trials.rows[-_LATEST:]
                 local = partial(
                     improve,
@@ -188,6 +194,7 @@ class Search:
                     n_steps=n_steps,
                     known=known,
                     n_polished=n_polished,
+                    n_evaluations=_POLISHING_EVALUATIONS if jumps else UNLIMITED,
                 )
             return find(score, CandidateSearch(space, starts, is_taken, rng, n_candidates), local)
 

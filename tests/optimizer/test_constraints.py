@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.optimizer import local_search
 from mondrian_bo.optimizer.constraints import _joint, _pair_exponents
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 
@@ -154,6 +155,21 @@ def test_pending_trials_are_imputed_in_constraints_too(monkeypatch):
     assert len(imputed) == 2
     assert len({tuple(params.values()) for params in batch}) == 6
     assert np.mean([params["x"] <= 0.45 for params in batch]) > 0.5
+
+
+@pytest.mark.parametrize(("n_trials", "most"), [(60, 2**62), (205, 40)])
+def test_polishing_has_a_limit_where_a_model_has_several_leaves(n_trials, most, monkeypatch):
+    minimise, limits = local_search.minimise_in_box, []
+
+    def recorded(*arguments, max_evaluations):
+        limits.append(max_evaluations)
+        return minimise(*arguments, max_evaluations=max_evaluations)
+
+    monkeypatch.setattr(local_search, "minimise_in_box", recorded)
+    optimizer = told(lambda rows: rows[:, :1] - 0.4, n=n_trials)
+    for _ in range(8):
+        optimizer.ask()
+    assert set(limits) == {most}
 
 
 def test_a_probability_is_calibrated():

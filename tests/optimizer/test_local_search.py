@@ -188,7 +188,7 @@ def test_the_best_row_is_polished_along_a_cliff():
 
 
 def test_a_score_that_jumps_is_polished_with_a_limited_number_of_evaluations():
-    evaluated = []
+    evaluated, evaluations = [], []
 
     def stairs(rows):
         scores, slopes = cliff(rows)
@@ -198,10 +198,13 @@ def test_a_score_that_jumps_is_polished_with_a_limited_number_of_evaluations():
     start = np.array([[0.1, 0.55, 0.0, 0.8, np.nan]])
     improve(lambda rows: stairs(rows)[0], stairs, MIXED, start, 3)
     n_plain = len(evaluated)
-    improve(lambda rows: stairs(rows)[0], stairs, MIXED, start, 3, n_polished=1)
+    for limit in ({}, {"n_evaluations": 12}):
+        improve(lambda rows: stairs(rows)[0], stairs, MIXED, start, 3, n_polished=1, **limit)
+        evaluations.append(len(evaluated) - n_plain - sum(evaluations))
 
-    # The score of the ends is evaluated too.
-    assert 20 < len(evaluated) - 2 * n_plain <= 41
+    # The plain search and the score of its ends are the rest.
+    unlimited, limited = evaluations
+    assert unlimited - n_plain > 20 and 6 < limited - n_plain <= 13
 
 
 def test_nothing_is_polished_without_continuous_columns():

@@ -48,7 +48,7 @@ _SMALLEST_GROWTH = 1.5
 _MOST_TRIES = 20
 """Largest number of step lengths that are tried along one line, as in scipy's L-BFGS-B."""
 
-_UNLIMITED = 2**62
+UNLIMITED = 2**62
 """A number of evaluations that is never reached."""
 
 
@@ -89,7 +89,7 @@ def minimise_in_box(
     bounds: tuple[FloatArray, FloatArray],
     max_iterations: int,
     changes: Changes = (),
-    max_evaluations: int = _UNLIMITED,
+    max_evaluations: int = UNLIMITED,
 ) -> Minimum:
     """Find a local minimum by a quasi-Newton method, L-BFGS with projection onto the box.
 
