@@ -181,10 +181,12 @@ class Search:
             if gradients is not None:
                 # The cost is proportional to components times steps.
                 n_steps, n_polished = max(_STEPS // n_gradients, _FEWEST_STEPS), 0
+                n_evaluations = UNLIMITED
                 usage: Usage = getattr(acquisition, "usage", Usage())
                 if constraints is not None and usage.polishes_under_constraints:
                     n_steps, n_polished = _STEPS_BEFORE_POLISHING, 1
-                jumps = model.models[0].n_gradients > 1
+                    if model.models[0].n_gradients > 1:
+                        n_evaluations = _POLISHING_EVALUATIONS
                 known = self.trials.rows[-_LATEST:]
                 local = partial(
                     improve,
@@ -194,7 +196,7 @@ class Search:
                     n_steps=n_steps,
                     known=known,
                     n_polished=n_polished,
-                    n_evaluations=_POLISHING_EVALUATIONS if jumps else UNLIMITED,
+                    n_evaluations=n_evaluations,
                 )
             return find(score, CandidateSearch(space, starts, is_taken, rng, n_candidates), local)
 
