@@ -187,20 +187,8 @@ def hebo_parameters(space: SearchSpace) -> Iterator[dict[str, Any]]:
 def smac_parameters(space: SearchSpace) -> Iterator[dict[str, Any]]:
     """Yield the parameters of a space as :class:`peer_worker.SmacStudy` takes them.
 
-    Parameters
-    ----------
-    space : SearchSpace
-        The parameters.
-
-    Yields
-    ------
-    dict
-        Name, bounds or number of choices, and the condition if there is one.
-
-    Raises
-    ------
-    ValueError
-        If a parameter has a step.
+    A dictionary has a name, bounds or a number of choices, and the condition if there is one. As in
+    :func:`hebo_parameters`, a step is a ValueError.
     """
     for name, parameter in space.items():
         found: dict[str, Any] = {"name": name}

@@ -21,11 +21,9 @@ from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
 __all__ = ["OUTCOMES", "SeveralOutcomes", "own_trials", "random_trials", "run"]
 
-_FEW = 200
-"""Trials of a study that the samplers suggest from the start."""
-
-_MANY = 2_000
-"""Trials of a study of which most are random: two thousand suggestions would take a minute."""
+_FEW, _MANY = 200, 2_000
+"""Trials of a study that the samplers suggest from the start, and of one of which most are random:
+two thousand suggestions would take a minute."""
 
 _TIMED = 40
 """Measured trials at the end of a study."""
@@ -112,13 +110,8 @@ def _studies(name: str) -> GrowingStudies:
 def run(arguments: Namespace) -> None:
     """Run the suite: ``mondrian-bo bench run --suite outcomes --out DIR``.
 
+    Of the parsed arguments ``out`` and ``trials``, the largest number of trials of a study, count.
     Writes ``outcomes.json``, ``outcomes.md`` and ``outcomes.txt``, and prints the last.
-
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        The parsed arguments, of which ``out`` and ``trials`` count: no study has more than
-        ``trials`` trials.
     """
     arguments.out.mkdir(parents=True, exist_ok=True)
     few, many = (min(n, arguments.trials or n) for n in (_FEW, _MANY))
