@@ -75,7 +75,7 @@ def test_forest_equals_brute_force(missing: bool) -> None:
     for j, parameter in enumerate(MIXED.parameters):
         if isinstance(parameter, Float):
             # The middle of each interval between splits.
-            ends = np.concatenate([cells.upper[:, j] for cells in model._cells])
+            ends = np.concatenate([cells.upper[:, j] for cells in model.cells])
             ends = np.unique(np.clip(ends, 0.0, 1.0))
             edges = np.unique([0.0, *ends, 1.0])
             own, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
