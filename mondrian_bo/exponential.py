@@ -67,19 +67,9 @@ def exp_below_zero(x):  # type: ignore[no-untyped-def]
     k = shifted - _ROUNDING
     rest = x - k * _LOG_2_HIGH
     rest -= k * _LOG_2_LOW
-    value = _INVERSE_FACTORIALS[12]
-    value = value * rest + _INVERSE_FACTORIALS[11]
-    value = value * rest + _INVERSE_FACTORIALS[10]
-    value = value * rest + _INVERSE_FACTORIALS[9]
-    value = value * rest + _INVERSE_FACTORIALS[8]
-    value = value * rest + _INVERSE_FACTORIALS[7]
-    value = value * rest + _INVERSE_FACTORIALS[6]
-    value = value * rest + _INVERSE_FACTORIALS[5]
-    value = value * rest + _INVERSE_FACTORIALS[4]
-    value = value * rest + _INVERSE_FACTORIALS[3]
-    value = value * rest + _INVERSE_FACTORIALS[2]
-    value = value * rest + _INVERSE_FACTORIALS[1]
-    value = value * rest + _INVERSE_FACTORIALS[0]
+    value = _INVERSE_FACTORIALS[-1]
+    for power in range(len(_INVERSE_FACTORIALS) - 2, -1, -1):
+        value = value * rest + _INVERSE_FACTORIALS[power]
     # 2^k: the last bits of `shifted` become those of the exponent.
     exponent = _as_integer(shifted) << np.int64(52)
     value = _as_number(_as_integer(value) + exponent)

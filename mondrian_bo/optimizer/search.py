@@ -45,7 +45,7 @@ _STEPS_BEFORE_POLISHING = 3
 
 _POLISHING_EVALUATIONS = 40
 """Largest number of evaluations in the polishing where models have several leaves, our choice: the
-score jumps between them, and a hundred more evaluations gain 0.001 as a rule."""
+score jumps between them, and a hundred more evaluations raise it by 0.001 as a rule."""
 
 _FEWEST_STEPS = 8
 """Smallest number of gradient steps. A step costs as much as there are components, so the number of
