@@ -36,7 +36,7 @@ demo: $(VENV)/.stamp-demo  ## tune a classifier on the digits data; results in d
 	$(BIN)/python examples/demo.py $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-test $(VENV)/.stamp-ax  ## run the test suite (PYTEST_ARGS="tests/trees -k gaussian" for a part)
-	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) --dist=worksteal $(PYTEST_ARGS)
 
 bounds: export NUMBA_BOUNDSCHECK := 1
 bounds: $(VENV)/.stamp-test  ## run a part of the test suite with bounds checks in compiled code

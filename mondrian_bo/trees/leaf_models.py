@@ -25,7 +25,7 @@ from mondrian_bo.trees.tree import is_leaf, tree_at
 
 @njit(cache=True, nogil=True)
 def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
-    """Write the points of a leaf of one tree into `points`, in ascending order.
+    """Write the points of a leaf of one tree into `points`, in any order.
 
     Parameters
     ----------
@@ -40,7 +40,6 @@ def members_of(forest, index, leaf, points):  # type: ignore[no-untyped-def]
     for k in range(len(points)):
         points[k] = point
         point = forest.next_point[index, point]
-    points.sort()
 
 
 @njit(cache=True, nogil=True)
@@ -77,7 +76,8 @@ def set_messages(forest, node_stats, index, leaves, messages, gamma_2):  # type:
     """
     tree, own = tree_at(forest, index), gaussian_at(node_stats, index)
     for k in range(len(leaves)):
-        own.messages[leaves[k]] = messages[k]
+        for j in range(messages.shape[1]):
+            own.messages[leaves[k], j] = messages[k, j]
     for k in range(len(leaves)):
         # Nodes that lie above several of the leaves are final only after the last of them.
         node = tree.parent[leaves[k]]

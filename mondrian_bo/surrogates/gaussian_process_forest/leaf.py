@@ -369,16 +369,24 @@ def _predict_leaf(  # type: ignore[no-untyped-def]
     scale, noise, mean, variance = numbers
     added = noise if with_noise else 0.0
     m, (n, d) = len(selected), own.points.shape
+    # Loops in place of array expressions, which compile for a second longer.
     points = np.empty((m, d))
     for i in range(m):
-        points[i] = rows[selected[i]]
+        for j in range(d):
+            points[i, j] = rows[selected[i], j]
     with_gradients = len(moments.mean_gradients) > 0
     amplitude = covariance.amplitude
     cross, factors = np.empty((m, n)), np.empty((m if with_gradients else 0, n))
     cross_kernel(points, own.points, covariance, cross, factors)
-    cross *= amplitude
-    factors *= amplitude
-    weights = own.solved[1] - mean * own.solved[0]
+    for i in range(m):
+        for k in range(n):
+            cross[i, k] *= amplitude
+    for i in range(len(factors)):
+        for k in range(n):
+            factors[i, k] *= amplitude
+    weights = np.empty(n)
+    for k in range(n):
+        weights[k] = own.solved[1, k] - mean * own.solved[0, k]
     means = np.dot(cross, weights)  # line 4: k_*^T alpha
     explained = np.dot(cross, own.solved[0])
     squares = np.zeros(m)
@@ -422,7 +430,10 @@ def _predict_leaf(  # type: ignore[no-untyped-def]
         mean_sums, variance_sums = np.dot(factors, own.points), np.dot(solved, own.points)
         for i in range(m):
             index = selected[i]
-            mean_total, variance_total = factors[i].sum(), solved[i].sum()
+            mean_total, variance_total = 0.0, 0.0
+            for k in range(n):
+                mean_total += factors[i, k]
+                variance_total += solved[i, k]
             for j in range(d):
                 precision = 0.0 if covariance.categorical[j] else covariance.precisions[j]
                 x = points[i, j]

@@ -69,16 +69,22 @@ def append_point(own, point, target, covariance):  # type: ignore[no-untyped-def
     n, d = own.points.shape
     cross, factors = np.empty((1, n)), np.empty((0, n))
     cross_kernel(point.copy().reshape(1, d), own.points, covariance, cross, factors)
+    # Loops in place of array expressions, which compile for a second longer.
     known = cross[0]
-    known *= covariance.amplitude
+    for k in range(n):
+        known[k] *= covariance.amplitude
     white, inverse = np.empty(n), np.zeros(n + 1)  # L^-1 k_*, and the new row of L^-1
     start = 0
     for first in range(0, n, PANEL):
         end = min(first + PANEL, n)
         panel = own.panels[start : start + end * (end - first)].reshape(end, end - first)
         start += panel.size
-        white[first:end] = np.dot(known[:end], panel)
-        inverse[:end] += np.dot(panel, white[first:end])
+        part = np.dot(known[:end], panel)
+        for k in range(end - first):
+            white[first + k] = part[k]
+        product = np.dot(panel, part)
+        for k in range(end):
+            inverse[k] += product[k]
     variance = covariance.amplitude + covariance.noise - np.dot(white, white)
     if not variance > 0.0:
         return own, variance
@@ -94,18 +100,24 @@ def append_point(own, point, target, covariance):  # type: ignore[no-untyped-def
         np.empty((2, n + 1)),
         np.empty(start + (n + 1) * (width + 1)),
     )
-    new.points[:n], new.points[n] = own.points, point
+    for j in range(d):
+        for k in range(n):
+            new.points[k, j] = own.points[k, j]
+        new.points[n, j] = point[j]
     for side in range(2):
         value = 1.0 if side == 0 else target
         last = (value - np.dot(white, own.white[side])) / diagonal
-        new.white[side, :n], new.white[side, n] = own.white[side], last
+        new.white[side, n] = last
         for k in range(n):
+            new.white[side, k] = own.white[side, k]
             new.solved[side, k] = own.solved[side, k] + last * inverse[k]
         new.solved[side, n] = last * inverse[n]
     # The last panel gets one more row and column, or a panel begins.
-    new.panels[:start] = own.panels[:start]
-    panel = new.panels[start:].reshape(n + 1, width + 1)
-    panel[:n, :width] = own.panels[start:].reshape(n, width)
-    panel[n, :width] = 0.0
-    panel[:, width] = inverse
+    for k in range(start):
+        new.panels[k] = own.panels[k]
+    for k in range(n + 1):
+        row = start + k * (width + 1)
+        for j in range(width):
+            new.panels[row + j] = own.panels[start + k * width + j] if k < n else 0.0
+        new.panels[row + width] = inverse[k]
     return new, variance

@@ -33,6 +33,7 @@ class LeafTrees(GaussianForest):
         """Return the indices of the points of a leaf in ascending order."""
         members = np.empty(int(self.arrays.size[tree, leaf]), dtype=np.int64)
         members_of(self.arrays, tree, leaf, members)
+        members.sort()  # not in compiled code, where a sort compiles for half a second
         return members
 
     def set_messages(self, tree: int, leaves: list[int], messages: FloatArray) -> None:

@@ -171,27 +171,38 @@ def _quasi_newton(
 @njit(cache=True, nogil=True)
 def _two_loops(gradient, pairs, free):  # type: ignore[no-untyped-def]
     """Return the direction of `_quasi_newton`; `pairs`, of shape (k, 2, d), are overwritten."""
-    direction = np.where(free, -gradient, 0.0)
+    # Loops in place of array expressions, which compile for three times as long.
+    n = len(gradient)
+    direction = np.empty(n)
+    for j in range(n):
+        direction[j] = -gradient[j] if free[j] else 0.0
     n_pairs = 0
     curvatures, squares = np.empty(len(pairs)), np.empty(len(pairs))
     for k in range(len(pairs)):
         pair = pairs[n_pairs]
         for i in range(2):
-            for j in range(len(free)):
+            for j in range(n):
                 pair[i, j] = pairs[k, i, j] if free[j] else 0.0
         curvatures[n_pairs] = np.dot(pair[0], pair[1])
         squares[n_pairs] = np.dot(pair[1], pair[1])
         n_pairs += curvatures[n_pairs] > _PRECISION * squares[n_pairs]
     if n_pairs == 0:
-        return direction / max(1.0, math.sqrt(np.dot(direction, direction)))
+        length = max(1.0, math.sqrt(np.dot(direction, direction)))
+        for j in range(n):
+            direction[j] /= length
+        return direction
     factors = np.empty(n_pairs)
     for k in range(n_pairs - 1, -1, -1):
         factors[k] = np.dot(pairs[k, 0], direction) / curvatures[k]
-        direction -= factors[k] * pairs[k, 1]
-    direction *= curvatures[n_pairs - 1] / squares[n_pairs - 1]
+        for j in range(n):
+            direction[j] -= factors[k] * pairs[k, 1, j]
+    scale = curvatures[n_pairs - 1] / squares[n_pairs - 1]
+    for j in range(n):
+        direction[j] *= scale
     for k in range(n_pairs):
         correction = np.dot(pairs[k, 1], direction) / curvatures[k]
-        direction += (factors[k] - correction) * pairs[k, 0]
+        for j in range(n):
+            direction[j] += (factors[k] - correction) * pairs[k, 0, j]
     return direction
 
 
