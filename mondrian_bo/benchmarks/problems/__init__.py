@@ -12,6 +12,7 @@ from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
+from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes
 from mondrian_bo.benchmarks.problems.suites import OUTCOME_PROBLEMS, SUITES, Suite
@@ -42,6 +43,7 @@ _DECLARED = {
         *LEARNING_PROBLEMS,
         *BBOB_FUNCTIONS,
         *MIXINT_FUNCTIONS,
+        *NOISY_FUNCTIONS,
         *BAYESMARK_PROBLEMS,
     )
 }

@@ -19,10 +19,20 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box
 
-__all__ = ["BBOB_FUNCTIONS", "BBOB_NAMES", "DIMENSIONS", "BbobFunction", "first_instance", "regret"]
+__all__ = [
+    "BBOB_FUNCTIONS",
+    "BBOB_NAMES",
+    "DIMENSIONS",
+    "BbobFunction",
+    "first_instance",
+    "loaded",
+    "minimiser",
+    "regret",
+]
 
 DIMENSIONS = (2, 5, 10, 20, 40)
 """Dimensions of the suite; COCO has 3 too."""
@@ -74,18 +84,9 @@ class BbobFunction(Problem):
 @cache
 def regret(suite: str, number: int, dimension: int, instance: int) -> Objective:
     """Return the regret of COCO's problem as a function of the parameters."""
-    import cocoex
-
-    problems = cocoex.Suite(
-        suite, f"instances:{instance}", f"dimensions:{dimension} function_indices:{number}"
-    )
-    (problem,) = (problems[index] for index in range(len(problems)))
+    problems, problem = loaded(suite, number, dimension, instance)
     names = [f"x{i + 1}" for i in range(dimension)]
-    with TemporaryDirectory() as folder, chdir(folder):
-        # COCO tells its minimiser only in a file of the working directory.
-        problem._best_parameter("print")
-        (file,) = Path().iterdir()
-        optimum = problem(np.loadtxt(file))
+    optimum = problem(minimiser(suite, number, dimension, instance))
 
     def evaluate(params: Mapping[str, Any]) -> float:
         # The suite must stay alive with its problem.
@@ -93,6 +94,29 @@ def regret(suite: str, number: int, dimension: int, instance: int) -> Objective:
         return float(problem(np.array([params[name] for name in names])) - optimum)
 
     return evaluate
+
+
+def loaded(suite: str, number: int, dimension: int, instance: int) -> tuple[Any, Any]:
+    """Return a new suite of COCO with one problem, and the problem; `number` counts from 1."""
+    import cocoex
+
+    problems = cocoex.Suite(
+        suite, f"instances:{instance}", f"dimensions:{dimension} function_indices:{number}"
+    )
+    (problem,) = (problems[index] for index in range(len(problems)))
+    return problems, problem
+
+
+def minimiser(suite: str, number: int, dimension: int, instance: int) -> FloatArray:
+    """Return the minimiser of a problem; see :func:`loaded`."""
+    problems, problem = loaded(suite, number, dimension, instance)
+    with TemporaryDirectory() as folder, chdir(folder):
+        # COCO tells its minimiser only in a file of the working directory.
+        problem._best_parameter("print")
+        (file,) = Path().iterdir()
+        x: FloatArray = np.loadtxt(file)
+    del problems
+    return x
 
 
 def first_instance(suite: str, number: int, dimension: int) -> Objective:

@@ -8,7 +8,7 @@ and with four fifths of the variables on grids, shifted so that the minimiser li
 from __future__ import annotations
 
 from mondrian_bo.benchmarks.problems.bbob import BBOB_NAMES, BbobFunction, first_instance
-from mondrian_bo.search_space import Float, Int, SearchSpace
+from mondrian_bo.search_space import Float, Int, Parameter, SearchSpace
 
 __all__ = ["MIXINT_DIMENSIONS", "MIXINT_FUNCTIONS"]
 
@@ -34,9 +34,9 @@ _SUITE = "bbob-mixint"
 def _space(dimension: int) -> SearchSpace:
     """Return integers from 0 with few values, with more values, and then real variables."""
     each = dimension // (len(_ARITIES) + 1)
-    parameters = [Int(0, arity - 1) for arity in _ARITIES for _ in range(each)]
-    reals = [Float(-_BOUND, _BOUND) for _ in range(dimension - len(parameters))]
-    return SearchSpace({f"x{i + 1}": one for i, one in enumerate((*parameters, *reals))})
+    parameters: list[Parameter] = [Int(0, arity - 1) for arity in _ARITIES for _ in range(each)]
+    parameters += [Float(-_BOUND, _BOUND) for _ in range(dimension - len(parameters))]
+    return SearchSpace({f"x{i + 1}": one for i, one in enumerate(parameters)})
 
 
 MIXINT_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
