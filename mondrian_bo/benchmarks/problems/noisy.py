@@ -13,7 +13,7 @@ report: it depends on seed and trial only, so it is equal for all samplers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -125,39 +125,42 @@ class NoisyFunction(BbobFunction):
 @cache
 def noise_free(number: int, dimension: int, instance: int) -> Objective:
     """Return the regret without noise as a function of the parameters."""
-    names = [f"x{i + 1}" for i in range(dimension)]
     gaussian = number - (number - _FIRST) % len(_KINDS)
-    factor = _first_factor(dimension)
+    first_regret = _first_regret(gaussian, dimension, instance)
+    factor = _severe_factor(dimension)
     if number < _FIRST + _N_MODERATE:
         factor = factor**_MODERATE
-    optimum = _first_value(
-        gaussian, instance, minimiser(_SUITE, _index(gaussian), dimension, instance)
-    )
+    names = [f"x{i + 1}" for i in range(dimension)]
 
     def evaluate(params: Mapping[str, Any]) -> float:
-        value = _first_value(gaussian, instance, np.array([params[name] for name in names]))
+        value = first_regret(np.array([params[name] for name in names]))
         # Rounding could give a regret below 0 beside the minimiser.
-        return max((value - optimum) / factor, 0.0)
+        return max(value / factor, 0.0)
 
     return evaluate
 
 
 @cache
-def _first_factor(dimension: int) -> float:
-    """Return the factor that severe Gaussian noise has at the first evaluation of a suite."""
-    x = np.zeros(dimension)
-    at_minimiser = minimiser(_SUITE, _index(_SEVERE_SPHERE), dimension, 1)
-    noisy = _first_value(_SEVERE_SPHERE, 1, x) - _first_value(_SEVERE_SPHERE, 1, at_minimiser)
+def _severe_factor(dimension: int) -> float:
+    """Return the factor that severe Gaussian noise has at the first value of a suite."""
+    noisy = _first_regret(_SEVERE_SPHERE, dimension, 1)(np.zeros(dimension))
     return noisy / regret("bbob", 1, dimension, 1)({f"x{i + 1}": 0.0 for i in range(dimension)})
 
 
-def _first_value(number: int, instance: int, x: FloatArray) -> float:
-    """Return the first value of a new suite."""
-    # The suite must stay alive with its problem.
-    suite, problem = loaded(_SUITE, _index(number), len(x), instance)
-    value = float(problem(x))
-    del suite
-    return value
+def _first_regret(number: int, dimension: int, instance: int) -> Callable[[FloatArray], float]:
+    """Return a function with Gaussian noise, whose regrets are those of a new suite."""
+    import cocoex
+
+    suite, problem = loaded(_SUITE, _index(number), dimension, instance)
+    optimum = problem(minimiser(_SUITE, _index(number), dimension, instance))
+
+    def evaluate(x: FloatArray) -> float:
+        # The suite must stay alive with its problem. A new one restarts the random numbers of all.
+        assert suite is not None
+        cocoex.Suite(_SUITE, "instances:1", "dimensions:2 function_indices:1")
+        return float(problem(x) - optimum)
+
+    return evaluate
 
 
 def _index(number: int) -> int:
