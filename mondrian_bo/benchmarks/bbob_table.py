@@ -1,10 +1,10 @@
-"""Regrets on the functions of ``bbob`` after several budgets, beside each baseline.
+"""Regrets on functions of COCO's suites after several budgets, beside each baseline.
 
 ``python -m mondrian_bo.benchmarks.bbob_table docs/results/bbob.jsonl.gz`` prints the tables of an
-archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob`` or
-``parallel``. The unit is a function: the mean over seeds of the difference of log10 regrets.
-Wilcoxon's signed-rank test over functions tells whether a difference would hold on other functions
-of this kind. Holm's correction counts all rows of the table.
+archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob``,
+``mixint``, ``noisy`` or ``parallel``. The unit is a function: the mean over seeds of the difference
+of log10 regrets. Wilcoxon's signed-rank test over functions tells whether a difference would hold
+on other functions of this kind. Holm's correction counts all rows of the table.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def compare(
     Parameters
     ----------
     results : Results
-        Runs on functions of ``bbob``.
+        Runs on functions of one suite of COCO.
     samplers : sequence of str
         The samplers.
     baselines : sequence of str
