@@ -1,16 +1,16 @@
-"""Regrets on the functions of ``bbob`` after several budgets, beside each baseline.
+"""Regrets on functions of COCO's suites after several budgets, beside each baseline.
 
 ``python -m mondrian_bo.benchmarks.bbob_table docs/results/bbob.jsonl.gz`` prints the tables of an
-archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob`` or
-``parallel``. The unit is a function: the mean over seeds of the difference of log10 regrets.
-Wilcoxon's signed-rank test over functions tells whether a difference would hold on other functions
-of this kind. Holm's correction counts all rows of the table.
+archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob``,
+``mixint``, ``noisy`` or ``parallel``. The unit is a function: the mean over seeds of the difference
+of log10 regrets. Wilcoxon's signed-rank test over functions tells whether a difference would hold
+on other functions of this kind. Holm's correction counts all rows of the table.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -67,13 +67,14 @@ def compare(
     samplers: Sequence[str],
     baselines: Sequence[str],
     budgets: Sequence[int] = BUDGETS,
+    functions: Collection[int] | None = None,
 ) -> list[Comparison]:
     """Compare samplers with baselines in every dimension and after every budget.
 
     Parameters
     ----------
     results : Results
-        Runs on functions of ``bbob``.
+        Runs on functions of one suite of COCO.
     samplers : sequence of str
         The samplers.
     baselines : sequence of str
@@ -81,6 +82,8 @@ def compare(
         function, instance and seed.
     budgets : sequence of int
         Numbers of trials.
+    functions : collection of int, optional
+        COCO's numbers of the functions to compare on; by default all that have runs.
 
     Returns
     -------
@@ -97,6 +100,8 @@ def compare(
             other = results.runs.get((problem, baseline, seed))
             if name != sampler or other is None or _numbers(problem)[1] != dimension:
                 continue
+            if functions is not None and _numbers(problem)[0] not in functions:
+                continue
             if min(len(curve.best), len(other.best)) < budget:
                 continue
             optimum = results.facts[problem].optimum or 0.0
@@ -105,11 +110,11 @@ def compare(
             )
             pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
         if pairs:
-            functions = tuple(sorted(pairs))
-            differences = np.array([np.mean(pairs[number]) for number in functions])
+            numbers = tuple(sorted(pairs))
+            differences = np.array([np.mean(pairs[number]) for number in numbers])
             p_value = float(wilcoxon(differences).pvalue) if differences.any() else 1.0
             found.append(
-                Comparison(sampler, baseline, dimension, budget, functions, differences, p_value)
+                Comparison(sampler, baseline, dimension, budget, numbers, differences, p_value)
             )
     return found
 
@@ -160,13 +165,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=",".join(map(str, BUDGETS)),
         help="numbers of trials, separated by commas (default: %(default)s)",
     )
+    parser.add_argument(
+        "--functions", help="COCO's numbers, separated by commas (default: all that have runs)"
+    )
     parsed = parser.parse_args(arguments)
     results = read_results(parsed.source)
     samplers = split_names(parsed.samplers)
     there = sorted({name for _, name, _ in results.runs})
     baselines = split_names(parsed.baselines) if parsed.baselines else there
     budgets = [int(number) for number in parsed.budgets.split(",")]
-    print(to_markdown(HEADER, rows(compare(results, samplers, baselines, budgets))))
+    functions = parsed.functions and [int(number) for number in parsed.functions.split(",")]
+    found = compare(results, samplers, baselines, budgets, functions)
+    print(to_markdown(HEADER, rows(found)))
 
 
 def _standard_error(differences: FloatArray) -> float:

@@ -38,6 +38,12 @@ def test_means_over_instances_and_functions():
     assert second[-1] == "f10 +2.0"
 
 
+def test_some_of_the_functions():
+    _, late = bbob_table.compare(make_results(), ["mondrian"], ["tpe"], functions=[10, 2, 30])
+    assert late.functions == (2, 10)
+    np.testing.assert_allclose(late.differences, [-1.0, 2.0])
+
+
 def test_holm_counts_all_rows():
     _, late = bbob_table.compare(make_results(), ["mondrian"], ["tpe"])
     rows = [late._replace(p_value=p) for p in (0.04, 0.001, 0.03)]
@@ -87,3 +93,5 @@ def test_the_command_takes_samplers_with_settings_and_budgets(tmp_path, capsys):
         for name in batches.split(",")
         for budget in (3, 6)
     ]
+    bbob_table.main([str(tmp_path), *options, "--functions", "2"])
+    assert len(capsys.readouterr().out.splitlines()) == 2

@@ -11,6 +11,8 @@ from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
+from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
+from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes
 from mondrian_bo.benchmarks.problems.suites import OUTCOME_PROBLEMS, SUITES, Suite
@@ -40,6 +42,8 @@ _DECLARED = {
         *MIXED_PROBLEMS,
         *LEARNING_PROBLEMS,
         *BBOB_FUNCTIONS,
+        *MIXINT_FUNCTIONS,
+        *NOISY_FUNCTIONS,
         *BAYESMARK_PROBLEMS,
     )
 }

@@ -1,5 +1,7 @@
 """The functions of COCO's suite ``bbob``, whose instance is given by the seed of a run.
 
+Other modules of problems take from here how COCO's functions are evaluated.
+
 N. Hansen, S. Finck, R. Ros, A. Auger. Real-Parameter Black-Box Optimization Benchmarking 2009:
 Noiseless Functions Definitions. INRIA research report RR-6829, 2009. The functions are evaluated by
 PyPI's package ``coco-experiment``, module ``cocoex``.
@@ -17,10 +19,20 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box
 
-__all__ = ["BBOB_FUNCTIONS", "DIMENSIONS", "BbobFunction"]
+__all__ = [
+    "BBOB_FUNCTIONS",
+    "BBOB_NAMES",
+    "DIMENSIONS",
+    "BbobFunction",
+    "first_instance",
+    "loaded",
+    "minimiser",
+    "regret",
+]
 
 DIMENSIONS = (2, 5, 10, 20, 40)
 """Dimensions of the suite; COCO has 3 too."""
@@ -34,7 +46,7 @@ _BUDGET = 200
 _PRECISION = 1e-8
 """Regret with which a function counts as solved: COCO's final target."""
 
-_NAMES = (
+BBOB_NAMES = (
     *("sphere", "ellipsoid", "Rastrigin", "Bueche-Rastrigin", "linear slope", "attractive sector"),
     *("step ellipsoid", "Rosenbrock", "rotated Rosenbrock", "rotated ellipsoid", "discus"),
     *("bent cigar", "sharp ridge", "different powers", "rotated Rastrigin", "Weierstrass"),
@@ -49,56 +61,74 @@ _TUNED_IN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class BbobFunction(Problem):
-    """A function of ``bbob`` in one dimension; a run's seed s has instance s + 1.
+    """A function of a suite of COCO in one dimension; a run's seed s has instance s + 1.
 
     Values are regrets: COCO's value minus the value at the minimiser of the instance.
 
     Attributes
     ----------
     number : int
-        COCO's number of the function, 1 to 24.
+        COCO's number of the function.
+    suite : str
+        COCO's name of the suite.
     """
 
     number: int
+    suite: str = "bbob"
 
     def instance(self, seed: int) -> Objective:
         """Return the regret of the instance of a run's seed."""
-        return _regret(self.number, len(self.space), seed + 1)
+        return regret(self.suite, self.number, len(self.space), seed + 1)
 
 
 @cache
-def _regret(number: int, dimension: int, instance: int) -> Objective:
+def regret(suite: str, number: int, dimension: int, instance: int) -> Objective:
     """Return the regret of COCO's problem as a function of the parameters."""
-    import cocoex
-
-    suite = cocoex.Suite(
-        "bbob", f"instances:{instance}", f"dimensions:{dimension} function_indices:{number}"
-    )
-    (problem,) = (suite[index] for index in range(len(suite)))
+    problems, problem = loaded(suite, number, dimension, instance)
     names = [f"x{i + 1}" for i in range(dimension)]
-    with TemporaryDirectory() as folder, chdir(folder):
-        # COCO tells its minimiser only in a file of the working directory.
-        problem._best_parameter("print")
-        (file,) = Path().iterdir()
-        optimum = problem(np.loadtxt(file))
+    optimum = problem(minimiser(suite, number, dimension, instance))
 
     def evaluate(params: Mapping[str, Any]) -> float:
         # The suite must stay alive with its problem.
-        assert suite is not None
+        assert problems is not None
         return float(problem(np.array([params[name] for name in names])) - optimum)
 
     return evaluate
 
 
-def _first(number: int, dimension: int) -> Objective:
-    return lambda params: _regret(number, dimension, 1)(params)
+def loaded(suite: str, number: int, dimension: int, instance: int) -> tuple[Any, Any]:
+    """Return a new suite of COCO with one problem, and the problem; `number` counts from 1."""
+    import cocoex
+
+    problems = cocoex.Suite(
+        suite, f"instances:{instance}", f"dimensions:{dimension} function_indices:{number}"
+    )
+    (problem,) = (problems[index] for index in range(len(problems)))
+    return problems, problem
+
+
+def minimiser(suite: str, number: int, dimension: int, instance: int) -> FloatArray:
+    """Return the minimiser of a problem; see :func:`loaded`."""
+    problems, problem = loaded(suite, number, dimension, instance)
+    with TemporaryDirectory() as folder, chdir(folder):
+        # COCO tells its minimiser only in a file of the working directory.
+        problem._best_parameter("print")
+        (file,) = Path().iterdir()
+        x: FloatArray = np.loadtxt(file)
+    del problems
+    return x
+
+
+def first_instance(suite: str, number: int, dimension: int) -> Objective:
+    """Return the regret of the first instance; COCO is loaded when it is called."""
+    return lambda params: regret(suite, number, dimension, 1)(params)
 
 
 BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
     BbobFunction(
         name=f"bbob_f{number}_d{dimension}",
         space=box(-_BOUND, _BOUND, dimension),
-        function=_first(number, dimension),
+        function=first_instance("bbob", number, dimension),
         optimum=0.0,
         budget=_BUDGET,
         group=f"bbob, {dimension} inputs",
@@ -109,6 +139,6 @@ BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
         number=number,
     )
     for dimension in DIMENSIONS
-    for number, name in enumerate(_NAMES, start=1)
+    for number, name in enumerate(BBOB_NAMES, start=1)
 )
 """All functions in all dimensions."""

@@ -16,6 +16,8 @@ from mondrian_bo.benchmarks.problems.constrained_fronts import CONSTRAINED_FRONT
 from mondrian_bo.benchmarks.problems.fronts import FRONT_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
+from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
+from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS
@@ -88,6 +90,8 @@ SUITES: dict[str, Suite] = {
     "bayesmark": Suite(tuple(problem.name for problem in BAYESMARK_PROBLEMS), n_seeds=1),
     "bayesmark_quick": Suite(QUICK_TASKS, n_seeds=1),
     "bbob": Suite(tuple(problem.name for problem in BBOB_FUNCTIONS), n_seeds=15),
+    "mixint": Suite(tuple(problem.name for problem in MIXINT_FUNCTIONS), n_seeds=15),
+    "noisy": Suite(tuple(problem.name for problem in NOISY_FUNCTIONS), n_seeds=15),
     "parallel": Suite(tuple(problem.name for problem in BBOB_PROBLEMS), n_seeds=16),
 }
 """The suites by name, as the command line lists them."""

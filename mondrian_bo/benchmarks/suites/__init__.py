@@ -19,6 +19,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "outcomes": "mondrian_bo.benchmarks.speed.several_outcomes:run",
     "replicates": "mondrian_bo.benchmarks.suites.replicates:run",
     "robust": "mondrian_bo.benchmarks.suites.robust:run",
+    "robust_noisy": "mondrian_bo.benchmarks.suites.robust_noisy:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
     "suggestions": "mondrian_bo.benchmarks.speed.studies:run",
