@@ -8,6 +8,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 # Numba looks at the file of a function alone to tell whether its cached code is up to date, not at
@@ -25,3 +27,12 @@ os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}-{_NUMBA}
 # Some hundred tests start processes, which would compile the sources again and again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of surrogates first.
+
+    The two workers of `make test` take contiguous halves. One of them then begins with estimators
+    and the other one with samplers, so that they seldom compile a function at the same time.
+    """
+    items.sort(key=lambda item: "surrogates" not in item.path.parts)
