@@ -20,7 +20,7 @@ from mondrian_bo.trees.aggregation_nodes import REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, SUM
 from mondrian_bo.trees.layout import N_NODES, ROOT
 
-N_UPDATES = 40
+N_UPDATES = 50
 N_DISTINCT = 8
 TASKS = {
     "real": {"n_classes": REAL, "step": 0.8},

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.benchmarks.problems.base import Half
+from mondrian_bo.benchmarks.problems.bbob import loaded
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeFunction, OutcomeProblem, Outcomes
 from mondrian_bo.benchmarks.problems.synthetic import box
 
@@ -140,15 +141,8 @@ _BIOBJECTIVE = (
 100 random points some dominate the nadir point."""
 
 
-@cache
-def _loaded(suite: str, function: int, dimension: int, instance: int) -> Any:
-    """Return COCO's problem; its suite must stay alive with it."""
-    import cocoex
-
-    problems = cocoex.Suite(suite, "", f"dimensions:{dimension} instance_indices:1-{instance}")
-    return problems, problems.get_problem_by_function_dimension_instance(
-        function, dimension, instance
-    )
+_loaded = cache(loaded)
+"""COCO's suite and problem, the same ones at every call."""
 
 
 def _evaluated(suite: str, row: _Row) -> OutcomeFunction:

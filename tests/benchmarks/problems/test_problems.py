@@ -11,7 +11,6 @@ from mondrian_bo.benchmarks.problems import (
     problem_names,
     suggest,
 )
-from mondrian_bo.benchmarks.problems.bbob import BbobFunction
 from mondrian_bo.benchmarks.problems.noisy import NoisyFunction
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -29,13 +28,11 @@ LITERATURE = [
 def has_known_optimum(name):
     """Whether to compare values with the optimum.
 
-    Those of real problems are unknown (test_learning.py). COCO's functions are alike in all
-    dimensions, and regrets without noise are at least 0 by construction (test_noisy.py).
+    Those of real problems are unknown (test_learning.py). The regrets of noisy functions are cut at
+    0, so that no value is below (test_noisy.py has their optima).
     """
     problem = get_problem(name)
-    if isinstance(problem, NoisyFunction) or problem.optimum is None:
-        return False
-    return not isinstance(problem, BbobFunction) or len(problem.space) == 5
+    return problem.optimum is not None and not isinstance(problem, NoisyFunction)
 
 
 KNOWN = list(filter(has_known_optimum, problem_names()))

@@ -180,7 +180,7 @@ def test_equivariance(step, bounds):
 )
 def test_coverage(step, noise, least, most, widest):
     """Of 90 % intervals: with little noise, what is not known of the function adds to them."""
-    for seed in range(3):
+    for seed in range(4):
         X, y = make_data(1500, seed, noise)
         for stacking in (False, "auto"):
             model = AMFRegressor(step=step, stacking=stacking, random_state=seed)

@@ -27,7 +27,7 @@ def forest_of(estimator):
 
 # Up to 64 samples every change of the range counts. After 100 samples the milestones are 80 and
 # 100, and 125 is the next one.
-@pytest.mark.parametrize("n", [2, 64, 100])
+@pytest.mark.parametrize("n", [2, 24, 64, 100])
 @pytest.mark.parametrize("kind", [MondrianForestRegressor, MondrianForestClassifier])
 def test_a_stream_from_the_first_sample_has_the_distribution_of_a_batch(kind, n):
     X, y = make_data(n)
