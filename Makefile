@@ -59,7 +59,7 @@ pythons:  ## run a part of the test suite on other Python versions that are ther
 oldest:  ## run a part of the test suite with the oldest dependencies that are declared, in .venv-oldest
 	$(MAKE) part VENV=.venv-oldest CONSTRAINTS=oldest.txt
 
-engines: $(VENV)/.stamp-test $(VENV)/.stamp-engines  ## run the tests that start storages and clusters
+engines: $(VENV)/.stamp-test $(VENV)/.stamp-engines $(VENV)/.stamp-ray  ## run the tests that start storages and clusters
 	$(BIN)/python -m pytest --verbosity=0 -rs tests/integrations/engines
 
 lint: $(VENV)/.stamp-lint  ## ruff (lint and format) and mypy in strict mode

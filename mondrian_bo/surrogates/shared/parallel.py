@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
 
 Result = TypeVar("Result")
 """What a task returns."""
@@ -52,10 +53,15 @@ def run_parallel(
         return [function(*arguments[0])]
     from joblib import Parallel, delayed
 
-    # Compiled functions release the GIL, so threads are the default backend. Worker processes
-    # receive copies (max_nbytes=None), because memory-mapped arrays would be read-only.
+    # Compiled functions release the GIL, so threads are the default backend. Worker processes of
+    # joblib receive copies (max_nbytes=None), because memory-mapped arrays would be read-only.
     parallel = Parallel(n_jobs=len(arguments), prefer="threads", max_nbytes=None)
-    return list(parallel(delayed(function)(*a) for a in arguments))
+    return list(parallel(delayed(_call)(function, each) for each in arguments))
+
+
+def _call(function: Callable[..., Result], arguments: tuple[object, ...]) -> Result:
+    """Call the function in a worker, with arrays that it can write to."""
+    return function(*with_own_arrays(arguments))
 
 
 def points_of(points: FloatArray, part: slice) -> FloatArray:

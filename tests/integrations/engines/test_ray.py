@@ -1,11 +1,14 @@
-"""Ray Tune with the sampler: a conditional space on a cluster of this machine."""
+"""A cluster of Ray on this machine: Ray Tune with the sampler, and the trees of an estimator."""
 
 from __future__ import annotations
 
+import joblib
+import numpy as np
 import pytest
 from optuna.trial import TrialState
 
 from mondrian_bo import MondrianSampler
+from mondrian_bo.surrogates import MondrianForestRegressor
 
 N_TRIALS = 16
 """The last six are suggestions of the surrogate."""
@@ -17,10 +20,32 @@ def space(trial):
         trial.suggest_float("shift", 1e-3, 1.0, log=True)
 
 
-def test_ray_tune(tmp_path, monkeypatch):
-    reason = "needs Ray: pip install 'mondrian-bo[ray]'"
-    ray = pytest.importorskip("ray", reason=reason)
-    tune = pytest.importorskip("ray.tune", reason=reason)
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two workers, and its module."""
+    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'mondrian-bo[ray]'")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(num_cpus=2, include_dashboard=False)
+        yield ray
+        ray.shutdown()
+
+
+def test_trees_on_the_workers_are_the_same_forest(cluster):
+    from ray.util.joblib import register_ray
+
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3))
+    y = X.sum(axis=1)
+    expected = MondrianForestRegressor(4, random_state=0).fit(X, y).predict(X)
+    register_ray()
+    with joblib.parallel_config("ray", n_jobs=2):
+        forest = MondrianForestRegressor(4, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(forest.predict(X), expected)
+
+
+def test_ray_tune(cluster, tmp_path):
+    from ray import tune
     from ray.tune.search import ConcurrencyLimiter
     from ray.tune.search.optuna import OptunaSearch
 
@@ -28,20 +53,15 @@ def test_ray_tune(tmp_path, monkeypatch):
     def objective(config):
         return {"loss": (config["x"] - 0.3) ** 2 + config.get("shift", 0.1)}
 
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     search = OptunaSearch(space, metric="loss", mode="min", sampler=MondrianSampler(seed=0))
-    ray.init(num_cpus=2, include_dashboard=False)
-    try:
-        tuner = tune.Tuner(
-            objective,
-            tune_config=tune.TuneConfig(
-                search_alg=ConcurrencyLimiter(search, max_concurrent=2), num_samples=N_TRIALS
-            ),
-            run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-        )
-        results = tuner.fit()
-    finally:
-        ray.shutdown()
+    tuner = tune.Tuner(
+        objective,
+        tune_config=tune.TuneConfig(
+            search_alg=ConcurrencyLimiter(search, max_concurrent=2), num_samples=N_TRIALS
+        ),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
     assert results.num_errors == 0
     configs = [result.config for result in results]
     assert len({tuple(sorted(config.items())) for config in configs}) == N_TRIALS

@@ -14,7 +14,7 @@ from mondrian_bo.surrogates import (
     MondrianForestRegressor,
     MondrianKernelRegressor,
 )
-from mondrian_bo.surrogates.estimators.own_arrays import with_own_arrays
+from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
 
 ESTIMATORS = [
     AMFClassifier(2, random_state=0),

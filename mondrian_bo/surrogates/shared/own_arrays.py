@@ -1,31 +1,34 @@
-"""Arrays of an unpickled estimator that can be written."""
+"""Arrays that can be written, in place of read-only ones."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+Value = TypeVar("Value")
+"""What holds arrays."""
 
-def with_own_arrays(state: dict[str, Any]) -> dict[str, Any]:
-    """Replace read-only arrays in the state of an estimator by copies, at any depth.
 
-    ``joblib.load(..., mmap_mode="r")`` gives such arrays, and so does joblib when it passes large
-    estimators to worker processes. Online learning writes to the arrays, and numba compiles every
-    function anew for read-only ones, which takes longer than a copy.
+def with_own_arrays(value: Value) -> Value:
+    """Replace read-only arrays by copies, at any depth.
+
+    ``joblib.load(..., mmap_mode="r")`` gives such arrays, and so do engines that pass arguments to
+    worker processes through shared memory, as Ray does. Online learning writes to the arrays, and
+    numba compiles every function anew for read-only ones, which takes longer than a copy.
 
     Parameters
     ----------
-    state : dict
-        The attributes by name. It is changed, as are objects of this package in it.
+    value : array, tuple, list, dict or object of this package
+        What holds the arrays. A list, a dict or an object in it is changed.
 
     Returns
     -------
-    dict
-        The same dictionary.
+    as the parameter
+        The same one, or a new tuple or array where that held read-only arrays.
     """
-    _own(state, {})
-    return state
+    result: Value = _own(value, {})
+    return result
 
 
 def _own(value: Any, known: dict[int, Any]) -> Any:
