@@ -171,6 +171,9 @@ class CandidateSearch(NamedTuple):
         Source of randomness.
     n_candidates : int
         How many rows to score in all, in spaces that are not searched exhaustively.
+    near_share : float, default=1.0
+        Share of the rows near incumbents and near the best rows that are scored, in (0, 1]. The
+        others, a third of all, are spread over the space.
     """
 
     space: SearchSpace
@@ -178,6 +181,7 @@ class CandidateSearch(NamedTuple):
     is_known: Callable[[FloatArray], bool]
     rng: np.random.Generator
     n_candidates: int
+    near_share: float = 1.0
 
 
 def maximize(
@@ -194,13 +198,14 @@ def maximize(
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    space, incumbents, is_known, rng, n_candidates = wanted
+    space, incumbents, is_known, rng, n_candidates, near_share = wanted
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
         return best_unknown(rows, score(rows), is_known)
     n_global = max(n_candidates // 3, 1)
     n_local = n_candidates // 3
-    n_elite = max((n_candidates - n_global - n_local) // _ROUNDS, 1)
+    n_elite = (n_candidates - n_global - n_local) // _ROUNDS
+    n_local, n_elite = int(near_share * n_local), max(int(near_share * n_elite), 1)
     rows = np.concatenate(
         [
             spread(space, 0, n_global, rng.random(space.n_dimensions)),

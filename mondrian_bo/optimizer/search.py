@@ -40,6 +40,14 @@ _CANDIDATE_MODELS = 2
 """Number of models that predict all candidates. With more of them there are fewer candidates, so
 that a suggestion takes at most about twice the time of one with a single model."""
 
+_FEW_TRIALS = 200
+"""Largest number of trials with which all candidates are scored."""
+
+_NEAR_SHARE = 0.25
+"""Share of the candidates near the best rows that are scored with more trials, with one objective
+and without constraints: a candidate costs more then, and the regret is the same. With fewer
+candidates over all the space, the search finds other basins later."""
+
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
 
@@ -146,14 +154,18 @@ class Search:
             return find(lambda rows: rng.random(len(rows)), wanted)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisitions, n_models = arm.acquisitions, self.n_objectives
+        share, near_share = 1.0, 1.0
         if constraints is not None:
             n_models += len(constraints)
             acquisitions = arm.constrained or acquisitions
         else:
-            n_candidates = max(int(arm.candidates * n_candidates), 1)
+            share = arm.candidates  # where it is a quarter, there are few near the best already
+            if n_trials > _FEW_TRIALS and n_models == 1:
+                near_share = min(_NEAR_SHARE / share, 1.0)
             if arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
                 acquisitions = arm.while_running
-        n_candidates = min(n_candidates, _CANDIDATE_MODELS * n_candidates // n_models)
+        share = min(share, _CANDIDATE_MODELS / n_models)
+        n_candidates = max(int(share * n_candidates), 1)
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
         imputed = nullcontext() if constraints is None else constraints.pending(pending, rng)
@@ -163,7 +175,7 @@ class Search:
                 share = arm.quadratic
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
                 if drawn is not None:
-                    wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates)
+                    wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
                     return find(drawn, wanted, drawn.climb)
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
@@ -198,7 +210,8 @@ class Search:
                     n_polished=n_polished,
                     n_evaluations=n_evaluations,
                 )
-            return find(score, CandidateSearch(space, starts, is_taken, rng, n_candidates), local)
+            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
+            return find(score, wanted, local)
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).

@@ -161,7 +161,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
-        space, incumbents, is_known, rng, n_candidates = wanted
+        space, incumbents, is_known, rng, n_candidates, _ = wanted
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)
@@ -180,9 +180,8 @@ class ValidRows:
         local = None
         if improve is not None:
             local = partial(self._improve, restricted, improve, space, rng)
-        row = maximize(
-            restricted, CandidateSearch(space, incumbents, excludes, rng, n_candidates), local
-        )
+        restricted_search = wanted._replace(is_known=excludes, n_candidates=n_candidates)
+        row = maximize(restricted, restricted_search, local)
         if self.contains(row[None])[0]:
             return row
         rows = self._drawn(space, incumbents, rng)

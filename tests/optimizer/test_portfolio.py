@@ -77,6 +77,39 @@ def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored)
     assert sum(counts) == n_scored
 
 
+@pytest.mark.parametrize(
+    ("n_trials", "n_constraints", "share", "n_scored"),
+    [
+        (200, 0, 1.0, 120),
+        (201, 0, 1.0, 60),
+        (201, 0, 0.25, 30),
+        (201, 3, 1.0, 60),
+        (201, 9, 1.0, 24),
+    ],
+)
+def test_fewer_candidates_with_many_trials_or_models(n_trials, n_constraints, share, n_scored):
+    counts = []
+
+    def count(prediction, incumbent):
+        counts.append(prediction.means.shape[1])
+        return UpperConfidenceBound()(prediction, incumbent)
+
+    optimizer = MondrianOptimizer(
+        SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}),
+        surrogate="forest",
+        acquisition=Portfolio((Arm((count,), candidates=share),)),
+        constraints=[f"c{k}" for k in range(n_constraints)],
+        n_candidates=120,
+        seed=0,
+    )
+    points = np.random.default_rng(0).random((n_trials, 2))
+    constraints = -np.ones((n_trials, n_constraints)) if n_constraints else None
+    places = [{"x": x, "y": y} for x, y in points.tolist()]
+    optimizer.tell(places, points.sum(axis=1), constraints)
+    optimizer.ask()
+    assert sum(counts) == n_scored
+
+
 def test_a_portfolio_of_ones_own():
     used = []
     portfolio = Portfolio(
@@ -126,7 +159,10 @@ def test_the_model_does_not_depend_on_the_form_of_the_acquisition():
 @pytest.mark.parametrize(
     ("surrogate", "accepted"),
     [
-        ("gaussian_process", "n_estimators', 'block_size', 'prior', 'scale_strength"),
+        (
+            "gaussian_process",
+            "n_estimators', 'block_size', 'prior', 'scale_strength",
+        ),
         ("forest", "n_estimators', 'posterior', 'branch_off', 'hyperparameters"),
         ("kernel", "n_estimators"),
     ],

@@ -8,8 +8,8 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
+from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
 
 
 class _OwnsItsArrays(BaseEstimator):

@@ -42,6 +42,10 @@ before, with what that one knows of the curvature."""
 _NEVER = 2**62
 """A number of points that is never reached: no fit takes place while points are imputed."""
 
+_IMPUTED_SIZE = 2
+"""Largest number of points of the only leaf while points are imputed, in block sizes, our choice:
+growing the trees for them takes longer than a larger leaf."""
+
 _ONLY_LEAF = 0
 """Node of the only leaf of each tree, which is its root."""
 
@@ -77,7 +81,7 @@ class GaussianProcessForest:
 
     While all points fit into one leaf, the forest is one Gaussian process. The trees are grown when
     a second leaf is needed, or when something asks for them: then the points are inserted as if the
-    trees had been there from the start.
+    trees had been there from the start. Until then, imputed points may double the size of the leaf.
 
     Parameters
     ----------
@@ -179,12 +183,12 @@ class GaussianProcessForest:
 
     @property
     def has_single_leaf(self) -> bool:
-        """Whether each tree is a single leaf. Then all trees are equal."""
-        return len(self._rows) <= self._block_size
+        """Whether all points are in one leaf, the same in each tree."""
+        return self._trees is None or len(self._rows) <= self._block_size
 
     @property
     def n_components(self) -> int:
-        """Number of different predictions: 1 while there is a single leaf, else one per tree."""
+        """Number of different predictions: 1 with a single leaf, else one per tree."""
         return 1 if self.has_single_leaf else self._ensemble.n_trees
 
     @property
@@ -240,6 +244,8 @@ class GaussianProcessForest:
             if not self._batches:
                 self._gamma_2 = self._scale_of_times(len(targets))
             self._wait(points)
+            if len(self._rows) > self._block_size:
+                self._grow_trees()
         else:
             n_nodes = self._trees.n_nodes()
             self._trees.extend(points, targets, self._rates()[None])
@@ -353,6 +359,8 @@ class GaussianProcessForest:
                 # Trees that are grown in here are given up at the end.
                 self._batches = self._batches.copy()
                 self._wait(points)
+                if len(self._rows) > _IMPUTED_SIZE * self._block_size:
+                    self._grow_trees()
                 yield
             else:
                 n_nodes = trees.n_nodes()
@@ -418,12 +426,9 @@ class GaussianProcessForest:
             self._trees.set_messages(t, stale, messages)
 
     def _wait(self, points: FloatArray) -> None:
-        """Keep stored points for the trees, and grow these if there is more than one leaf."""
+        """Keep stored points for the trees that may be grown later."""
         self._batches.append(points)
-        if self.has_single_leaf:
-            self._stale[0].add(_ONLY_LEAF)
-        else:
-            self._grow_trees()
+        self._stale[0].add(_ONLY_LEAF)
 
     def _grow_trees(self) -> LeafTrees:
         """Grow the trees as if they had seen the points at the time: all leaves are stale then.

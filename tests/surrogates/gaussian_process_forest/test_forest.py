@@ -113,7 +113,12 @@ def test_points_are_not_needed_while_there_is_a_single_leaf():
     assert np.array_equal(function(None, probes), function(probes[None], probes))
     more, more_targets = data(2, seed=2)
     with forest.extended(more[None], more, more_targets):
-        assert not forest.has_single_leaf and forest.n_components == 3
+        # A few imputed points grow no trees.
+        assert forest.has_single_leaf and forest.n_components == 1
+        assert forest.predict(None, probes).means.shape == (1, 9)
+    assert forest._trees is None
+    forest.learn(more[None], more, more_targets)
+    assert not forest.has_single_leaf and forest.n_components == 3
 
 
 def test_a_single_tree_may_have_many_leaves():
@@ -208,10 +213,12 @@ def test_trees_that_are_grown_late_are_those_of_a_forest_with_trees_from_the_sta
         assert (late._trees is None) == (end <= 40)
         assert np.array_equal(predict(late, probes)[:2], predict(early, probes)[:2])
         if end == 38:
-            for n_more in (1, 5):
+            for n_more, is_single in ((1, True), (5, True), (43, False)):
                 more = points[None, 40 : 40 + n_more], points[40 : 40 + n_more], targets[:n_more]
                 with late.extended(*more), early.extended(*more):
-                    assert np.array_equal(predict(late, probes)[:2], predict(early, probes)[:2])
+                    assert late.has_single_leaf == is_single
+                    if n_more != 5:
+                        assert np.array_equal(predict(late, probes)[:2], predict(early, probes)[:2])
                 assert late._trees is None
     one, other = late.trees.arrays, early.trees.arrays
     assert np.array_equal(one.counters, other.counters) and np.array_equal(one.stream, other.stream)
