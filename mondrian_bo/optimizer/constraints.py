@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -14,9 +15,11 @@ from mondrian_bo.acquisitions.feasibility import (
 )
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
+from mondrian_bo.optimizer.half_spaces import HalfSpaces, find_half_space
 from mondrian_bo.optimizer.objective_model import ObjectiveModel, Transform
 from mondrian_bo.optimizer.outcome_models import OutcomeModels
 from mondrian_bo.optimizer.trials import TrialsState
+from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 _N_STARTS = 10
 """Number of least violating trials that candidates start from while no trial is feasible."""
@@ -78,6 +81,11 @@ class Constraints:
         """Whether a value of any constraint is known."""
         return any(self._margins.is_informed)
 
+    @property
+    def rows(self) -> list[FloatArray]:
+        """The rows of all trials."""
+        return self._rows
+
     def tell(self, rows: FloatArray, values: FloatArray) -> BoolArray:
         """Store the values of trials, O(1) each; see :meth:`OutcomeModels.tell`.
 
@@ -107,66 +115,52 @@ class Constraints:
         self._n_correlated = 0
 
     def log_probability(self, rows: FloatArray) -> FloatArray:
-        """Return the logarithm of the probability that all constraints hold, shape (m,).
+        """Return the log-probability that all constraints hold; see `JointFeasibility`."""
+        return self.feasibility().log_probability(rows)
 
-        Parameters
-        ----------
-        rows : float64 array of shape (m, d)
-            Where to predict.
-        """
-        logs = [
-            log_probabilities_above(*model.predict(rows), bound)[0]
-            for model, bound in self._informed()
+    def feasibility(self, without: Collection[int] = ()) -> JointFeasibility:
+        """Return the probability that constraints hold, of all or without those of some numbers."""
+        known = [
+            i
+            for i, is_informed in enumerate(self._margins.is_informed)
+            if is_informed and i not in without
         ]
-        return self._combined(logs, len(rows))[0]
+        if known:
+            self._correlate()
+        return JointFeasibility(
+            [self.models[i] for i in known], self._exponents[np.ix_(known, known)]
+        )
 
-    @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        numbers = [model.n_gradients for model, _ in self._informed()]
-        return sum(numbers) if all(numbers) else 0
+    def half_spaces(self, space: SearchSpace) -> HalfSpaces | None:
+        """Return the constraints that are exactly linear in the rows of a space, or None.
 
-    def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `log_probability`, shape (m,), and its derivatives, shape (m, d)."""
-        logs, gradients = [], []
-        for model, bound in self._informed():
-            log, gradient = log_probability_gradients(tuple(model.gradients(rows)), bound)
-            logs.append(log)
-            gradients.append(gradient)
-        total, factors = self._combined(logs, len(rows))
-        if not gradients:
-            return total, np.zeros(rows.shape)
-        return total, _weighted_sum(factors, np.array(gradients))
+        There are none in a space with conditions or restrictions.
+        """
+        # Fixed values and constraints between parameters would have to hold at the same time.
+        if isinstance(space, RestrictedSpace) or any(
+            parameter.condition is not None for parameter in space.values()
+        ):
+            return None
+        found = {
+            i: half_space
+            for i, model in enumerate(self.models)
+            if (half_space := find_half_space(model.trials.rows, model.trials.values)) is not None
+        }
+        return HalfSpaces(found, space.grid_sizes == 0) if found else None
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations in the constraints' units, both of shape (m, q)."""
         mean, std = self._margins.outcome_moments(rows)
         return -mean, std
 
-    def least_violating(self) -> FloatArray:
-        """Return the rows of the trials that most probably hold all constraints, shape (k, d)."""
+    def least_violating(self, feasibility: JointFeasibility) -> FloatArray:
+        """Return the rows of the trials that are most probably feasible, shape (k, d)."""
         rows = np.array(self._rows)
-        return rows[np.argsort(-self.log_probability(rows), kind="stable")[:_N_STARTS]]
+        return rows[np.argsort(-feasibility.log_probability(rows), kind="stable")[:_N_STARTS]]
 
     def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
         return self._margins.pending(rows, rng)
-
-    def _informed(self) -> list[tuple[ObjectiveModel, float]]:
-        """Return the models with trials, and the bounds on their scales."""
-        return [(model, _threshold(model.transform)) for model in self._margins.informed]
-
-    def _combined(self, logs: list[FloatArray], n_rows: int) -> tuple[FloatArray, FloatArray]:
-        """Return the logarithm of the probability of all events, and its derivatives by theirs."""
-        if not logs:
-            return np.zeros(n_rows), np.ones((0, n_rows))
-        self._correlate()
-        exponents = self._exponents
-        if len(logs) < len(self):
-            known = self._margins.is_informed
-            exponents = exponents[np.ix_(known, known)]
-        total, factors = _joint(np.array(logs), exponents)
-        return total, factors
 
     def _correlate(self) -> None:
         """Compute the exponents of pairs of constraints from their trials, when it is due."""
@@ -181,6 +175,63 @@ class Constraints:
         for row, values in zip(table, self._values, strict=False):
             row[: len(values)] = values
         return table
+
+
+class JointFeasibility:
+    """The probability that some constraints hold; a ``Feasibility`` of acquisitions.
+
+    Parameters
+    ----------
+    models : list of ObjectiveModel
+        Models of q constraints with trials.
+    exponents : float64 array of shape (q, q)
+        By how much the second of two constraints counts.
+    """
+
+    def __init__(self, models: list[ObjectiveModel], exponents: FloatArray) -> None:
+        self._events = [(model, _threshold(model.transform)) for model in models]
+        self._exponents = exponents
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def log_probability(self, rows: FloatArray) -> FloatArray:
+        """Return the logarithm of the probability that all of them hold, shape (m,).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Where to predict.
+        """
+        logs = [
+            log_probabilities_above(*model.predict(rows), bound)[0] for model, bound in self._events
+        ]
+        return self._combined(logs, len(rows))[0]
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of components of predictions with gradients; 0 if there are none."""
+        numbers = [model.n_gradients for model, _ in self._events]
+        return sum(numbers) if all(numbers) else 0
+
+    def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `log_probability`, shape (m,), and its derivatives, shape (m, d)."""
+        logs, gradients = [], []
+        for model, bound in self._events:
+            log, gradient = log_probability_gradients(tuple(model.gradients(rows)), bound)
+            logs.append(log)
+            gradients.append(gradient)
+        total, factors = self._combined(logs, len(rows))
+        if not gradients:
+            return total, np.zeros(rows.shape)
+        return total, _weighted_sum(factors, np.array(gradients))
+
+    def _combined(self, logs: list[FloatArray], n_rows: int) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithm of the probability of all events, and its derivatives by theirs."""
+        if not logs:
+            return np.zeros(n_rows), np.ones((0, n_rows))
+        total, factors = _joint(np.array(logs), self._exponents)
+        return total, factors
 
 
 def _threshold(transform: Transform) -> float:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Usage
-from mondrian_bo.acquisitions.feasibility import constrained
+from mondrian_bo.acquisitions.feasibility import Score, constrained
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, spread
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
+from mondrian_bo.optimizer.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.local_search import improve
 from mondrian_bo.optimizer.objective_model import NewTransform, ObjectiveModel, mixed_moments
@@ -68,6 +69,14 @@ _LATEST = 200
 """Number of latest trials whose choices a local search tries where there are many, our choice. The
 best trials' choices are among the candidates that it starts from."""
 
+
+_N_LIKELY = 64
+"""Number of quasi-random points of which a first trial of a restarted search is the one that most
+probably holds all constraints: our choice."""
+
+_INFORMATIVE = 10
+"""Number of trials that constraints know and a search does not, from which on they choose its first
+trials, our choice: a search has as many without its model by default."""
 
 _WIDE = 64
 """Number of columns from which on there are fewer candidates where rows may lack some, our choice:
@@ -141,11 +150,29 @@ class Search:
 
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
+        planes = None
+        if request.constraints is not None and request.valid is None:
+            planes = request.constraints.half_spaces(request.space)
+        if planes is None:
+            return self._suggest(request, None)
+
+        def reached(row: FloatArray) -> FloatArray:
+            return np.asarray(request.space.snap(planes.nearest(row[None]))[0])
+
+        within = request._replace(is_taken=lambda row: request.is_taken(reached(row)))
+        return reached(self._suggest(within, planes))
+
+    def _suggest(self, request: Request, planes: HalfSpaces | None) -> FloatArray:
+        """Return a row, shape (d,); the next trial is at its nearest point of half spaces."""
         space, pending, _, rng, is_taken, constraints, valid = request
         n_trials, n_candidates = len(self.trials), self.n_candidates
         find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
-            row = _first_row(request, self.shift)
+            n_more = 0 if constraints is None else len(constraints.rows) - n_trials
+            if n_more >= _INFORMATIVE and valid is None:
+                row = _likely_row(request, planes)
+            else:
+                row = _first_row(request, self.shift)
             if not is_taken(row):
                 return row
             # In a small finite space the sequence repeats its points.
@@ -156,7 +183,7 @@ class Search:
         acquisitions, n_models = arm.acquisitions, self.n_objectives
         share, near_share = 1.0, 1.0
         if constraints is not None:
-            n_models += len(constraints)
+            n_models += len(constraints) - (len(planes.numbers) if planes else 0)
             acquisitions = arm.constrained or acquisitions
         else:
             share = arm.candidates  # where it is a quarter, there are few near the best already
@@ -179,16 +206,21 @@ class Search:
                     return find(drawn, wanted, drawn.climb)
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
-            elif len(self.trials.incumbents(feasible=True)):
-                score, gradients = constrained(
-                    acquisition, *model.score(acquisition, rng), constraints
-                )
-                n_gradients += constraints.n_gradients
             else:
-                # While no trial is feasible, only feasibility counts.
-                score, starts = constraints.log_probability, constraints.least_violating()
-                n_gradients = constraints.n_gradients
-                gradients = constraints.gradients if n_gradients else None
+                feasibility = constraints.feasibility(planes.numbers if planes else ())
+                if len(self.trials.incumbents(feasible=True)):
+                    score, gradients = model.score(acquisition, rng)
+                    if len(feasibility):
+                        score, gradients = constrained(acquisition, score, gradients, feasibility)
+                        n_gradients += feasibility.n_gradients
+                else:
+                    # While no trial is feasible, only feasibility counts.
+                    score = feasibility.log_probability
+                    starts = constraints.least_violating(feasibility)
+                    n_gradients = feasibility.n_gradients
+                    gradients = feasibility.gradients if n_gradients else None
+            if planes is not None:
+                score, gradients = planes.within(score, gradients)
             local = None
             if gradients is not None:
                 # The cost is proportional to components times steps.
@@ -232,6 +264,18 @@ def _first_row(request: Request, shift: FloatArray) -> FloatArray:
     if valid is None:
         return np.asarray(spread(space, index, 1, shift)[0])
     return valid.first(space, index, shift, request.rng)
+
+
+def _likely_row(request: Request, planes: HalfSpaces | None) -> FloatArray:
+    """Return the one of some quasi-random points that most probably holds all constraints."""
+    space, constraints = request.space, request.constraints
+    assert constraints is not None
+    rows = spread(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
+    score: Score = constraints.feasibility(planes.numbers if planes else ()).log_probability
+    if planes is not None:
+        score, _ = planes.within(score, None)
+    with single_threaded_blas():
+        return np.asarray(rows[int(np.argmax(score(rows)))])
 
 
 class SearchFactory:

@@ -70,7 +70,7 @@ def test_probability_at_trials_and_between():
 
 def test_gradients_of_the_log_probability():
     optimizer = told(lambda rows: np.column_stack([rows[:, 0] - 0.4, rows[:, 1] ** 2 - 0.5]))
-    constraints, step = optimizer._constraints, 1e-5
+    constraints, step = optimizer._constraints.feasibility(), 1e-5
     rows = np.array([[0.5, 0.3], [0.2, 0.8], [0.45, 0.65]])
     logs, slopes = constraints.gradients(rows)
     np.testing.assert_allclose(logs, constraints.log_probability(rows))
@@ -96,6 +96,21 @@ def test_failed_trials_may_have_constraints():
         optimizer.tell({"x": x, "y": 0.5}, np.nan if x > 0.5 else x, [x - 0.25])
     mean, _, _ = optimizer.predict_constraints({"x": 0.9, "y": 0.5})
     assert mean[0, 0] == pytest.approx(0.65, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_trials_of_a_model_are_feasible_where_constraints_are_known(seed):
+    """The objective fails, so that no trial is learnt; the region is 7 % of the square."""
+    optimizer, n_feasible = MondrianOptimizer(SQUARE, constraints=["c"], seed=seed), 0
+    rows = SQUARE.sample(40, np.random.default_rng(seed))
+    values = ((rows - [0.7, 0.2]) ** 2).sum(axis=1) - 0.15**2
+    optimizer.tell_rows(rows, np.full(40, np.nan), values[:, None])
+    for _ in range(9):
+        params = optimizer.ask()
+        value = (params["x"] - 0.7) ** 2 + (params["y"] - 0.2) ** 2 - 0.15**2
+        n_feasible += value <= 0.0
+        optimizer.tell(params, np.nan, [value])
+    assert n_feasible >= 8
 
 
 @pytest.mark.parametrize("seed", range(3))
