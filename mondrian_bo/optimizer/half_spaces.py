@@ -1,8 +1,9 @@
 """Constraints that are exactly linear: half spaces of the unit cube, and the search within them.
 
-A Gaussian process learns a linear function from few trials, but never without doubt. Next to a
-bound, the acquisition weighs that doubt against the gain: many trials violate the constraint, and
-the others keep a distance. A linear function of d parameters is known exactly after d + 1 trials.
+A Gaussian process learns a linear function from few trials, but its variance stays positive. Next
+to a bound, an acquisition weighs the probability of a violation against the gain: many trials
+violate the constraint, and the others keep a distance. A linear function of d parameters is known
+exactly after d + 1 trials.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _LEAST_SPREAD = 1e-4
 known: our choice."""
 
 _SWEEPS = 100
-"""Largest number of sweeps of the projection of a candidate, our choice: on COCO's functions 1 % of
-candidates need more, and these count as violations."""
+"""Largest number of sweeps of the projection of a candidate, our choice: most need a few. A candidate
+that needs more counts as a violation."""
 
 _MOST_SWEEPS = 10_000
-"""The same for the projection of a suggestion: 1 ms."""
+"""The same for the projection of a suggestion, our choice: about a millisecond."""
 
 _SMALLEST_MOVE = 1e-11
 """Largest move in a sweep at which a projection ends, in sides of the unit cube."""
@@ -97,7 +98,7 @@ def find_half_space(rows: FloatArray, margins: FloatArray) -> HalfSpace | None:
     slopes = np.linalg.solve(triangle, orthogonal.T @ (values - level))
     length = float(np.linalg.norm(slopes))
     errors = np.abs(margins - level - (rows - centre) @ slopes)
-    # Not a number and constant margins are not linear.
+    # A constant margin has no bound, and an error may be NaN.
     if not (length > 0.0 and errors.max() <= _TOLERANCE * length):
         return None
     normal = slopes / length
