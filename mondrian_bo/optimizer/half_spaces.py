@@ -33,8 +33,8 @@ _LEAST_SPREAD = 1e-4
 known: our choice."""
 
 _SWEEPS = 100
-"""Largest number of sweeps of the projection of a candidate, our choice: most need a few. A candidate
-that needs more counts as a violation."""
+"""Largest number of sweeps of the projection of a candidate, our choice: most need a few. One that
+needs more counts as a violation."""
 
 _MOST_SWEEPS = 10_000
 """The same for the projection of a suggestion, our choice: about a millisecond."""

@@ -170,7 +170,7 @@ def test_constraints_func_gives_the_trials_of_set_constraint():
             trial.set_constraint(name, margin)
         return value
 
-    study = make_study(MondrianSampler(seed=0, n_startup_trials=3, is_valid=lambda p: True))
+    study = make_study(MondrianSampler(seed=0, n_startup_trials=3))
     expected = parameters(optimize(study, constrained, 12))
     sampler = deprecated(seed=0, n_startup_trials=3, constraints_func=margins)
     study = make_study(pickle.loads(pickle.dumps(sampler)))
