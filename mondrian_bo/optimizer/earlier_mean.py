@@ -227,6 +227,10 @@ class SmoothEarlierMean(EarlierMean):
         """Number of components of predictions."""
         return self._surrogate.n_components
 
+    def fix_lengthscales(self, like: SmoothEarlierMean, factor: float) -> None:
+        """Take the hyper-parameters of another surrogate, and its lengthscales times a factor."""
+        self._surrogate.fix_lengthscales(like._surrogate, factor)
+
     def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of new values, noise included, both (C, m)."""
         return self._moved(rows, *self._surrogate.predict_values(rows))

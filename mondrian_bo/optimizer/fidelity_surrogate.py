@@ -74,6 +74,10 @@ class SmoothFidelitySurrogate(FidelitySurrogate):
         """Number of components of predictions."""
         return self._surrogate.n_components
 
+    def fix_lengthscales(self, like: SmoothFidelitySurrogate, factor: float) -> None:
+        """Take the hyper-parameters of another surrogate, and its lengthscales times a factor."""
+        self._surrogate.fix_lengthscales(like._surrogate, factor)
+
     def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of new values, noise included, both (C, m)."""
         return self._surrogate.predict_values(self._squeezed(rows))

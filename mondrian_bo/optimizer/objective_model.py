@@ -131,6 +131,17 @@ class ObjectiveModel:
         return self._surrogate
 
     @property
+    def calibration(self) -> float:
+        """The factor of predicted standard deviations, from the latest errors."""
+        self._learn()
+        return self._calibration.scale
+
+    def widen(self, factor: float) -> None:
+        """Multiply calibrated standard deviations by a factor, until more trials are learnt."""
+        self._learn()
+        self._calibration.scale *= factor
+
+    @property
     def n_gradients(self) -> int:
         """Number of components of predictions with gradients; 0 if there are none."""
         self._learn()

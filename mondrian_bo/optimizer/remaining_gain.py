@@ -1,8 +1,10 @@
 """What a search may still gain, by draws from the posterior.
 
 The regret of a trial is the difference between the optimum and its expected value. Functions are
-drawn from the model's posterior, jointly at the trial and at candidates for the optimum. In each
-draw the best of these values minus the trial's is the regret.
+drawn from the posterior of the cautious model
+(:mod:`mondrian_bo.optimizer.cautious_model`), jointly at the trial and at candidates for the
+optimum. In each draw the best of these values minus the trial's is the regret. In a conditional
+space a model of each branch's own trials draws regrets too, and the largest one of a draw counts.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import numpy as np
 
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.acquisitions.base import mixture_moments
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.branches import branches
 from mondrian_bo.optimizer.candidates import perturb, spread
+from mondrian_bo.optimizer.cautious_model import CAREFUL, Caution, cautious_model, roughened
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.local_search import climb
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.search import Search
 from mondrian_bo.search_space import SearchSpace
 
@@ -62,6 +67,7 @@ def remaining_gain(
     constraints: Constraints | None,
     n_draws: int,
     seed: Sequence[int],
+    caution: Caution = CAREFUL,
 ) -> RemainingGain:
     """Draw the regret of the trial with the best predicted mean.
 
@@ -77,6 +83,8 @@ def remaining_gain(
         Number of draws.
     seed : sequence of int
         Seed of the randomness.
+    caution : Caution, default=CAREFUL
+        How careful the estimate is.
     """
     # The further number makes the draws differ from those of a suggestion.
     rng = np.random.default_rng([*seed, 1])
@@ -87,25 +95,58 @@ def remaining_gain(
         tried = search.trials.incumbents(feasible=True)
     means, _ = mixture_moments(model.predict(tried))
     best = tried[int(np.argmax(means))]
+    near = np.concatenate([best[None], search.trials.incumbents()])
     screened = np.concatenate(
         [
             spread(space, 0, _SCREENED, rng.random(space.n_dimensions)),
-            perturb(
-                space, np.concatenate([best[None], search.trials.incumbents()]), _SCREENED, rng
-            ),
+            perturb(space, near, _SCREENED, rng),
         ]
     )
-    kept = [best[None], search.trials.incumbents()]
+    cautious = cautious_model(model, best, space.is_categorical, caution)
+    rows = _candidates(cautious, space, near, screened, rng)
+    good = _are_feasible(rows, constraints)
+    good[0] = True
+    draws = cautious.transform.inverse(cautious.draw_at(rows[good], n_draws, rng))
+    regrets = np.asarray(draws.max(axis=1) - draws[:, 0])
+    parts = branches(space, search.trials.rows, rng) if caution.branches else []
+    if not all(branch.is_known for branch in parts):
+        # Nothing is known of a branch: it may gain as much as the trials differ.
+        values = model.trials.values[np.isfinite(model.trials.values)]
+        return RemainingGain(best, np.maximum(regrets, np.ptp(values)))
+    value = float(model.transform.inverse(means.max()))
+    for branch in parts:
+        # The model of the branch's trials alone.
+        own = model.trials.chosen(branch.trials)
+        fitted = ObjectiveModel(model.new_surrogate, own, model.new_transform)
+        rough = roughened(fitted, own, caution.lengthscales)
+        rows = _candidates(rough, space, own.incumbents(), branch.points, rng)
+        rows = rows[_are_feasible(rows, constraints)]
+        if len(rows):
+            draws = rough.transform.inverse(rough.draw_at(rows, n_draws, rng))
+            regrets = np.maximum(regrets, draws.max(axis=1) - value)
+    return RemainingGain(best, regrets)
+
+
+def _candidates(
+    model: ObjectiveModel,
+    space: SearchSpace,
+    first: FloatArray,
+    screened: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return candidates for the optimum: the first rows, and those with the best bounds."""
+    kept = [first]
     for kappa in _BOUNDS:
         score, gradients = model.score(UpperConfidenceBound(kappa), rng)
         order = np.argsort(-score(screened), kind="stable")[:_KEPT]
         kept.append(screened[order])
         if gradients is not None:
             kept.append(space.snap(climb(gradients, space, screened[order[:_CLIMBED]], _STEPS)))
-    rows = np.concatenate(kept)
-    if constraints is not None:
-        good = np.exp(constraints.log_probability(rows)) >= _FEASIBLE
-        good[0] = True
-        rows = rows[good]
-    draws = model.transform.inverse(model.draw_at(rows, n_draws, rng))
-    return RemainingGain(best, np.asarray(draws.max(axis=1) - draws[:, 0]))
+    return np.concatenate(kept)
+
+
+def _are_feasible(rows: FloatArray, constraints: Constraints | None) -> BoolArray:
+    """Return which rows are probably feasible, shape (m,)."""
+    if constraints is None:
+        return np.ones(len(rows), dtype=np.bool_)
+    return np.asarray(np.exp(constraints.log_probability(rows)) >= _FEASIBLE)

@@ -27,6 +27,7 @@ from mondrian_bo.optimizer.validation import (
 from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
+    from mondrian_bo.optimizer.cautious_model import Caution
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
     from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, FidelityChoice
     from mondrian_bo.optimizer.objective_model import ObjectiveModel
@@ -316,13 +317,15 @@ class RowOptimizer(Transactional[OptimizerState]):
         return result
 
     @transaction
-    def remaining_gain(self, n_draws: int) -> RemainingGain | None:
+    def remaining_gain(self, n_draws: int, caution: Caution | None = None) -> RemainingGain | None:
         """Draw the regret of the trial with the best predicted mean.
 
         Parameters
         ----------
         n_draws : int
             Number of draws. The same trials give the same draws.
+        caution : Caution or None, default=None
+            How careful the estimate is; None is that of the terminator.
 
         Returns
         -------
@@ -340,10 +343,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         if self._search.n_successes == 0 or not len(trials.incumbents(feasible=True)):
             return None
         # Loaded here: suggestions do not need it.
+        from mondrian_bo.optimizer.cautious_model import CAREFUL
         from mondrian_bo.optimizer.remaining_gain import remaining_gain
 
         seed = [*self._ask_entropy, len(trials)]
-        return remaining_gain(self._search.whole, self.space, self._constraints, n_draws, seed)
+        return remaining_gain(
+            self._search.whole, self.space, self._constraints, n_draws, seed, caution or CAREFUL
+        )
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:

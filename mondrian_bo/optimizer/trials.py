@@ -94,6 +94,12 @@ class Trials:
                 heapq.heappushpop(self._best, entry)
             self._known[np.round(rows[i], KEY_DIGITS).tobytes()] = None
 
+    def chosen(self, which: BoolArray) -> Trials:
+        """Return some of the trials; `which` has shape (n,). All of them count as feasible."""
+        some = Trials(self.rows.shape[1])
+        some.tell(self.rows[which], self.values[which])
+        return some
+
     def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
         """Whether a trial has been told, or ruled out by `avoid` or `exclude`, or is running.
 

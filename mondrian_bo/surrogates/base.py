@@ -130,6 +130,25 @@ class CovariantSurrogate(Protocol):
 
 
 @runtime_checkable
+class ScaledSurrogate(Protocol):
+    """A surrogate with lengthscales."""
+
+    def fix_lengthscales(self, like: Any, factor: float) -> None:
+        """Take the hyper-parameters of another surrogate, and its lengthscales times a factor.
+
+        This one is empty. No fit changes them.
+
+        Parameters
+        ----------
+        like : ScaledSurrogate
+            The other surrogate, of the same type.
+        factor : float
+            The factor, positive.
+        """
+        ...
+
+
+@runtime_checkable
 class NoisySurrogate(Protocol):
     """A surrogate that knows the noise of values."""
 

@@ -2,16 +2,16 @@
 
 ``mondrian-bo bench run --suite stopping --seeds 10 --jobs 2 --out DIR`` runs the default search to
 the end of its budget on the default suite's problems whose optimum is known. Every five trials it
-stores quantiles of the predicted regret
-(:mod:`mondrian_bo.optimizer.remaining_gain`) and the true one. The rule of
-:class:`mondrian_bo.MondrianTerminator` is then applied to these records, with tolerances of 1 % and
-5 % of a problem's scale: the difference between the median of random points and the optimum.
+stores quantiles of the predicted regret (:mod:`mondrian_bo.optimizer.remaining_gain`) under several
+rules, and the true one. Each rule is then applied to these records, with tolerances of 1 % and 5 %
+of a problem's scale: the difference between the median of random points and the optimum.
 ``DIR/stopping.jsonl.gz`` keeps the records; finished runs are not
 run again, nor are those of an archive that ``--known`` names.
 """
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
+from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 TOLERANCES = (0.01, 0.05)
@@ -30,6 +31,20 @@ PROBABILITY = 0.05
 
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Levels of the stored quantiles of the regret; the rule needs the third."""
+
+OTHERS = {
+    "the search's model": Caution(1.0, surprise=False, branches=False),
+    "lengthscales x 0.5": Caution(0.5, surprise=False, branches=False),
+    "lengthscales x 0.5, surprise": Caution(0.5, branches=False),
+    "lengthscales x 0.7, surprise, branches": Caution(0.7),
+}
+"""Rules that are compared with the terminator's."""
+
+TERMINATOR = "lengthscales x 0.5, surprise, branches"
+"""Name of the terminator's rule."""
+
+_PATIENCES = (10, 20, 30, 50)
+"""Patiences that are compared, in trials."""
 
 _FIRST, _INTERVAL, _PATIENCE = 20, 5, 30
 """The terminator's defaults, in trials."""
@@ -64,16 +79,17 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
     Returns
     -------
     dict
-        ``problem``, ``seed``, and ``estimates``: for every fifth trial their number, the true
-        regret of the trial with the best predicted mean, and the mean and quantiles of the
-        predicted regret.
+        ``problem``, ``seed``; ``estimates``: for every fifth trial their number, the true regret of
+        the trial with the best predicted mean, and the mean and quantiles of the predicted regret;
+        ``bounds``: by the name of each other rule, its third quantile at these trials.
     """
     problem = get_problem(name)
     assert problem.optimum is not None
     function = problem.instance(seed)
     optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
     true: dict[bytes, float] = {}
-    estimates = []
+    estimates: list[list[float]] = []
+    bounds: dict[str, list[float]] = {rule: [] for rule in OTHERS}
     for number in range(problem.budget if n_trials is None else n_trials):
         params = optimizer.ask()
         value = function(params)
@@ -84,31 +100,46 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
             assert gain is not None
             regret = true[gain.row.tobytes()] - problem.optimum
             predicted = [gain.regrets.mean(), *np.quantile(gain.regrets, _LEVELS)]
-            numbers = [float(f"{one:.4g}") for one in (regret, *predicted)]
-            estimates.append([number + 1, *numbers])
-    return {"problem": name, "seed": seed, "estimates": estimates}
+            estimates.append([number + 1, *map(_rounded, (regret, *predicted))])
+            for rule, caution in OTHERS.items():
+                other = optimizer.remaining_gain(_N_DRAWS, caution)
+                assert other is not None
+                bounds[rule].append(_rounded(np.quantile(other.regrets, 1.0 - PROBABILITY)))
+    return {"problem": name, "seed": seed, "estimates": estimates, "bounds": bounds}
 
 
-def stop_of(estimates: list[list[float]], tolerance: float) -> tuple[int, float] | None:
-    """Return the number of trials and the true regret when the rule stops a run; None if never."""
-    since: int | None = None
-    for n_trials, regret, *_, bound, _ in estimates:
+def _rounded(number: float) -> float:
+    return float(f"{number:.4g}")
+
+
+def stop_of(
+    record: dict[str, Any], tolerance: float, rule: str = TERMINATOR, patience: int = _PATIENCE
+) -> tuple[int, float] | None:
+    """Return the number of trials and the true regret when a rule stops a run; None if never."""
+    estimates, since = record["estimates"], None
+    own = [one[5] for one in estimates]
+    for (n_trials, regret, *_), bound in zip(
+        estimates, own if rule == TERMINATOR else record["bounds"][rule], strict=True
+    ):
         if bound > tolerance:
             since = None
             continue
-        since = int(n_trials) if since is None else since
-        if n_trials - since >= _PATIENCE:
-            return int(n_trials), regret
+        since = n_trials if since is None else since
+        if n_trials - since >= patience:
+            return n_trials, regret
     return None
 
 
 def run(arguments: Namespace) -> None:
-    """Run the measurement, archive it and print the table, which goes to ``DIR/stopping.md`` too.
+    """Run the measurement, archive it and print two tables.
+
+    They go to ``DIR/stopping.md`` and ``DIR/stopping_rules.md`` too.
 
     The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
     """
     records = archived_runs(arguments, ARCHIVE, problems(), _records, "stopping")
     publish(arguments.out / "stopping.md", *summary(records))
+    publish(arguments.out / "stopping_rules.md", *comparison(records))
 
 
 def _records(name: str, seed: int, n_trials: int | None) -> list[dict[str, Any]]:
@@ -116,20 +147,77 @@ def _records(name: str, seed: int, n_trials: int | None) -> list[dict[str, Any]]
 
 
 def summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each problem: runs that stopped, trials until then, promises kept."""
+    """Return a row for each problem, each half and all: runs that stopped, trials, kept promises.
+
+    "Trials" is their mean number until the stop. Halves and all have Wilson's 95 % interval of the
+    share of kept promises.
+    """
     header = ["problem", "at the end"]
     for tolerance in TOLERANCES:
         header += [f"{tolerance:.0%}: stopped", "trials", "kept"]
+    sizes = {name: scale(name) for name in dict.fromkeys(record["problem"] for record in records)}
+    halves = {name: get_problem(name).half for name in sizes}
+    groups = {name: [name] for name in sizes}
+    for half in dict.fromkeys(halves.values()):
+        groups[half] = [name for name in sizes if halves[name] == half]
+    groups["all"] = list(sizes)
     rows = []
-    for name in dict.fromkeys(record["problem"] for record in records):
-        runs = [record["estimates"] for record in records if record["problem"] == name]
-        size = scale(name)
-        ended = sum(run[-1][1] <= TOLERANCES[0] * size for run in runs)
-        row = [name, f"{ended}/{len(runs)}"]
+    for group, names in groups.items():
+        runs = [record for record in records if record["problem"] in names]
+        strict = TOLERANCES[0]
+        ended = sum(run["estimates"][-1][1] <= strict * sizes[run["problem"]] for run in runs)
+        row = [group, f"{ended}/{len(runs)}"]
         for tolerance in TOLERANCES:
-            stops = [stop for one in runs if (stop := stop_of(one, tolerance * size)) is not None]
-            kept = sum(regret <= tolerance * size for _, regret in stops)
-            trials = f"{np.mean([n for n, _ in stops]):.0f}" if stops else "-"
-            row += [f"{len(stops)}/{len(runs)}", trials, f"{kept}/{len(stops)}" if stops else "-"]
+            row += _cells(runs, sizes, tolerance, TERMINATOR, _PATIENCE, group not in sizes)
         rows.append(row)
     return header, rows
+
+
+def comparison(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return a row for each rule and patience, over all problems; columns as in :func:`summary`."""
+    header = ["rule", "patience"]
+    for tolerance in TOLERANCES:
+        header += [f"{tolerance:.0%}: stopped", "trials", "kept"]
+    sizes = {name: scale(name) for name in dict.fromkeys(record["problem"] for record in records)}
+    rows = []
+    for rule in (*OTHERS, TERMINATOR):
+        for patience in _PATIENCES:
+            row = [rule, str(patience)]
+            for tolerance in TOLERANCES:
+                row += _cells(records, sizes, tolerance, rule, patience, True)
+            rows.append(row)
+    return header, rows
+
+
+def _cells(
+    records: list[dict[str, Any]],
+    sizes: dict[str, float],
+    tolerance: float,
+    rule: str,
+    patience: int,
+    with_interval: bool,
+) -> list[str]:
+    """Return how many runs stop, after how many trials, and how many of them keep the promise."""
+    trials, n_kept = [], 0
+    for record in records:
+        allowed = tolerance * sizes[record["problem"]]
+        stop = stop_of(record, allowed, rule, patience)
+        if stop is not None:
+            trials.append(stop[0])
+            n_kept += stop[1] <= allowed
+    n = len(trials)
+    if n == 0:
+        return [f"0/{len(records)}", "-", "-"]
+    kept = f"{n_kept}/{n}"
+    if with_interval:
+        lower, upper = wilson_interval(n_kept, n)
+        kept += f" = {n_kept / n:.0%} ({lower:.0%} to {upper:.0%})"
+    return [f"{n}/{len(records)}", f"{np.mean(trials):.0f}", kept]
+
+
+def wilson_interval(n_successes: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a probability, from n >= 1 trials."""
+    z, share = 1.96, n_successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return centre - half, centre + half

@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees
 
 _ITERATIONS_BEFORE_TREES = 50
-"""Largest number of iterations of the fit that only determines split rates; our choice. Split rates
-need no precise maximum."""
+"""Largest number of iterations of the fit for split rates, which need no precise maximum."""
 
 _ITERATIONS = 5
-"""Largest number of iterations of a later fit, our choice. It starts at the maximum of the fit
-before, with what that one knows of the curvature."""
+"""Largest number of iterations of a later fit, our choice. It starts where the last one ends."""
 
 _NEVER = 2**62
-"""A number of points that is never reached: no fit takes place while points are imputed."""
+"""A number of points that is never reached: no fit changes imputed points' or given parameters."""
 
 _IMPUTED_SIZE = 2
 """Largest number of points of the only leaf while points are imputed, in block sizes, our choice:
@@ -225,6 +223,11 @@ class GaussianProcessForest:
         self._estimates = fit_hyperparameters(
             [(rows, targets)], self._estimates, self._prior, _ITERATIONS_BEFORE_TREES
         )
+
+    def fix_covariance(self, covariance: Covariance) -> None:
+        """Set the hyper-parameters of an empty forest; no fit changes them."""
+        self._estimates = [self._estimates[0]._replace(covariance=covariance)]
+        self._n_fitted = _NEVER
 
     def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more points.

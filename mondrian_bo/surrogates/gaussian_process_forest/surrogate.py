@@ -87,6 +87,16 @@ class GaussianProcessForestSurrogate:
         """Number of components: 1 while all trials fit into one leaf, else the number of trees."""
         return self._forest.n_components
 
+    def fix_lengthscales(self, like: GaussianProcessForestSurrogate, factor: float) -> None:
+        """Take the hyper-parameters of another surrogate, and its lengthscales times a factor.
+
+        This one is empty. No fit changes them.
+        """
+        like._forest.update()
+        covariance = like._forest.covariance
+        precisions = covariance.precisions / factor**2
+        self._forest.fix_covariance(covariance._replace(precisions=precisions))
+
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
         self._forest.learn(*self._inputs(rows, True), values.copy())
