@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
-from mondrian_bo.optimizer.cautious_model import Caution
+from mondrian_bo.optimizer.cautious_model import CAREFUL, Caution
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 TOLERANCES = (0.01, 0.05)
@@ -29,18 +30,16 @@ TOLERANCES = (0.01, 0.05)
 PROBABILITY = 0.05
 """Promised probability of a larger regret, the terminator's default."""
 
-_LEVELS = (0.5, 0.9, 0.95, 0.99)
-"""Levels of the stored quantiles of the regret; the rule needs the third."""
-
-OTHERS = {
+RULES = {
     "the search's model": Caution(1.0, surprise=False, branches=False),
     "lengthscales x 0.5": Caution(0.5, surprise=False, branches=False),
     "lengthscales x 0.5, surprise": Caution(0.5, branches=False),
     "lengthscales x 0.7, surprise, branches": Caution(0.7),
+    "lengthscales x 0.5, surprise, branches": Caution(0.5),
 }
-"""Rules that are compared with the terminator's."""
+"""Rules that are compared."""
 
-TERMINATOR = "lengthscales x 0.5, surprise, branches"
+(TERMINATOR,) = (name for name, caution in RULES.items() if caution == CAREFUL)
 """Name of the terminator's rule."""
 
 _PATIENCES = (10, 20, 30, 50)
@@ -79,32 +78,31 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
     Returns
     -------
     dict
-        ``problem``, ``seed``; ``estimates``: for every fifth trial their number, the true regret of
-        the trial with the best predicted mean, and the mean and quantiles of the predicted regret;
-        ``bounds``: by the name of each other rule, its third quantile at these trials.
+        ``problem``, ``seed``; ``estimates``: for every fifth trial their number, and the true
+        regret of the trial with the best predicted mean; ``bounds``: by the name of each rule, the
+        regret at these trials that it promises.
     """
     problem = get_problem(name)
     assert problem.optimum is not None
     function = problem.instance(seed)
     optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
     true: dict[bytes, float] = {}
-    estimates: list[list[float]] = []
-    bounds: dict[str, list[float]] = {rule: [] for rule in OTHERS}
+    estimates: list[tuple[int, float]] = []
+    bounds: dict[str, list[float]] = {rule: [] for rule in RULES}
     for number in range(problem.budget if n_trials is None else n_trials):
         params = optimizer.ask()
         value = function(params)
         optimizer.tell(params, problem.observe(value, seed, number))
         true[problem.space.to_unit(params).tobytes()] = value
-        if number + 1 >= _FIRST and (number + 1) % _INTERVAL == 0:
-            gain = optimizer.remaining_gain(_N_DRAWS)
+        if number + 1 < _FIRST or (number + 1) % _INTERVAL:
+            continue
+        for rule, caution in RULES.items():
+            gain = optimizer.remaining_gain(_N_DRAWS, caution)
             assert gain is not None
-            regret = true[gain.row.tobytes()] - problem.optimum
-            predicted = [gain.regrets.mean(), *np.quantile(gain.regrets, _LEVELS)]
-            estimates.append([number + 1, *map(_rounded, (regret, *predicted))])
-            for rule, caution in OTHERS.items():
-                other = optimizer.remaining_gain(_N_DRAWS, caution)
-                assert other is not None
-                bounds[rule].append(_rounded(np.quantile(other.regrets, 1.0 - PROBABILITY)))
+            # The trial is the same under all rules.
+            best = gain.row
+            bounds[rule].append(_rounded(np.quantile(gain.regrets, 1.0 - PROBABILITY)))
+        estimates.append((number + 1, _rounded(true[best.tobytes()] - problem.optimum)))
     return {"problem": name, "seed": seed, "estimates": estimates, "bounds": bounds}
 
 
@@ -116,11 +114,8 @@ def stop_of(
     record: dict[str, Any], tolerance: float, rule: str = TERMINATOR, patience: int = _PATIENCE
 ) -> tuple[int, float] | None:
     """Return the number of trials and the true regret when a rule stops a run; None if never."""
-    estimates, since = record["estimates"], None
-    own = [one[5] for one in estimates]
-    for (n_trials, regret, *_), bound in zip(
-        estimates, own if rule == TERMINATOR else record["bounds"][rule], strict=True
-    ):
+    since = None
+    for (n_trials, regret), bound in zip(record["estimates"], record["bounds"][rule], strict=True):
         if bound > tolerance:
             since = None
             continue
@@ -174,17 +169,18 @@ def summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
 
 
 def comparison(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each rule and patience, over all problems; columns as in :func:`summary`."""
-    header = ["rule", "patience"]
+    """Return a row for each half of the problems, rule and patience, as in :func:`summary`."""
+    header = ["half", "rule", "patience"]
     for tolerance in TOLERANCES:
         header += [f"{tolerance:.0%}: stopped", "trials", "kept"]
     sizes = {name: scale(name) for name in dict.fromkeys(record["problem"] for record in records)}
     rows = []
-    for rule in (*OTHERS, TERMINATOR):
-        for patience in _PATIENCES:
-            row = [rule, str(patience)]
+    for half in ("development", "held-out"):
+        runs = [record for record in records if get_problem(record["problem"]).half == half]
+        for rule, patience in product(RULES, _PATIENCES) if runs else ():
+            row = [half, rule, str(patience)]
             for tolerance in TOLERANCES:
-                row += _cells(records, sizes, tolerance, rule, patience, True)
+                row += _cells(runs, sizes, tolerance, rule, patience, True)
             rows.append(row)
     return header, rows
 

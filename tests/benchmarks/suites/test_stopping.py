@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,18 +14,48 @@ from mondrian_bo import MondrianTerminator
 from mondrian_bo.benchmarks.suites import stopping
 
 
-def _estimate(n_trials: int, regret: float, bound: float) -> list[float]:
-    return [n_trials, regret, 0.0, 0.0, 0.0, bound, 9.0]
+def _record(bounds: list[float], others: list[float]) -> dict[str, Any]:
+    """Return a record whose true regret falls from 10 by 1 at each estimate."""
+    estimates = [[20 + 5 * i, 10.0 - i] for i in range(len(bounds))]
+    rules = {**dict.fromkeys(stopping.RULES, others), stopping.TERMINATOR: bounds}
+    return {"problem": "shifted_branin", "seed": 0, "estimates": estimates, "bounds": rules}
 
 
-def test_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule() -> None:
     """With a patience of ten trials it takes three estimates in a row."""
-    monkeypatch.setattr(stopping, "_PATIENCE", 10)
-    bounds = [0.5, 2.0, 0.5, 0.5, 1.0, 0.1]
-    estimates = [_estimate(20 + 5 * i, 10.0 - i, bound) for i, bound in enumerate(bounds)]
-    assert stopping.stop_of(estimates, 1.0) == (40, 6.0)
-    assert stopping.stop_of(estimates, 0.4) is None
-    assert stopping.stop_of(estimates, 3.0) == (30, 8.0)
+    record = _record([0.5, 2.0, 0.5, 0.5, 1.0, 0.1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    assert stopping.stop_of(record, 1.0, patience=10) == (40, 6.0)
+    assert stopping.stop_of(record, 0.4, patience=10) is None
+    assert stopping.stop_of(record, 3.0, patience=10) == (30, 8.0)
+    assert stopping.stop_of(record, 3.0, patience=0) == (20, 10.0)
+    other = next(iter(stopping.RULES))
+    assert stopping.stop_of(record, 0.4, other, 10) == (30, 8.0)
+
+
+def test_tables_count_stops_and_kept_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tolerances are 6.5 and 32.5: three estimates in a row stop a run after 50 trials."""
+    monkeypatch.setattr(stopping, "scale", lambda name: 650.0)
+    monkeypatch.setattr(stopping, "_PATIENCES", (10,))
+    records = [_record([9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0], [1.0] * 7) for _ in range(4)]
+    records[3]["estimates"][5][1] = 7.0
+    header, rows = stopping.comparison(records)
+    assert header[3:6] == ["1%: stopped", "trials", "kept"]
+    by_rule = {row[1]: row[3:] for row in rows}
+    interval = "({:.0%} to {:.0%})".format(*stopping.wilson_interval(3, 4))
+    assert by_rule[stopping.TERMINATOR][:3] == ["4/4", "45", f"3/4 = 75% {interval}"]
+    assert by_rule[stopping.TERMINATOR][3:] == ["4/4", "30", "4/4 = 100% (51% to 100%)"]
+    assert by_rule["lengthscales x 0.5"][:3] == ["4/4", "30", "0/4 = 0% (0% to 49%)"]
+    _, rows = stopping.summary(records)
+    assert [row[0] for row in rows] == ["shifted_branin", "development", "all"]
+    assert rows[0][1] == "4/4"
+
+
+def test_wilson_interval() -> None:
+    """The ends are the probabilities from which the share is 1.96 standard errors away."""
+    for k, n in ((0, 5), (3, 4), (140, 149)):
+        for end in stopping.wilson_interval(k, n):
+            error = 1.96 * math.sqrt(max(end * (1.0 - end), 0.0) / n)
+            assert abs(k / n - end) == pytest.approx(error, abs=1e-9)
 
 
 def test_defaults_are_those_of_the_terminator() -> None:
@@ -32,7 +64,7 @@ def test_defaults_are_those_of_the_terminator() -> None:
     assert defaults["interval"].default == stopping._INTERVAL
     assert defaults["patience"].default == stopping._PATIENCE
     assert defaults["probability"].default == stopping.PROBABILITY
-    assert stopping._LEVELS[2] == 1.0 - stopping.PROBABILITY
+    assert stopping._PATIENCE in stopping._PATIENCES
 
 
 def test_table_and_archive(
