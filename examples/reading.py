@@ -44,7 +44,7 @@ def objective(trial):
     }
     if params["optimizer"] == "sgd":
         params["momentum"] = trial.suggest_float("momentum", 0.0, 1.0)
-    return error(params) + 0.05 * np.random.default_rng(trial.number).standard_normal()
+    return error(params) + 0.02 * np.random.default_rng(trial.number).standard_normal()
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")
     study = optuna.create_study(sampler=MondrianSampler(seed=0))
-    terminator = MondrianTerminator(tolerance=0.05, show=False)
+    terminator = MondrianTerminator(tolerance=0.2, show=False)
     study.optimize(objective, 15 if options.quick else options.trials, callbacks=[terminator])
     print(f"{len(study.trials)} trials")
     evaluator = MondrianImportanceEvaluator(interactions=True)

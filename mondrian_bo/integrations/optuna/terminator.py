@@ -50,8 +50,8 @@ class GainEstimate(NamedTuple):
 class MondrianTerminator:
     """Callback that stops a study when little is left to gain.
 
-    The regret of a trial is the difference between the optimum and the trial's expected value. The
-    model's posterior gives its distribution for the trial with the best predicted mean, which is
+    The regret of a trial is the difference between the optimum and the trial's expected value. A
+    posterior gives its distribution for the trial with the best predicted mean, which is
     :func:`mondrian_bo.robust_best`. The study stops when the regret satisfies the rule in all
     estimates of the last `patience` trials. It works with any sampler.
 
@@ -83,9 +83,12 @@ class MondrianTerminator:
 
     Notes
     -----
-    The promise is the model's: a region that the model is wrongly certain about, such as a narrow
-    basin that no trial has met, does not count. ``docs/reading.md`` has the measured shares of kept
-    promises.
+    The model of the search is too certain far from its best trials. So the regret is that of a more
+    careful model: half the lengthscales, wider deviations where the basin of the best trial could
+    not be foreseen from the other trials, and a model of each branch of a conditional space. A
+    branch with fewer than five trials for each of its numbers keeps the study from stopping. A
+    narrow basin that no trial has met may still be missed: ``docs/reading.md`` has the measured
+    shares of kept promises.
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
     goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance) and
