@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.acquisitions.base import mixture_moments
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.surrogates.base import ScaledSurrogate, Surrogate
 
 _BASIN = 0.1
 """Largest difference of a number between rows in one basin, in sides of the unit cube; our choice.
-Categories are equal."""
+Different categories differ by 1 or more."""
 
 _SMALLEST_STD = 1e-9
 """Smallest standard deviation, of transformed values, that a surprise is measured in."""
@@ -52,7 +52,7 @@ CAREFUL = Caution()
 
 
 def cautious_model(
-    model: ObjectiveModel, best: FloatArray, categorical: BoolArray, caution: Caution = CAREFUL
+    model: ObjectiveModel, best: FloatArray, caution: Caution = CAREFUL
 ) -> ObjectiveModel:
     """Return a model of the same trials with shorter lengthscales and wider deviations.
 
@@ -65,15 +65,13 @@ def cautious_model(
         The model that suggests.
     best : float64 array of shape (d,)
         The trial with the best predicted mean.
-    categorical : bool array of shape (d,)
-        Which columns hold categories.
     caution : Caution, default=CAREFUL
         What changes.
     """
     cautious = roughened(model, model.trials, caution.lengthscales)
     cautious.widen(max(model.calibration, 1.0))
     if caution.surprise:
-        cautious.widen(surprise(model, best, categorical, caution.lengthscales))
+        cautious.widen(surprise(model, best, caution.lengthscales))
     return cautious
 
 
@@ -93,9 +91,7 @@ def roughened(model: ObjectiveModel, trials: Trials, factor: float) -> Objective
     return ObjectiveModel(new_surrogate, trials, lambda values: transform)
 
 
-def surprise(
-    model: ObjectiveModel, best: FloatArray, categorical: BoolArray, factor: float
-) -> float:
+def surprise(model: ObjectiveModel, best: FloatArray, factor: float) -> float:
     """Return by how many deviations the best trial is above what other basins' trials predict.
 
     At least 1, and 1 if all trials are in one basin. The prediction has lengthscales times
@@ -105,7 +101,7 @@ def surprise(
     gaps = np.abs(rows - best)
     gaps[np.isnan(rows) & np.isnan(best)] = 0.0
     # A parameter that only one row has gives the gap NaN: another basin.
-    elsewhere = ~np.all(gaps <= np.where(categorical, 0.0, _BASIN), axis=1)
+    elsewhere = ~np.all(gaps <= _BASIN, axis=1)
     if not elsewhere.any():
         return 1.0
     others = roughened(model, model.trials.chosen(elsewhere), factor)

@@ -102,7 +102,7 @@ def remaining_gain(
             perturb(space, near, _SCREENED, rng),
         ]
     )
-    cautious = cautious_model(model, best, space.is_categorical, caution)
+    cautious = cautious_model(model, best, caution)
     rows = _candidates(cautious, space, near, screened, rng)
     good = _are_feasible(rows, constraints)
     good[0] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
+from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.cautious_model import (
     CAREFUL,
@@ -20,7 +20,6 @@ from mondrian_bo.optimizer.trials import Trials
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 BOLD = Caution(1.0, surprise=False, branches=False)
-NUMERIC = np.zeros(2, dtype=np.bool_)
 
 
 def _basin(rows: FloatArray) -> FloatArray:
@@ -99,12 +98,12 @@ def test_surprise_is_that_of_the_trials_elsewhere() -> None:
     mean, std = _dense_prediction(model, elsewhere, best, 0.5)
     value = float(model.predict(best[None]).means[0, 0])
     expected = max((value - mean) / std, 1.0)
-    assert surprise(model, best, NUMERIC, 0.5) == pytest.approx(expected, rel=1e-3)
+    assert surprise(model, best, 0.5) == pytest.approx(expected, rel=1e-3)
     # A deep hole that nothing around it announces.
     deep = Trials(2)
     deep.tell(rows, model.trials.values - 5.0 * (rows != best).any(axis=1))
     holed = ObjectiveModel(model.new_surrogate, deep)
-    assert surprise(holed, best, NUMERIC, 0.5) > 1.5 * expected
+    assert surprise(holed, best, 0.5) > 1.5 * expected
 
 
 def test_no_surprise_without_trials_elsewhere() -> None:
@@ -112,23 +111,44 @@ def test_no_surprise_without_trials_elsewhere() -> None:
     rows = 0.5 + 0.02 * np.random.default_rng(0).random((20, 2))
     trials.tell(rows, -_basin(rows))
     model = ObjectiveModel(_model(5).new_surrogate, trials)
-    assert surprise(model, _best(model), NUMERIC, 0.5) == 1.0
+    assert surprise(model, _best(model), 0.5) == 1.0
 
 
 def test_other_categories_and_missing_parameters_are_elsewhere() -> None:
     """The same numbers with another category, or without a parameter, are another basin."""
-    space = SearchSpace({"kind": Categorical(("a", "b")), "x": Float(0.0, 1.0)})
+    space = SearchSpace(
+        {
+            "kind": Categorical(("a", "b")),
+            "x": Float(0.0, 1.0),
+            "y": Float(0.0, 1.0, condition=Condition("kind", ("b",))),
+        }
+    )
+    x, nothing = np.linspace(0.4, 0.45, 6), np.full(6, np.nan)
+    here = np.column_stack([np.zeros(6), x, nothing])
+    for others, is_other in (
+        (np.empty((0, 3)), False),
+        (np.column_stack([np.ones(6), x, x]), True),
+    ):
+        optimizer = RowOptimizer(space, seed=0)
+        rows = np.concatenate([here, others])
+        optimizer.tell_rows(rows, rows[:, 1] + 5.0 * rows[:, 0])
+        (model, _), *_ = optimizer._search.whole.arms
+        (one,) = model.models
+        assert (surprise(one, here[0], 0.5) > 1.0) == is_other
+
+
+def test_a_row_with_another_parameter_is_elsewhere() -> None:
+    """Neighbouring numbers of layers, of which only the larger one has a width."""
+    deep = Condition("layers", tuple(range(11, 21)))
+    space = SearchSpace({"layers": Int(1, 20), "width": Float(0.0, 1.0, condition=deep)})
     optimizer = RowOptimizer(space, seed=0)
-    x = np.linspace(0.4, 0.45, 6)
-    here = np.column_stack([np.zeros(6), x])
-    optimizer.tell_rows(here, x)
+    shallow = [space.to_unit({"layers": 10})] * 2
+    deeper = [space.to_unit({"layers": 11, "width": 0.1 * i}) for i in range(6)]
+    rows = np.array([*shallow, *deeper])
+    optimizer.tell_rows(rows, np.array([-9.0] * 2 + [1.0] * 6))
     (model, _), *_ = optimizer._search.whole.arms
     (one,) = model.models
-    assert surprise(one, here[0], space.is_categorical, 0.5) == 1.0
-    optimizer.tell_rows(np.column_stack([np.ones(6), x]), 5.0 + x)
-    (model, _), *_ = optimizer._search.whole.arms
-    (one,) = model.models
-    assert surprise(one, here[0], space.is_categorical, 0.5) > 1.0
+    assert surprise(one, rows[0], 0.5) > 1.0
 
 
 def test_deviations_are_never_narrowed() -> None:
@@ -138,17 +158,17 @@ def test_deviations_are_never_narrowed() -> None:
     own = roughened(model, model.trials, 1.0).predict(rows).stds
     for calibration, expected in ((0.4, 1.0), (1.7, 1.7)):
         model.widen(calibration / model.calibration)
-        cautious = cautious_model(model, _best(model), NUMERIC, BOLD)
+        cautious = cautious_model(model, _best(model), BOLD)
         np.testing.assert_allclose(cautious.predict(rows).stds, expected * own)
-    z = surprise(model, _best(model), NUMERIC, 0.5)
+    z = surprise(model, _best(model), 0.5)
     halved = roughened(model, model.trials, 0.5).predict(rows).stds
-    cautious = cautious_model(model, _best(model), NUMERIC)
+    cautious = cautious_model(model, _best(model))
     np.testing.assert_allclose(cautious.predict(rows).stds, 1.7 * z * halved)
 
 
 def test_surrogate_without_lengthscales() -> None:
     model = _model(40, "forest")
-    cautious = cautious_model(model, _best(model), NUMERIC)
+    cautious = cautious_model(model, _best(model))
     assert np.isfinite(cautious.predict(model.trials.rows).stds).all()
 
 
