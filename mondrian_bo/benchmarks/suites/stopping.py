@@ -45,7 +45,7 @@ RULES = {
 _PATIENCES = (10, 20, 30, 50)
 """Patiences that are compared, in trials."""
 
-_FIRST, _INTERVAL, _PATIENCE = 20, 5, 30
+_FIRST, _INTERVAL, _PATIENCE = 20, 5, 20
 """The terminator's defaults, in trials."""
 
 _N_DRAWS = 512

@@ -67,7 +67,7 @@ class MondrianTerminator:
         and `expected_gain` must be given.
     min_trials : int, default=20
         Number of finished trials before the first estimate.
-    patience : int, default=30
+    patience : int, default=20
         Number of trials for which all estimates must satisfy the rule, >= 0. Meanwhile the search
         explores, and may find a basin that the model did not expect.
     interval : int, default=5
@@ -113,7 +113,7 @@ class MondrianTerminator:
         *,
         expected_gain: float | None = None,
         min_trials: int = 20,
-        patience: int = 30,
+        patience: int = 20,
         interval: int = 5,
         show: bool = True,
     ) -> None:

@@ -30,11 +30,11 @@ def test_stops_with_the_promised_regret(rule: dict[str, float], direction: str) 
     study.optimize(
         lambda trial: sign * _bowl(trial), n_trials=90, callbacks=[MondrianTerminator(**rule)]
     )
-    assert 50 <= len(study.trials) <= 80
+    assert 40 <= len(study.trials) <= 70
     assert sign * study.best_value < 0.05
     stored = study.user_attrs[KEY]
     assert stored["n_trials"] == len(study.trials)
-    assert stored["n_trials"] - stored["satisfied_since"] >= 30
+    assert stored["n_trials"] - stored["satisfied_since"] >= 20
     assert 0.0 <= stored["expected_gain"] < 0.05
     assert ("probability" in stored) == ("tolerance" in rule)
 
@@ -64,7 +64,7 @@ def test_resumed_study_goes_on() -> None:
     assert study.user_attrs[KEY]["satisfied_since"] == 20
     terminator = pickle.loads(pickle.dumps(MondrianTerminator(1e3)))
     study.optimize(_bowl, n_trials=40, callbacks=[terminator])
-    assert len(study.trials) == 50
+    assert len(study.trials) == 40
 
 
 def test_estimates_are_due_at_intervals() -> None:
