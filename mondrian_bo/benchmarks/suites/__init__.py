@@ -22,6 +22,7 @@ SPECIAL_SUITES: dict[str, str] = {
     "robust_noisy": "mondrian_bo.benchmarks.suites.robust_noisy:run",
     "speed": "mondrian_bo.benchmarks.speed.suite:run",
     "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
+    "stopping_bbob": "mondrian_bo.benchmarks.suites.stopping:run_bbob",
     "suggestions": "mondrian_bo.benchmarks.speed.studies:run",
     "streams": "mondrian_bo.benchmarks.streams.suite:run",
     "table3": "mondrian_bo.benchmarks.suites.table3:run",

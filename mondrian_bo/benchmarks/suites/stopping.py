@@ -5,8 +5,9 @@ the end of its budget on the default suite's problems whose optimum is known. Ev
 stores quantiles of the predicted regret (:mod:`mondrian_bo.optimizer.remaining_gain`) under several
 rules, and the true one. Each rule is then applied to these records, with tolerances of 1 % and 5 %
 of a problem's scale: the difference between the median of random points and the optimum.
-``DIR/stopping.jsonl.gz`` keeps the records; finished runs are not
-run again, nor are those of an archive that ``--known`` names.
+``DIR/stopping.jsonl.gz`` keeps the records; finished runs are not run again, nor are those of an
+archive that ``--known`` names. The suite ``stopping_bbob`` does the same on functions of COCO's
+suite ``bbob``.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _N_DRAWS = 512
 _N_SCALE = 500
 """Number of random points that determine a problem's scale, our choice."""
 
-ARCHIVE = "stopping.jsonl.gz"
-"""Name of the file of records."""
+ARCHIVE, BBOB_ARCHIVE = "stopping.jsonl.gz", "stopping_bbob.jsonl.gz"
+"""Names of the files of records."""
 
 
 def problems() -> list[str]:
@@ -132,9 +133,19 @@ def run(arguments: Namespace) -> None:
 
     The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
     """
-    records = archived_runs(arguments, ARCHIVE, problems(), _records, "stopping")
-    publish(arguments.out / "stopping.md", *summary(records))
-    publish(arguments.out / "stopping_rules.md", *comparison(records))
+    _run(arguments, ARCHIVE, problems(), "stopping")
+
+
+def run_bbob(arguments: Namespace) -> None:
+    """Do the same on BBOB's functions of ten inputs, as the suite ``stopping_bbob``."""
+    names = [name for name in SUITES["bbob"].problems if name.endswith("_d10")]
+    _run(arguments, BBOB_ARCHIVE, names, "stopping_bbob")
+
+
+def _run(arguments: Namespace, archive: str, names: list[str], label: str) -> None:
+    records = archived_runs(arguments, archive, names, _records, label)
+    publish(arguments.out / f"{label}.md", *summary(records))
+    publish(arguments.out / f"{label}_rules.md", *comparison(records))
 
 
 def _records(name: str, seed: int, n_trials: int | None) -> list[dict[str, Any]]:

@@ -41,8 +41,7 @@ _NEVER = 2**62
 """A number of points that is never reached: no fit changes imputed points' or given parameters."""
 
 _IMPUTED_SIZE = 2
-"""Largest number of points of the only leaf while points are imputed, in block sizes, our choice:
-growing the trees for them takes longer than a larger leaf."""
+"""Largest size of the only leaf with imputed points, in blocks, our choice: trees take longer."""
 
 _ONLY_LEAF = 0
 """Node of the only leaf of each tree, which is its root."""
@@ -165,9 +164,8 @@ class GaussianProcessForest:
     @property
     def points(self) -> FloatArray:
         """The points as the trees see them, shape (S, n, d), n >= 1."""
-        if self._trees is None:
-            return np.concatenate(self._batches, axis=1)
-        return self._trees.points
+        trees = self._trees
+        return np.concatenate(self._batches, axis=1) if trees is None else trees.points
 
     @property
     def covariance(self) -> Covariance:
@@ -418,8 +416,7 @@ class GaussianProcessForest:
                 members = self._members(t, node)
                 rows, targets = self._rows.rows[members], self._targets.rows[members]
                 former = self._leaves[t].get(node)
-                leaf = GaussianProcessLeaf(rows, targets, *settings, former)
-                self._leaves[t][node] = leaf
+                self._leaves[t][node] = leaf = GaussianProcessLeaf(rows, targets, *settings, former)
                 self._tables[t].enter(node, leaf)
                 if self._trees is not None:
                     messages[k] = leaf.message(self._gamma_1)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mondrian_bo import MondrianTerminator
+from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.suites import stopping
 
 
@@ -80,3 +81,16 @@ def test_table_and_archive(
     known = [tmp_path / "first" / stopping.ARCHIVE]
     stopping.run(Namespace(seeds=2, trials=30, jobs=1, known=known, out=tmp_path / "second"))
     assert capsys.readouterr().out == first
+
+
+def test_bbob_functions_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(stopping, "_run", lambda *arguments: seen.append(arguments))
+    stopping.run_bbob(Namespace())
+    ((_, archive, names, label),) = seen
+    assert (archive, label) == ("stopping_bbob.jsonl.gz", "stopping_bbob")
+    problems = [get_problem(name) for name in names]
+    assert len(problems) == 24
+    assert {(one.half, one.space.n_dimensions, one.optimum) for one in problems} == {
+        ("held-out", 10, 0.0)
+    }
