@@ -86,9 +86,9 @@ class MondrianTerminator:
     The model of the search is too certain far from its best trials. So the regret is that of a more
     careful model: half the lengthscales, wider deviations where the basin of the best trial could
     not be foreseen from the other trials, and a model of each branch of a conditional space. A
-    branch with fewer than five trials for each of its numbers keeps the study from stopping. A
-    narrow basin that no trial has met may still be missed: ``docs/reading.md`` has the measured
-    shares of kept promises.
+    branch with fewer than five trials for each of its numbers keeps the study from stopping. Basins
+    that no trial has met may still be missed, so that fewer promises are kept on functions with
+    many basins: ``docs/reading.md`` has the measured shares.
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
     goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance) and
