@@ -16,6 +16,8 @@ from numba import njit
 
 from mondrian_bo.acquisitions.feasibility import Gradients, Score
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.candidates import CandidateSearch, LocalSearch, maximize
+from mondrian_bo.search_space import SearchSpace
 
 _SPARE = 2
 """Number of trials beyond the coefficients that a linear function must predict, our choice."""
@@ -140,6 +142,25 @@ class HalfSpaces:
         """
         moved, _, _ = self._projected(rows, _MOST_SWEEPS)
         return moved
+
+    def reached(self, space: SearchSpace, row: FloatArray) -> FloatArray:
+        """Return the point of a space that a row stands for, shape (d,)."""
+        return np.asarray(space.snap(self.nearest(row[None]))[0])
+
+    def maximize(
+        self, score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
+    ) -> FloatArray:
+        """Return the point that the row with the best score stands for, shape (d,).
+
+        The parameters are those of :func:`mondrian_bo.optimizer.candidates.maximize`; the score and
+        the local search are those of `within`.
+        """
+        space = wanted.space
+
+        def is_known(row: FloatArray) -> bool:
+            return wanted.is_known(self.reached(space, row))
+
+        return self.reached(space, maximize(score, wanted._replace(is_known=is_known), improve))
 
     def within(self, score: Score, gradients: Gradients | None) -> tuple[Score, Gradients | None]:
         """Return the score of the nearest points, and its gradients by the rows.

@@ -150,29 +150,23 @@ class Search:
 
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
-        planes = None
-        if request.constraints is not None and request.valid is None:
-            planes = request.constraints.half_spaces(request.space)
-        if planes is None:
-            return self._suggest(request, None)
-
-        def reached(row: FloatArray) -> FloatArray:
-            return np.asarray(request.space.snap(planes.nearest(row[None]))[0])
-
-        within = request._replace(is_taken=lambda row: request.is_taken(reached(row)))
-        return reached(self._suggest(within, planes))
-
-    def _suggest(self, request: Request, planes: HalfSpaces | None) -> FloatArray:
-        """Return a row, shape (d,); the next trial is at its nearest point of half spaces."""
         space, pending, _, rng, is_taken, constraints, valid = request
+        find, planes = maximize, None
+        if valid is not None:
+            find = valid.maximize
+        elif constraints is not None:
+            planes = constraints.half_spaces(space)
+            if planes is not None:
+                find = planes.maximize
         n_trials, n_candidates = len(self.trials), self.n_candidates
-        find = maximize if valid is None else valid.maximize
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
             n_more = 0 if constraints is None else len(constraints.rows) - n_trials
             if n_more >= _INFORMATIVE and valid is None:
                 row = _likely_row(request, planes)
             else:
                 row = _first_row(request, self.shift)
+            if planes is not None:
+                row = planes.reached(space, row)
             if not is_taken(row):
                 return row
             # In a small finite space the sequence repeats its points.
