@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
@@ -19,7 +19,7 @@ Strategy: TypeAlias = Literal["default", "predictive", "candidate"]
 
 
 class AxRun:
-    """One Ax experiment, which is asked for trials of a problem and told their values.
+    """One Ax experiment, which is asked for trials of a problem and told their outcomes.
 
     Parameters
     ----------
@@ -29,6 +29,10 @@ class AxRun:
         Ax's default, or ours on one of its routes.
     seed : int
         Seed of the strategy.
+    n_objectives : int, default=1
+        Number of objectives, all minimised.
+    n_constraints : int, default=0
+        Number of constraints, which hold where they are at most 0.
     **settings : object
         Further arguments of :func:`mondrian_bo.integrations.ax.mondrian_generation_strategy`.
 
@@ -38,7 +42,15 @@ class AxRun:
         If the space is conditional.
     """
 
-    def __init__(self, space: SearchSpace, strategy: Strategy, seed: int, **settings: Any) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        strategy: Strategy,
+        seed: int,
+        n_objectives: int = 1,
+        n_constraints: int = 0,
+        **settings: Any,
+    ) -> None:
         from ax.api.client import Client
 
         for name in list(logging.root.manager.loggerDict):
@@ -46,7 +58,12 @@ class AxRun:
                 logging.getLogger(name).setLevel(logging.ERROR)
         self.client = Client(random_seed=seed)
         self.client.configure_experiment(parameters=list(_configs(space)))
-        self.client.configure_optimization(objective="-value")
+        self._objectives = [f"value{k}" for k in range(n_objectives)]
+        self._constraints = [f"constraint{k}" for k in range(n_constraints)]
+        self.client.configure_optimization(
+            objective=", ".join(f"-{name}" for name in self._objectives),
+            outcome_constraints=[f"{name} <= 0" for name in self._constraints],
+        )
         configure(self.client, strategy, seed, **settings)
         self._running: dict[int, int] = {}
         self._n_asked = 0
@@ -59,16 +76,25 @@ class AxRun:
         self._n_asked += 1
         return dict(parameters), time.perf_counter() - started
 
-    def tell(self, number: int, value: float) -> float:
-        """Report the value of a running trial; return the seconds it took."""
+    def tell(
+        self, number: int, values: float | Sequence[float], constraints: Sequence[float] = ()
+    ) -> float:
+        """Report the outcomes of a running trial; return the seconds it took."""
         started = time.perf_counter()
-        self.client.complete_trial(self._running.pop(number), raw_data={"value": value})
+        self._complete(self._running.pop(number), values, constraints)
         return time.perf_counter() - started
 
     def attach(self, parameters: Mapping[str, Any], value: float) -> None:
         """Add a trial that was not suggested."""
-        index = self.client.attach_trial(dict(parameters))
-        self.client.complete_trial(index, raw_data={"value": value})
+        self._complete(self.client.attach_trial(dict(parameters)), value, ())
+
+    def _complete(
+        self, index: int, values: float | Sequence[float], constraints: Sequence[float]
+    ) -> None:
+        numbers = [values] if isinstance(values, float | int) else values
+        outcomes = dict(zip(self._objectives, numbers, strict=True))
+        outcomes |= zip(self._constraints, constraints, strict=True)
+        self.client.complete_trial(index, raw_data=outcomes)
 
 
 def configure(client: Client, strategy: Strategy, seed: int, **settings: Any) -> None:

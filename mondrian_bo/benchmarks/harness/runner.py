@@ -219,12 +219,22 @@ def _trials(run: Run, problem: Problem) -> Iterator[TrialRecord]:
 def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
     """Yield the trials of a run on a problem of :class:`OutcomeProblem`."""
     chosen = get_sampler(run.sampler)
-    sampler = chosen.factory(seed=run.seed)
-    if not isinstance(sampler, BaseSampler):
+    if chosen.peer is not None:
         raise ValueError(
-            "Ax, HEBO and SMAC are not run on problems with constraints or several objectives"
+            f"{chosen.peer.title} is not run on problems with constraints or several objectives"
         )
-    harness = OptunaRun(sampler, problem.space, problem.n_objectives)
+    sampler, n_objectives = chosen.factory(seed=run.seed), problem.n_objectives
+    harness: AxRun | OptunaRun | PeerRun
+    if isinstance(sampler, BaseSampler):
+        harness = OptunaRun(sampler, problem.space, n_objectives)
+    else:
+        harness = sampler(
+            problem.space,
+            run.n_trials,
+            n_objectives=n_objectives,
+            n_constraints=problem.n_constraints,
+        )
+    assert not isinstance(harness, PeerRun)
     progress = Progress(problem)
     for number, params, seconds in _finished(chosen.schedule, run, harness):
         outcomes = problem.function(params)

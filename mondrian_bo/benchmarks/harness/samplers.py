@@ -15,12 +15,12 @@ from optuna.samplers import BaseSampler
 from mondrian_bo.benchmarks.harness.ax_run import AxRun, Strategy
 from mondrian_bo.benchmarks.harness.peer_run import PEERS, Peer, PeerRun
 from mondrian_bo.benchmarks.harness.schedule import Schedule
-from mondrian_bo.search_space import SearchSpace
 
 __all__ = ["SAMPLERS", "BenchmarkSampler", "get_sampler", "installed_samplers", "split_names"]
 
-RunFactory: TypeAlias = Callable[[SearchSpace, int], AxRun | PeerRun]
-"""Starts a run of Ax or a peer on a space, with a number of trials."""
+RunFactory: TypeAlias = Callable[..., AxRun | PeerRun]
+"""Starts a run of Ax or a peer on a space, with a number of trials. That of Ax also takes the
+numbers of objectives and of constraints, as :class:`AxRun` does."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
 
 def _ax(strategy: Strategy) -> BenchmarkSampler:
     def factory(**settings: Any) -> RunFactory:
-        return lambda space, n_trials: AxRun(space, strategy=strategy, **settings)
+        return lambda space, n_trials, **outcomes: AxRun(space, strategy, **settings, **outcomes)
 
     return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
 

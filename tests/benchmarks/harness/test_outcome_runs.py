@@ -89,11 +89,10 @@ def test_optuna_gets_all_outcomes():
     assert trial.constraints == dict(zip(("c1", "c2"), outcomes.constraints, strict=True))
 
 
-def test_ax_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match="Ax, HEBO and SMAC are not run on problems with constraints"
-    ):
-        execute(Run("bnh", "ax", 0, 2, tmp_path))
+@pytest.mark.parametrize("sampler", ["smac", "hebo"])
+def test_peers_of_one_objective_are_refused(sampler, tmp_path):
+    with pytest.raises(ValueError, match="is not run on problems with constraints"):
+        execute(Run("bnh", sampler, 0, 2, tmp_path))
 
 
 def test_problems_without_their_package_are_left_out_with_a_notice(monkeypatch):
