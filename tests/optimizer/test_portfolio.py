@@ -52,10 +52,8 @@ class Spy:
         return UpperConfidenceBound()(prediction, incumbent)
 
 
-@pytest.mark.parametrize(
-    ("share", "constrained", "n_scored"), [(1.0, False, 80), (0.25, False, 20), (0.25, True, 80)]
-)
-def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored):
+def counting(share, constraints, n_candidates):
+    """Return an optimizer, and a list that gets the numbers of candidates that it scores."""
     counts = []
 
     def count(prediction, incumbent):
@@ -66,10 +64,18 @@ def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored)
         SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}),
         surrogate="forest",
         acquisition=Portfolio((Arm((count,), candidates=share),)),
-        constraints=["c"] if constrained else (),
-        n_candidates=80,
+        constraints=constraints,
+        n_candidates=n_candidates,
         seed=0,
     )
+    return optimizer, counts
+
+
+@pytest.mark.parametrize(
+    ("share", "constrained", "n_scored"), [(1.0, False, 80), (0.25, False, 20), (0.25, True, 80)]
+)
+def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored):
+    optimizer, counts = counting(share, ["c"] if constrained else (), n_candidates=80)
     for i in range(12):
         counts.clear()
         params = optimizer.ask()
@@ -88,20 +94,8 @@ def test_an_arm_scores_its_share_of_the_candidates(share, constrained, n_scored)
     ],
 )
 def test_fewer_candidates_with_many_trials_or_models(n_trials, n_constraints, share, n_scored):
-    counts = []
-
-    def count(prediction, incumbent):
-        counts.append(prediction.means.shape[1])
-        return UpperConfidenceBound()(prediction, incumbent)
-
-    optimizer = MondrianOptimizer(
-        SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}),
-        surrogate="forest",
-        acquisition=Portfolio((Arm((count,), candidates=share),)),
-        constraints=[f"c{k}" for k in range(n_constraints)],
-        n_candidates=120,
-        seed=0,
-    )
+    names = [f"c{k}" for k in range(n_constraints)]
+    optimizer, counts = counting(share, names, n_candidates=120)
     points = np.random.default_rng(0).random((n_trials, 2))
     constraints = -np.ones((n_trials, n_constraints)) if n_constraints else None
     places = [{"x": x, "y": y} for x, y in points.tolist()]

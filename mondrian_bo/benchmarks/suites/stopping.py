@@ -12,12 +12,12 @@ suite ``bbob``.
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
 from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
@@ -224,7 +224,5 @@ def _cells(
 
 def wilson_interval(n_successes: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a probability, from n >= 1 trials."""
-    z, share = 1.96, n_successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return centre - half, centre + half
+    interval = binomtest(n_successes, n).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)

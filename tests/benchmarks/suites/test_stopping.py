@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import norm
 
 from mondrian_bo import MondrianTerminator
 from mondrian_bo.benchmarks.problems import get_problem
@@ -55,7 +56,7 @@ def test_wilson_interval() -> None:
     """The ends are the probabilities from which the share is 1.96 standard errors away."""
     for k, n in ((0, 5), (3, 4), (140, 149)):
         for end in stopping.wilson_interval(k, n):
-            error = 1.96 * math.sqrt(max(end * (1.0 - end), 0.0) / n)
+            error = norm.ppf(0.975) * math.sqrt(max(end * (1.0 - end), 0.0) / n)
             assert abs(k / n - end) == pytest.approx(error, abs=1e-9)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import joblib
-import numpy as np
 import pytest
+from joblib_backends import check_same_forest
 from optuna.trial import TrialState
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.surrogates import MondrianForestRegressor
 
 N_TRIALS = 16
 """The last six are suggestions of the surrogate."""
@@ -34,14 +32,8 @@ def cluster():
 def test_trees_on_the_workers_are_the_same_forest(cluster):
     from ray.util.joblib import register_ray
 
-    rng = np.random.default_rng(0)
-    X = rng.random((60, 3))
-    y = X.sum(axis=1)
-    expected = MondrianForestRegressor(4, random_state=0).fit(X, y).predict(X)
     register_ray()
-    with joblib.parallel_config("ray", n_jobs=2):
-        forest = MondrianForestRegressor(4, random_state=0).fit(X, y)
-        np.testing.assert_array_equal(forest.predict(X), expected)
+    check_same_forest("ray")
 
 
 def test_ray_tune(cluster, tmp_path):
