@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_MOST_LISTED = 40
+"""Largest number of problems of a suite that the list names one by one."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -257,7 +260,9 @@ def _bench_list(_: argparse.Namespace) -> int:
         print(f"  {problem.name:<33}{kind:<34}{problem.description} ({size})")
     print("suites")
     for name, suite in SUITES.items():
-        print(f"  {name:<16}{', '.join(suite.problems)}")
+        names = suite.problems
+        many = f"{len(names)} problems, {names[0]} to {names[-1]}"
+        print(f"  {name:<16}{', '.join(names) if len(names) <= _MOST_LISTED else many}")
     for name in SPECIAL_SUITES:
         print(f"  {name}")
     print("samplers")

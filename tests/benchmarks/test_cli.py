@@ -92,8 +92,11 @@ def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
 
 def test_list(capsys):
     assert main(["bench", "list"]) == 0
-    listed = capsys.readouterr().out.split()
-    assert {*all_problem_names(), *SAMPLERS, "paper", "quality"} <= set(listed)
+    text = capsys.readouterr().out
+    assert {*all_problem_names(), *SAMPLERS, "paper", "quality"} <= set(text.split())
+    suites = text[text.index("\nsuites") : text.index("\nsamplers")].splitlines()
+    assert "  bbob            120 problems, bbob_f1_d2 to bbob_f24_d40" in suites
+    assert max(map(len, suites)) < 1000
 
 
 def test_version(capsys):

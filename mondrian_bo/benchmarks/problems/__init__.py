@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
@@ -59,6 +60,9 @@ _REMEDIES = {
 }
 """Commands that install the modules of problems."""
 
+_N_SIMILAR = 5
+"""Number of known names in the error for an unknown one."""
+
 
 def problem_names() -> tuple[str, ...]:
     """Return the names that `get_problem` takes: problems with one objective, no constraint."""
@@ -95,7 +99,7 @@ def get_problem(name: str, tables: Path | None = None) -> Problem:
         return _DECLARED[name]
     if name in TABULAR_PROBLEMS:
         return tabular_problem(name, tables)
-    raise ValueError(f"unknown problem {name!r}; known: {', '.join(problem_names())}")
+    raise _unknown(name, problem_names())
 
 
 def outcome_problem(name: str) -> OutcomeProblem:
@@ -107,7 +111,7 @@ def outcome_problem(name: str) -> OutcomeProblem:
         If there is no such problem.
     """
     if name not in _OUTCOME_PROBLEMS:
-        raise ValueError(f"unknown problem {name!r}; known: {', '.join(_OUTCOME_PROBLEMS)}")
+        raise _unknown(name, _OUTCOME_PROBLEMS)
     return _OUTCOME_PROBLEMS[name]
 
 
@@ -116,7 +120,7 @@ def any_problem(name: str, tables: Path | None = None) -> Problem | OutcomeProbl
     if name in _OUTCOME_PROBLEMS:
         return outcome_problem(name)
     if name not in problem_names():
-        raise ValueError(f"unknown problem {name!r}; known: {', '.join(all_problem_names())}")
+        raise _unknown(name, all_problem_names())
     return get_problem(name, tables)
 
 
@@ -143,3 +147,11 @@ def installed_problems(names: Iterable[str], notify: Callable[[str], None]) -> l
     if not installed:
         raise ValueError("none of the problems asked for is installed")
     return installed
+
+
+def _unknown(name: str, known: Iterable[str]) -> ValueError:
+    """Return the error for an unknown problem, which names the most similar ones of hundreds."""
+    similar = ", ".join(get_close_matches(name, known, n=_N_SIMILAR, cutoff=0.0))
+    return ValueError(
+        f"unknown problem {name!r}; similar ones: {similar}; `mondrian-bo bench list` prints all"
+    )

@@ -163,5 +163,5 @@ def test_the_default_suite_is_balanced():
 
 
 def test_unknown_problem():
-    with pytest.raises(ValueError, match=r"unknown problem 'brain'; known: .*branin"):
+    with pytest.raises(ValueError, match=r"unknown problem 'brain'; similar ones: .*branin"):
         get_problem("brain")
