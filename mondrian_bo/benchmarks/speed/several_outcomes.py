@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,14 +21,14 @@ from mondrian_bo.benchmarks.speed.suite import write_tables
 from mondrian_bo.benchmarks.speed.threads import one_thread
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
-__all__ = ["OUTCOMES", "SeveralOutcomes", "own_trials", "random_trials", "run"]
+__all__ = ["OUTCOMES", "SeveralOutcomes", "measure", "run"]
 
-_FEW, _MANY = 200, 2_000
-"""Trials of a study that the samplers suggest from the start, and of one of which most are random:
-two thousand suggestions would take a minute."""
+_SIZES = (200, 2_000)
+"""Numbers of trials at which suggestions are measured."""
 
-_TIMED = 40
-"""Measured trials at the end of a study."""
+_TIMED = 0.1
+"""Measured part of the trials, the last ones: as models are made anew at each growth by a tenth,
+about one such time is among them."""
 
 
 class SeveralOutcomes(NamedTuple):
@@ -69,42 +71,35 @@ OUTCOMES: dict[str, SeveralOutcomes] = {
 """Objectives of six floats, by name. Those with several values are DTLZ2."""
 
 
-def own_trials(name: str, n_trials: int = _FEW, n_timed: int = _TIMED) -> Row:
-    """Measure the last trials of a study, all of which the sampler suggests itself.
+def measure(name: str, sizes: Sequence[int] = _SIZES) -> list[Row]:
+    """Measure suggestions in a study, all of whose trials the sampler suggests itself.
 
     Parameters
     ----------
     name : str
         A key of `OUTCOMES`.
-    n_trials, n_timed : int
-        Number of trials at the end, and how many of them are measured.
+    sizes : sequence of int
+        Numbers of trials, ascending.
 
     Returns
     -------
-    Row
-        The means, compared with TPE.
+    list of Row
+        For each number, the means over the last tenth of the trials, compared with TPE.
     """
-    costs = _studies(name).take_turns(n_trials)
-    ours, theirs = ([cost.in_milliseconds() for cost in one[-n_timed:]] for one in costs)
-    limit = Limit("ours", OUTCOMES[name].below)
-    what = f"ask + tell, 6 floats, {name}, at {n_trials:,} trials"
-    return time_row(what, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
-
-
-def random_trials(name: str, n_trials: int = _MANY, n_timed: int = _TIMED) -> Row:
-    """Measure the last trials of a study whose earlier ones are random, as in `own_trials`."""
-    studies = _studies(name)
-    studies.fill(n_trials, n_timed)
-    ours, theirs = ([cost.in_milliseconds() for cost in one] for one in studies.take_turns(n_timed))
-    limit = Limit("ours", 2.0 * OUTCOMES[name].below)
-    what = f"ask + tell, 6 floats, {name}, at {n_trials:,} trials, most of them random"
-    return time_row(what, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
-
-
-def _studies(name: str) -> GrowingStudies:
     samplers = MondrianSampler(seed=0), TPESampler(seed=0)
-    objective, n_objectives, _ = OUTCOMES[name]
-    return GrowingStudies(samplers, objective, n_objectives=n_objectives)
+    objective, n_objectives, below = OUTCOMES[name]
+    studies = GrowingStudies(samplers, objective, n_objectives=n_objectives)
+    ours, theirs = (
+        [cost.in_milliseconds() for cost in one] for one in studies.take_turns(sizes[-1])
+    )
+    rows = []
+    for n_trials in sizes:
+        timed = slice(n_trials - math.ceil(_TIMED * n_trials), n_trials)
+        limit = Limit("ours", below if n_trials <= _SIZES[0] else 2.0 * below)
+        what = f"ask + tell, 6 floats, {name}, at {n_trials:,} trials"
+        means = mean(ours[timed]), mean(theirs[timed])
+        rows.append(time_row(what, means[0], "TPE", means[1], unit="ms", limit=limit))
+    return rows
 
 
 def run(arguments: Namespace) -> None:
@@ -114,14 +109,13 @@ def run(arguments: Namespace) -> None:
     Writes ``outcomes.json``, ``outcomes.md`` and ``outcomes.txt``, and prints the last.
     """
     arguments.out.mkdir(parents=True, exist_ok=True)
-    few, many = (min(n, arguments.trials or n) for n in (_FEW, _MANY))
+    sizes = sorted({min(n, arguments.trials or n) for n in _SIZES})
     rows: list[Row] = []
     with one_thread():
         for name in OUTCOMES:
             # Compiled code is loaded, that of trees too.
-            random_trials(name, min(many, _FEW + 2 * _TIMED), min(_TIMED, many))
+            measure(name, [min(_SIZES[0] + 40, sizes[-1])])
         for name in tqdm(OUTCOMES, desc="outcomes"):
-            rows.append(own_trials(name, few, min(_TIMED, few)))
-            rows.append(random_trials(name, many, min(_TIMED, many)))
+            rows.extend(measure(name, sizes))
     write_tables(rows, arguments.out, "outcomes")
     print((arguments.out / "outcomes.txt").read_text(encoding="utf-8"), end="")
