@@ -61,6 +61,7 @@ def constrained(
     score: Score,
     gradients: Gradients | None,
     feasibility: Feasibility,
+    exponent: float = 1.0,
 ) -> tuple[Score, Gradients | None]:
     """Weight the scores of an acquisition by the probability that candidates are feasible.
 
@@ -78,6 +79,8 @@ def constrained(
         Its scores and their derivatives.
     feasibility : Feasibility
         The probability.
+    exponent : float, default=1.0
+        Power of the probability that counts. Above 1, candidates that may be infeasible count less.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def constrained(
     multiplies = usage.multiplies_by_probability
 
     def weighted(rows: FloatArray) -> FloatArray:
-        logs = feasibility.log_probability(rows)
+        logs = exponent * feasibility.log_probability(rows)
         return score(rows) * np.exp(logs) if multiplies else score(rows) + logs
 
     if gradients is None or feasibility.n_gradients == 0:
@@ -101,6 +104,7 @@ def constrained(
     def weighted_gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         scores, by_rows = gradients(rows)
         logs, log_gradients = feasibility.gradients(rows)
+        logs, log_gradients = exponent * logs, exponent * log_gradients
         if not multiplies:
             return scores + logs, by_rows + log_gradients
         probabilities = np.exp(logs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 
@@ -27,6 +28,12 @@ _N_STARTS = 10
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which correlations are computed again: O(1) per trial."""
 
+_FEASIBLE_SHARE = 0.8
+"""Share of feasible trials since the first one below which feasibility counts more: our choice."""
+
+_EXPONENT = 2.0
+"""Power of the probability of feasibility while it counts more: our choice."""
+
 _PRIOR_TRIALS = 5.0
 """Number of trials of correlation 0 that are added to those observed: our choice."""
 
@@ -49,6 +56,8 @@ class Constraints:
         self._margins = margins
         self._values: list[FloatArray] = []
         self._rows: list[FloatArray] = []
+        # The number of feasible trials among the first 1, 2, ... trials.
+        self._n_feasible: list[int] = []
         self._exponents = np.ones((0, 0))
         self._n_correlated = 0
 
@@ -97,7 +106,10 @@ class Constraints:
         self._margins.tell(rows, -values)
         self._values.extend(values)
         self._rows.extend(rows)
-        return np.asarray(~(values > 0.0).any(axis=1))
+        feasible = ~(values > 0.0).any(axis=1)
+        n_before = self._n_feasible[-1] if self._n_feasible else 0
+        self._n_feasible.extend((n_before + np.cumsum(feasible)).tolist())
+        return np.asarray(feasible)
 
     def state(self) -> tuple[int, tuple[TrialsState, ...]]:
         """Return what `restore` needs; O(1)."""
@@ -105,8 +117,8 @@ class Constraints:
 
     def restore(self, state: tuple[int, tuple[TrialsState, ...]]) -> None:
         """Remove what was added after a state; O(what is removed)."""
-        del self._values[state[0] :]
-        del self._rows[state[0] :]
+        for kept in (self._values, self._rows, self._n_feasible):
+            del kept[state[0] :]
         self._margins.restore(state[1])
 
     def forget(self) -> None:
@@ -130,6 +142,18 @@ class Constraints:
         return JointFeasibility(
             [self.models[i] for i in known], self._exponents[np.ix_(known, known)]
         )
+
+    @property
+    def exponent(self) -> float:
+        """Power of the probability of feasibility by which scores are weighted; O(log n).
+
+        It is larger than 1 where fewer than four in five of the trials since the first feasible one
+        are feasible: there the models are too sure of what is feasible.
+        """
+        first = bisect_left(self._n_feasible, 1)
+        n_trials = len(self._n_feasible) - first
+        is_scarce = n_trials > 0 and self._n_feasible[-1] < _FEASIBLE_SHARE * n_trials
+        return _EXPONENT if is_scarce else 1.0
 
     def half_spaces(self, space: SearchSpace) -> HalfSpaces | None:
         """Return the constraints that are exactly linear in the rows of a space, or None.

@@ -205,7 +205,9 @@ class Search:
                 if len(self.trials.incumbents(feasible=True)):
                     score, gradients = model.score(acquisition, rng)
                     if len(feasibility):
-                        score, gradients = constrained(acquisition, score, gradients, feasibility)
+                        score, gradients = constrained(
+                            acquisition, score, gradients, feasibility, constraints.exponent
+                        )
                         n_gradients += feasibility.n_gradients
                 else:
                     # While no trial is feasible, only feasibility counts.

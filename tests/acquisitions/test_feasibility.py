@@ -67,13 +67,24 @@ class Bell:
         return self.log_probability(rows), -2.0 * rows
 
 
+def test_exponent_is_a_power_of_the_probability():
+    for name, expected in (
+        ("ei", SCORES * PROBABILITIES**2),
+        ("log_ei", SCORES + 2.0 * np.log(PROBABILITIES)),
+    ):
+        score, _ = constrained(get_acquisition(name), lambda rows: SCORES, None, Fixed(), 2.0)
+        np.testing.assert_allclose(score(np.zeros((3, 1))), expected)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0])
 @pytest.mark.parametrize("name", ["ei", "log_ei"])
-def test_gradients_are_those_of_the_weighted_score(name):
+def test_gradients_are_those_of_the_weighted_score(name, exponent):
     score, gradients = constrained(
         get_acquisition(name),
         lambda rows: np.sin(rows[:, 0]),
         lambda rows: (np.sin(rows[:, 0]), np.cos(rows)),
         Bell(),
+        exponent,
     )
     rows, step = np.array([[0.3], [-1.2]]), 1e-6
     scores, slopes = gradients(rows)

@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
-from mondrian_bo.optimizer import local_search
-from mondrian_bo.optimizer.constraints import _joint, _pair_exponents
+from mondrian_bo.optimizer import local_search, search
+from mondrian_bo.optimizer.constraints import Constraints, _joint, _pair_exponents
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.outcome_models import OutcomeModels
 
 SQUARE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -185,6 +186,43 @@ def test_polishing_has_a_limit_where_a_model_has_several_leaves(n_trials, most, 
     for _ in range(8):
         optimizer.ask()
     assert set(limits) == {most}
+
+
+@pytest.mark.parametrize(("bound", "exponent"), [(0.99, 1.0), (0.5, 2.0), (0.0, 1.0)])
+def test_feasibility_counts_more_where_many_trials_fail(bound, exponent, monkeypatch):
+    """With a bound of 0.99 nearly all trials are feasible, with 0.5 half of them, with 0 none."""
+    used, weight = [], search.constrained
+
+    def recorded(*arguments):
+        used.append(arguments[-1])
+        return weight(*arguments)
+
+    monkeypatch.setattr(search, "constrained", recorded)
+    optimizer = told(lambda rows: np.sin(3.0 * rows[:, :1]) ** 2 - bound**2)
+    optimizer.ask()
+    # While nothing is feasible only feasibility counts.
+    assert used == ([exponent] if bound else [])
+
+
+def test_exponent_counts_from_the_first_feasible_trial_on():
+    class Model:
+        def __init__(self, trials, number):
+            self.trials = trials
+
+    constraints = Constraints(OutcomeModels(1, Model))
+    assert constraints.exponent == 1.0
+    row = np.array([[0.5]])
+    for value, exponent in ((1.0, 1.0), (1.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (1.0, 2.0)):
+        before = constraints.state()
+        constraints.tell(row, np.array([[value]]))
+        assert constraints.exponent == exponent
+    constraints.restore(before)
+    assert constraints.exponent == 1.0
+    constraints.tell(np.repeat(row, 7, axis=0), np.array([[1.0], [-1.0], [1.0], *[[-1.0]] * 4]))
+    # Seven of nine, then eight of ten.
+    assert constraints.exponent == 2.0
+    constraints.tell(row, np.array([[np.nan]]))
+    assert constraints.exponent == 1.0
 
 
 def test_a_probability_is_calibrated():
