@@ -184,6 +184,10 @@ class CandidateSearch(NamedTuple):
     near_share: float = 1.0
 
 
+Maximize: TypeAlias = Callable[[Score, CandidateSearch, LocalSearch | None], FloatArray]
+"""Returns the row with the best score found; :func:`maximize`, or the same within constraints."""
+
+
 def maximize(
     score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
 ) -> FloatArray:

@@ -11,10 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Usage
-from mondrian_bo.acquisitions.feasibility import Score, constrained
+from mondrian_bo.acquisitions.base import Acquisition, Usage
+from mondrian_bo.acquisitions.feasibility import Gradients, Score, constrained
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, spread
+from mondrian_bo.optimizer.candidates import (
+    CandidateSearch,
+    Maximize,
+    centre,
+    maximize,
+    spread,
+)
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.half_spaces import HalfSpaces
@@ -45,9 +51,9 @@ _FEW_TRIALS = 200
 """Largest number of trials with which all candidates are scored."""
 
 _NEAR_SHARE = 0.25
-"""Share of the candidates near the best rows that are scored with more trials, with one objective
-and without constraints: a candidate costs more then, and the regret is the same. With fewer
-candidates over all the space, the search finds other basins later."""
+"""Share of the candidates near the best rows that are scored with more trials, without constraints:
+a candidate costs more then, and the outcome is the same. With fewer candidates over all the space,
+the search finds other basins later."""
 
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
@@ -151,28 +157,17 @@ class Search:
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
         space, pending, _, rng, is_taken, constraints, valid = request
-        find, planes = maximize, None
+        find: Maximize = maximize
+        planes = None
         if valid is not None:
             find = valid.maximize
         elif constraints is not None:
             planes = constraints.half_spaces(space)
             if planes is not None:
                 find = planes.maximize
-        n_trials, n_candidates = len(self.trials), self.n_candidates
+        n_trials = len(self.trials)
         if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
-            n_more = 0 if constraints is None else len(constraints.rows) - n_trials
-            if n_more >= _INFORMATIVE and valid is None:
-                row = _likely_row(request, planes)
-            else:
-                row = _first_row(request, self.shift)
-            if planes is not None:
-                row = planes.reached(space, row)
-            if not is_taken(row):
-                return row
-            # In a small finite space the sequence repeats its points.
-            starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
-            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates)
-            return find(lambda rows: rng.random(len(rows)), wanted)
+            return self._suggest_without_model(request, find, planes)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisitions, n_models = arm.acquisitions, self.n_objectives
         share, near_share = 1.0, 1.0
@@ -181,65 +176,109 @@ class Search:
             acquisitions = arm.constrained or acquisitions
         else:
             share = arm.candidates  # where it is a quarter, there are few near the best already
-            if n_trials > _FEW_TRIALS and n_models == 1:
+            if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
             if arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
                 acquisitions = arm.while_running
         share = min(share, _CANDIDATE_MODELS / n_models)
-        n_candidates = max(int(share * n_candidates), 1)
+        n_candidates = max(int(share * self.n_candidates), 1)
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
         imputed = nullcontext() if constraints is None else constraints.pending(pending, rng)
         with single_threaded_blas(), model.pending(pending, rng), imputed:
             starts, n_gradients = self.trials.incumbents(), model.n_gradients
+            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
             if constraints is None and arm.quadratic and isinstance(model, ObjectiveModel):
                 share = arm.quadratic
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
                 if drawn is not None:
-                    wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
                     return find(drawn, wanted, drawn.climb)
+            n_steps, n_polished, n_evaluations = _STEPS, 0, UNLIMITED
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
             else:
-                feasibility = constraints.feasibility(planes.numbers if planes else ())
-                if len(self.trials.incumbents(feasible=True)):
-                    score, gradients = model.score(acquisition, rng)
-                    if len(feasibility):
-                        score, gradients = constrained(
-                            acquisition, score, gradients, feasibility, constraints.exponent
-                        )
-                        n_gradients += feasibility.n_gradients
-                else:
-                    # While no trial is feasible, only feasibility counts.
-                    score = feasibility.log_probability
-                    starts = constraints.least_violating(feasibility)
-                    n_gradients = feasibility.n_gradients
-                    gradients = feasibility.gradients if n_gradients else None
-            if planes is not None:
-                score, gradients = planes.within(score, gradients)
-            local = None
-            if gradients is not None:
-                # The cost is proportional to components times steps.
-                n_steps, n_polished = max(_STEPS // n_gradients, _FEWEST_STEPS), 0
-                n_evaluations = UNLIMITED
+                score, gradients, n_gradients, starts = self._score_under(
+                    constraints, planes, model, acquisition, rng
+                )
+                wanted = wanted._replace(incumbents=starts)
                 usage: Usage = getattr(acquisition, "usage", Usage())
-                if constraints is not None and usage.polishes_under_constraints:
+                if usage.polishes_under_constraints:
                     n_steps, n_polished = _STEPS_BEFORE_POLISHING, 1
                     if model.models[0].n_gradients > 1:
                         n_evaluations = _POLISHING_EVALUATIONS
-                known = self.trials.rows[-_LATEST:]
+            local = None
+            if gradients is not None:
+                if n_polished == 0:
+                    # The cost is proportional to components times steps.
+                    n_steps = max(n_steps // n_gradients, _FEWEST_STEPS)
                 local = partial(
                     improve,
                     score,
                     gradients,
                     space,
                     n_steps=n_steps,
-                    known=known,
+                    known=self.trials.rows[-_LATEST:],
                     n_polished=n_polished,
                     n_evaluations=n_evaluations,
                 )
-            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
             return find(score, wanted, local)
+
+    def _suggest_without_model(
+        self, request: Request, find: Maximize, planes: HalfSpaces | None
+    ) -> FloatArray:
+        """Return the row of one of the first trials, shape (d,)."""
+        space, _, _, rng, is_taken, constraints, valid = request
+        n_trials = len(self.trials)
+        n_more = 0 if constraints is None else len(constraints.rows) - n_trials
+        if n_more >= _INFORMATIVE and valid is None:
+            row = _likely_row(request, planes)
+        else:
+            row = _first_row(request, self.shift)
+        if planes is not None:
+            row = planes.reached(space, row)
+        if not is_taken(row):
+            return row
+        # In a small finite space the sequence repeats its points.
+        starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
+        wanted = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
+        return find(lambda rows: rng.random(len(rows)), wanted, None)
+
+    def _score_under(
+        self,
+        constraints: Constraints,
+        planes: HalfSpaces | None,
+        model: ObjectiveModel | ParetoModel,
+        acquisition: Acquisition,
+        rng: np.random.Generator,
+    ) -> tuple[Score, Gradients | None, int, FloatArray]:
+        """Return the score under constraints, and its gradients.
+
+        Returns
+        -------
+        score, gradients : callables
+            The score of candidates; no gradients if a model has none.
+        n_gradients : int
+            Number of Gaussians behind a score with gradients.
+        starts : float64 array of shape (k, d)
+            The rows that candidates start from.
+        """
+        feasibility = constraints.feasibility(planes.numbers if planes else ())
+        if len(self.trials.incumbents(feasible=True)):
+            starts, n_gradients = self.trials.incumbents(), model.n_gradients
+            score, gradients = model.score(acquisition, rng)
+            if len(feasibility):
+                score, gradients = constrained(
+                    acquisition, score, gradients, feasibility, constraints.exponent
+                )
+                n_gradients += feasibility.n_gradients
+        else:
+            # While no trial is feasible, only feasibility counts.
+            starts, n_gradients = constraints.least_violating(feasibility), feasibility.n_gradients
+            score = feasibility.log_probability
+            gradients = feasibility.gradients if n_gradients else None
+        if planes is not None:
+            score, gradients = planes.within(score, gradients)
+        return score, gradients, n_gradients, starts
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
