@@ -28,7 +28,7 @@ _N_STARTS = 10
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which correlations are computed again: O(1) per trial."""
 
-_FEASIBLE_SHARE = 0.8
+_FEASIBLE_SHARE = 0.85
 """Share of feasible trials since the first one below which feasibility counts more: our choice."""
 
 _EXPONENT = 2.0
@@ -147,8 +147,7 @@ class Constraints:
     def exponent(self) -> float:
         """Power of the probability of feasibility by which scores are weighted; O(log n).
 
-        It is larger than 1 where fewer than four in five of the trials since the first feasible one
-        are feasible: there the models are too sure of what is feasible.
+        It is larger than 1 while too few of the trials since the first feasible one are feasible.
         """
         first = bisect_left(self._n_feasible, 1)
         n_trials = len(self._n_feasible) - first

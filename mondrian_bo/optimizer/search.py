@@ -267,9 +267,9 @@ class Search:
             starts, n_gradients = self.trials.incumbents(), model.n_gradients
             score, gradients = model.score(acquisition, rng)
             if len(feasibility):
-                score, gradients = constrained(
-                    acquisition, score, gradients, feasibility, constraints.exponent
-                )
+                # Several objectives need trials at the bounds of all regions that a front crosses.
+                exponent = constraints.exponent if self.n_objectives == 1 else 1.0
+                score, gradients = constrained(acquisition, score, gradients, feasibility, exponent)
                 n_gradients += feasibility.n_gradients
         else:
             # While no trial is feasible, only feasibility counts.

@@ -188,8 +188,9 @@ def test_polishing_has_a_limit_where_a_model_has_several_leaves(n_trials, most, 
     assert set(limits) == {most}
 
 
+@pytest.mark.parametrize("n_objectives", [1, 2])
 @pytest.mark.parametrize(("bound", "exponent"), [(0.99, 1.0), (0.5, 2.0), (0.0, 1.0)])
-def test_feasibility_counts_more_where_many_trials_fail(bound, exponent, monkeypatch):
+def test_feasibility_counts_more_where_many_trials_fail(bound, exponent, n_objectives, monkeypatch):
     """With a bound of 0.99 nearly all trials are feasible, with 0.5 half of them, with 0 none."""
     used, weight = [], search.constrained
 
@@ -198,10 +199,15 @@ def test_feasibility_counts_more_where_many_trials_fail(bound, exponent, monkeyp
         return weight(*arguments)
 
     monkeypatch.setattr(search, "constrained", recorded)
-    optimizer = told(lambda rows: np.sin(3.0 * rows[:, :1]) ** 2 - bound**2)
+    optimizer = MondrianOptimizer(
+        SQUARE, directions=["maximize"] * n_objectives, constraints=["c"], seed=0
+    )
+    rows = SQUARE.sample(30, np.random.default_rng(0))
+    values = np.sin(3.0 * rows[:, :n_objectives])
+    optimizer.tell_rows(rows, values, values[:, :1] ** 2 - bound**2)
     optimizer.ask()
     # While nothing is feasible only feasibility counts.
-    assert used == ([exponent] if bound else [])
+    assert used == ([exponent if n_objectives == 1 else 1.0] if bound else [])
 
 
 def test_exponent_counts_from_the_first_feasible_trial_on():
@@ -218,8 +224,8 @@ def test_exponent_counts_from_the_first_feasible_trial_on():
         assert constraints.exponent == exponent
     constraints.restore(before)
     assert constraints.exponent == 1.0
-    constraints.tell(np.repeat(row, 7, axis=0), np.array([[1.0], [-1.0], [1.0], *[[-1.0]] * 4]))
-    # Seven of nine, then eight of ten.
+    constraints.tell(np.repeat(row, 4, axis=0), np.array([[1.0], [-1.0], [-1.0], [-1.0]]))
+    # Five of six, then six of seven.
     assert constraints.exponent == 2.0
     constraints.tell(row, np.array([[np.nan]]))
     assert constraints.exponent == 1.0
