@@ -2,9 +2,10 @@
 
 ``python -m mondrian_bo.benchmarks.bbob_table docs/results/bbob.jsonl.gz`` prints the tables of an
 archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suite ``bbob``,
-``mixint``, ``noisy`` or ``parallel``. The unit is a function: the mean over seeds of the difference
-of log10 regrets. Wilcoxon's signed-rank test over functions tells whether a difference would hold
-on other functions of this kind. Holm's correction counts all rows of the table.
+``bbob_unseen``, ``mixint``, ``noisy`` or ``parallel``. The unit is a function: the mean over seeds
+of the difference of log10 regrets. Wilcoxon's signed-rank test over functions tells whether a
+difference would hold on other functions of this kind. Holm's correction counts all rows of the
+table.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS
-from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
+from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
@@ -43,6 +43,7 @@ _DECLARED = {
         *MIXED_PROBLEMS,
         *LEARNING_PROBLEMS,
         *BBOB_FUNCTIONS,
+        *UNSEEN_FUNCTIONS,
         *MIXINT_FUNCTIONS,
         *NOISY_FUNCTIONS,
         *BAYESMARK_PROBLEMS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import chdir
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +27,7 @@ __all__ = [
     "BBOB_FUNCTIONS",
     "BBOB_NAMES",
     "DIMENSIONS",
+    "UNSEEN_FUNCTIONS",
     "BbobFunction",
     "first_instance",
     "loaded",
@@ -58,10 +59,13 @@ BBOB_NAMES = (
 _TUNED_IN = 5
 """The dimension in which defaults were chosen with functions of this suite."""
 
+_FIRST_UNSEEN = 101
+"""The first instance of the suite ``bbob_unseen``; development may use those up to 100."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BbobFunction(Problem):
-    """A function of a suite of COCO in one dimension; a run's seed s has instance s + 1.
+    """A function of a suite of COCO in one dimension; a run's seed chooses the instance.
 
     Values are regrets: COCO's value minus the value at the minimiser of the instance.
 
@@ -71,14 +75,17 @@ class BbobFunction(Problem):
         COCO's number of the function.
     suite : str
         COCO's name of the suite.
+    first : int
+        The instance of seed 0; seed s has instance ``first + s``.
     """
 
     number: int
     suite: str = "bbob"
+    first: int = 1
 
     def instance(self, seed: int) -> Objective:
         """Return the regret of the instance of a run's seed."""
-        return regret(self.suite, self.number, len(self.space), seed + 1)
+        return regret(self.suite, self.number, len(self.space), self.first + seed)
 
 
 @cache
@@ -119,9 +126,9 @@ def minimiser(suite: str, number: int, dimension: int, instance: int) -> FloatAr
     return x
 
 
-def first_instance(suite: str, number: int, dimension: int) -> Objective:
-    """Return the regret of the first instance; COCO is loaded when it is called."""
-    return lambda params: regret(suite, number, dimension, 1)(params)
+def first_instance(suite: str, number: int, dimension: int, first: int = 1) -> Objective:
+    """Return the regret of the instance of seed 0; COCO is loaded when it is called."""
+    return lambda params: regret(suite, number, dimension, first)(params)
 
 
 BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
@@ -142,3 +149,16 @@ BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
     for number, name in enumerate(BBOB_NAMES, start=1)
 )
 """All functions in all dimensions."""
+
+UNSEEN_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
+    replace(
+        function,
+        name=function.name.replace("bbob", "unseen"),
+        function=first_instance("bbob", function.number, len(function.space), _FIRST_UNSEEN),
+        group=f"{function.group}, unseen instances",
+        half="held-out",
+        first=_FIRST_UNSEEN,
+    )
+    for function in BBOB_FUNCTIONS
+)
+"""The same functions with instances from 101 on. No default of the library was chosen with them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS, QUICK_TASKS
-from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS
+from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import (
     BBOB_PROBLEMS,
     BIOBJECTIVE_PROBLEMS,
@@ -90,6 +90,7 @@ SUITES: dict[str, Suite] = {
     "bayesmark": Suite(tuple(problem.name for problem in BAYESMARK_PROBLEMS), n_seeds=1),
     "bayesmark_quick": Suite(QUICK_TASKS, n_seeds=1),
     "bbob": Suite(tuple(problem.name for problem in BBOB_FUNCTIONS), n_seeds=15),
+    "bbob_unseen": Suite(tuple(problem.name for problem in UNSEEN_FUNCTIONS), n_seeds=5),
     "mixint": Suite(tuple(problem.name for problem in MIXINT_FUNCTIONS), n_seeds=15),
     "noisy": Suite(tuple(problem.name for problem in NOISY_FUNCTIONS), n_seeds=15),
     "parallel": Suite(tuple(problem.name for problem in BBOB_PROBLEMS), n_seeds=16),

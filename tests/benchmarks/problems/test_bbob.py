@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.benchmarks.problems import SUITES, get_problem, installed_problems, outcome_problem
-from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, DIMENSIONS
+from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, DIMENSIONS, UNSEEN_FUNCTIONS
 
 
 def params_of(x):
@@ -45,6 +45,20 @@ def test_an_instance_is_that_of_coco(number, tmp_path, monkeypatch):
     theirs._best_parameter("print")
     (file,) = tmp_path.iterdir()
     assert regret(params_of(np.loadtxt(file))) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_unseen_instances_count_from_101():
+    cocoex = pytest.importorskip("cocoex", reason="needs coco-experiment")
+    assert [len(SUITES[name].problems) for name in ("bbob", "bbob_unseen")] == [120, 120]
+    problem = get_problem("unseen_f6_d2")
+    assert problem in UNSEEN_FUNCTIONS and problem.half == "held-out"
+    points = np.random.default_rng(0).uniform(-5.0, 5.0, (3, 2))
+    for seed in (0, 4):
+        suite = cocoex.Suite("bbob", f"instances:{101 + seed}", "dimensions:2 function_indices:6")
+        values = np.array([suite[0](x) for x in points])
+        regrets = np.array([problem.instance(seed)(params_of(x)) for x in points])
+        np.testing.assert_allclose(np.diff(values), np.diff(regrets), rtol=1e-9)
+    assert problem.function(params_of(points[0])) == problem.instance(0)(params_of(points[0]))
 
 
 def test_without_the_package_problems_are_skipped(monkeypatch):
