@@ -5,13 +5,15 @@ The baseline of a task is our own (:mod:`mondrian_bo.benchmarks.bayesmark_baseli
 ``python -m mondrian_bo.benchmarks.bayesmark_table docs/results/bayesmark.jsonl.gz`` prints the
 tables of an archive, or of a directory that ``mondrian-bo bench run --suite bayesmark`` wrote to.
 Samplers are compared on the tasks and seeds that all of them have. Wilcoxon's signed-rank test over
-tasks tells whether a difference would hold on other tasks of this kind.
+tasks tells whether a difference would hold on other tasks of this kind. ``--tasks`` adds a table of
+all tasks. ``--suite`` keeps those of a suite, and ``--without`` leaves tasks out, to see how much
+they decide.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.bayesmark_baseline import PREFIX, Baseline, baselines
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
+from mondrian_bo.benchmarks.problems import SUITES
 from mondrian_bo.benchmarks.report.score import holm_corrected
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
@@ -82,7 +85,7 @@ class Losses(NamedTuple):
         return scores
 
 
-def losses(results: Results, samplers: Sequence[str]) -> Losses:
+def losses(results: Results, samplers: Sequence[str], without: Collection[str] = ()) -> Losses:
     """Return the normalised losses on the tasks and seeds that all given samplers have.
 
     Parameters
@@ -91,6 +94,8 @@ def losses(results: Results, samplers: Sequence[str]) -> Losses:
         Runs of 128 trials on tasks of Bayesmark. Other and shorter runs are ignored.
     samplers : sequence of str
         Names of samplers.
+    without : collection of str, default=()
+        Names of tasks that are left out.
 
     Returns
     -------
@@ -100,13 +105,18 @@ def losses(results: Results, samplers: Sequence[str]) -> Losses:
     Raises
     ------
     ValueError
-        If there is no run that all samplers have, or no baseline of a task that has one.
+        If there is no run that all samplers have, or no baseline of a task that has one, or no run
+        on a task that is left out.
     """
     known = baselines()
+    strange = sorted(name for name in without if PREFIX + name not in results.facts)
+    if strange:
+        raise ValueError(f"there is no run on {', '.join(strange)}")
     trials = _BATCH * np.array(BATCHES) - 1
     tasks, n_seeds, means = [], [], []
     for name in sorted(results.facts):
-        if not name.startswith(PREFIX):
+        task = name.removeprefix(PREFIX)
+        if task == name or task in without:
             continue
         curves: list[dict[int, FloatArray]] = [
             {
@@ -119,7 +129,6 @@ def losses(results: Results, samplers: Sequence[str]) -> Losses:
         seeds = sorted(set.intersection(*map(set, curves)))
         if not seeds:
             continue
-        task = name.removeprefix(PREFIX)
         if task not in known:
             raise ValueError(
                 f"{task} has no baseline; python -m mondrian_bo.benchmarks.bayesmark_baseline "
@@ -162,7 +171,7 @@ def score_rows(measured: Losses, reference: str) -> list[list[str]]:
             cells += [
                 f"{100.0 * gain.mean():+.2f} ± {half_width:.2f}",
                 f"{(gain > 0.0).sum()}, {(gain == 0.0).sum()}, {(gain < 0.0).sum()}",
-                f"{next(others):.1g}",
+                f"{next(others):.2g}",
             ]
         rows.append(cells)
     return rows
@@ -179,16 +188,34 @@ def model_rows(measured: Losses) -> list[list[str]]:
     return rows
 
 
+def task_rows(measured: Losses) -> list[list[str]]:
+    """Return a row of cells for each task: the final scores on it."""
+    scores = 100.0 * (1.0 - measured.means[:, :, -1])
+    rows = zip(measured.tasks, scores.T, strict=True)
+    return [[task, *(f"{score:.2f}" for score in row)] for task, row in rows]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the scores of samplers, and their scores by model."""
+    """Print the scores of samplers, and their scores by model and by task."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, nargs="+", help="archives, or directories of results")
     parser.add_argument("--samplers", help="samplers to compare (default: all that have runs)")
     parser.add_argument("--reference", help="sampler to compare with (default: the first)")
+    parser.add_argument("--tasks", action="store_true", help="show the scores on each task")
+    suites = [name for name in SUITES if name.startswith("bayesmark")]
+    parser.add_argument(
+        "--suite", choices=suites, default="bayesmark", help="which tasks (%(default)s)"
+    )
+    parser.add_argument("--without", default="", help="tasks to leave out, e.g. DT_digits_acc")
     parsed = parser.parse_args(arguments)
     results = read_results(parsed.source)
     there = sorted({name for _, name, _ in results.runs})
-    measured = losses(results, split_names(parsed.samplers) if parsed.samplers else there)
+    samplers = split_names(parsed.samplers) if parsed.samplers else there
+    chosen = set(SUITES[parsed.suite].problems)
+    tasks = {name for name in results.facts if name.startswith(PREFIX)}
+    others = {name.removeprefix(PREFIX) for name in tasks - chosen}
+    without = split_names(parsed.without) if parsed.without else []
+    measured = losses(results, samplers, others.union(without))
     reference = parsed.reference or measured.samplers[0]
     if reference not in measured.samplers:
         parser.error(f"{reference} is not among {', '.join(measured.samplers)}")
@@ -197,6 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     header += [f"beside {reference}", "better, equal, worse", "p"]
     print(to_markdown(header, score_rows(measured, reference)), end="\n\n")
     print(to_markdown(["model", "tasks", *measured.samplers], model_rows(measured)))
+    if parsed.tasks:
+        print(f"\n{to_markdown(['task', *measured.samplers], task_rows(measured))}")
 
 
 if __name__ == "__main__":

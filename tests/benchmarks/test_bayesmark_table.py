@@ -12,8 +12,9 @@ from mondrian_bo.benchmarks.bayesmark_baseline import Baseline
 from mondrian_bo.benchmarks.bayesmark_table import losses, normalised
 from mondrian_bo.benchmarks.harness.archive import Curve, Results, write_archive
 from mondrian_bo.benchmarks.harness.results import facts_of
-from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import PYTHON_VARIABLE
+from mondrian_bo.benchmarks.problems.suites import Suite
 
 TASKS = ("kNN_wine_acc", "kNN_wine_nll", "SVM_iris_nll")
 KNOWN = dict(
@@ -99,6 +100,14 @@ def test_rows(results):
     ]
 
 
+def test_tasks_are_left_out(results):
+    measured = losses(results, ["ours", "theirs"], ["SVM_iris_nll", "kNN_wine_acc"])
+    assert measured.tasks == ("kNN_wine_nll",)
+    np.testing.assert_allclose(measured.scores[:, -1], [90.0, 70.0])
+    with pytest.raises(ValueError, match="there is no run on DT_iris_acc"):
+        losses(results, ["ours", "theirs"], ["DT_iris_acc", "SVM_iris_nll"])
+
+
 def test_tables_of_an_archive(results, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr("mondrian_bo.benchmarks.harness.archive.read_results", lambda _: results)
@@ -109,6 +118,15 @@ def test_tables_of_an_archive(results, tmp_path, monkeypatch, capsys):
     assert printed.startswith("3 tasks, 6 runs of each sampler\n")
     assert "| theirs | 0.00 | 10.00 | 46.67 | -40.00 ± 131.45 | 0, 1, 2 |" in printed
     assert "| kNN | 2 | 60.00 | 70.00 |" in printed
+    assert "SVM_iris_nll" not in printed
+    bayesmark_table.main([*arguments, "--tasks", "--without", "kNN_wine_acc"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 tasks, 4 runs of each sampler\n")
+    task = printed.partition("| task | theirs | ours |")[2].splitlines()
+    assert task[2:] == ["| SVM_iris_nll | 20.00 | 120.00 |", "| kNN_wine_nll | 70.00 | 90.00 |"]
+    monkeypatch.setitem(SUITES, "bayesmark_one", Suite(("bayesmark_SVM_iris_nll",), n_seeds=1))
+    bayesmark_table.main([*arguments, "--suite", "bayesmark_one"])
+    assert capsys.readouterr().out.startswith("1 tasks, 2 runs of each sampler\n")
     with pytest.raises(SystemExit):
         bayesmark_table.main([*arguments, "--reference", "absent"])
 
