@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -232,7 +233,7 @@ def _bench_report(arguments: argparse.Namespace) -> int:
         reference=arguments.reference,
         half=arguments.half,
     )
-    print(report, end="")
+    _print(report)
     return 0
 
 
@@ -253,21 +254,23 @@ def _bench_list(_: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.problems import SUITES, all_problem_names, any_problem
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 
-    print("problems")
+    lines = ["problems"]
     for problem in map(any_problem, all_problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
         kind = f"{problem.group}, {problem.half}"
-        print(f"  {problem.name:<33}{kind:<34}{problem.description} ({size})")
-    print("suites")
+        lines.append(f"  {problem.name:<33}{kind:<34}{problem.description} ({size})")
+    lines.append("suites")
     for name, suite in SUITES.items():
         names = suite.problems
         many = f"{len(names)} problems, {names[0]} to {names[-1]}"
-        print(f"  {name:<16}{', '.join(names) if len(names) <= _MOST_LISTED else many}")
+        lines.append(f"  {name:<16}{', '.join(names) if len(names) <= _MOST_LISTED else many}")
     for name in SPECIAL_SUITES:
-        print(f"  {name}")
-    print("samplers")
+        lines.append(f"  {name}")
+    lines.append("samplers")
     for name, sampler in SAMPLERS.items():
-        print(f"  {name:<18}{'installed' if sampler.is_installed else f'needs {sampler.remedy}'}")
+        state = "installed" if sampler.is_installed else f"needs {sampler.remedy}"
+        lines.append(f"  {name:<18}{state}")
+    _print("".join(f"{line}\n" for line in lines))
     return 0
 
 
@@ -286,6 +289,15 @@ def _report(arguments: argparse.Namespace) -> int:
     out.write_text(page, encoding="utf-8")
     print(out)
     return 0
+
+
+def _print(text: str) -> None:
+    """Print text whose reader may close the pipe before its end, as ``head`` does."""
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        # The exit of Python must not write to the pipe either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _notify(message: str) -> None:

@@ -247,9 +247,11 @@ class MondrianOptimizer(StoredOptimizer):
         ValueError
             If `n` is not positive, or if `is_valid` refuses all of some thousands of points.
         TypeError
-            If `is_valid` returns something else than True or False. Its own exceptions pass
-            through, and nothing is asked for.
+            If `n` is no integer, or `is_valid` returns something else than True or False. Its own
+            exceptions pass through, and nothing is asked for.
         """
+        if n is not None and not isinstance(n, int | np.integer):
+            raise TypeError(f"`n` must be a positive integer or None, got {n!r}.")
         if n is not None and n < 1:
             raise ValueError(f"`n` must be a positive integer or None, got {n!r}.")
         asked = self._ask(1 if n is None else n)
@@ -389,10 +391,20 @@ class MondrianOptimizer(StoredOptimizer):
         rows = np.empty((len(many), self.space.n_dimensions))
         for i, one in enumerate(many):
             rows[i] = self.space.to_unit(one)
-            if not self._allow_missing:
-                # Raises where an active parameter is missing.
-                self.space.from_unit(rows[i])
+            if not self._allow_missing and np.isnan(rows[i]).any():
+                self._check_missing(rows[i], one)
         return rows
+
+    def _check_missing(self, row: FloatArray, params: Mapping[str, object]) -> None:
+        # An inactive parameter becomes NaN again.
+        filled = self.space.snap(np.nan_to_num(row[None]))[0]
+        missing = np.isnan(row) & ~np.isnan(filled)
+        if missing.any():
+            names = [self.space.names[j] for j in np.flatnonzero(missing)]
+            raise ValueError(
+                f"`params` must have all active parameters, and lacks {names}: got "
+                f"{dict(params)!r}."
+            )
 
     def _check_told(self, problem: str) -> None:
         if self.n_trials == 0:

@@ -64,6 +64,8 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
     buffer = io.BytesIO()
     np.savez(buffer, **members)  # type: ignore[arg-type]
     target = Path(path).resolve()
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be saved: there is no folder {target.parent}.")
     # In the same folder, so that it can be renamed.
     new = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:

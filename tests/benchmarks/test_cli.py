@@ -99,6 +99,14 @@ def test_list(capsys):
     assert max(map(len, suites)) < 1000
 
 
+def test_a_reader_may_close_the_list_early():
+    command = [sys.executable, "-m", "mondrian_bo.cli", "bench", "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as exit_info:
         main(["--version"])

@@ -184,7 +184,7 @@ def test_conditions_of_depth_three():
 
 def test_trials_of_a_conditional_space_are_checked():
     optimizer = MondrianOptimizer(DEEP, seed=0)
-    with pytest.raises(ValueError, match="'leaves', which is active"):
+    with pytest.raises(ValueError, match=r"must have all active parameters, and lacks \['leaves'\]"):
         optimizer.tell({"model": "tree"}, 1.0)
     assert optimizer.n_trials == 0
     # What is inactive does not matter.
@@ -364,11 +364,17 @@ def test_refused_batch(n):
         MondrianOptimizer(LINE).ask(n)
 
 
+@pytest.mark.parametrize("n", [1.5, "3"])
+def test_refused_type_of_batch(n):
+    with pytest.raises(TypeError, match=f"`n` must be a positive integer or None, got {n!r}"):
+        MondrianOptimizer(LINE).ask(n)
+
+
 @pytest.mark.parametrize(
     ("params", "value", "error", "message"),
     [
         ({"y": 0.0}, 1.0, KeyError, "unknown parameter 'y'"),
-        ({}, 1.0, ValueError, "'x', which is active|'x'.*no condition"),
+        ({}, 1.0, ValueError, r"`params` must have all .* lacks \['x'\]: got {}"),
         ({"x": 7.0}, 1.0, ValueError, "parameter 'x': must be in"),
         ({"x": "0.5"}, 1.0, TypeError, "parameter 'x'"),
         ({"x": 0.5}, None, TypeError, "None"),

@@ -413,6 +413,11 @@ def test_what_json_cannot_hold_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_missing_folder_is_named(saved, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"file.npz cannot be saved: .* folder .*none"):
+        MondrianOptimizer.load(saved).save(tmp_path / "none" / "file.npz")
+
+
 def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):
     from pathlib import Path
 

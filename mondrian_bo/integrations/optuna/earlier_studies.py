@@ -61,7 +61,7 @@ class EarlierStudies:
     """
 
     def __init__(self, warm_start: Sequence[optuna.Study]) -> None:
-        if isinstance(warm_start, optuna.Study) or not isinstance(warm_start, Sequence):
+        if isinstance(warm_start, optuna.Study | str) or not isinstance(warm_start, Sequence):
             raise TypeError(f"`warm_start` must be a list of studies, got {warm_start!r}.")
         self._studies = [_read(study) for study in warm_start]
 

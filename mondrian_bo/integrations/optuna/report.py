@@ -94,13 +94,31 @@ def load_study(storage: str, name: str) -> optuna.Study:
     opened: str | BaseStorage = storage
     if "://" not in storage:
         if not Path(storage).is_file():
-            raise ValueError(f"There is no journal file {storage!r}. A database needs its URL.")
-        opened = JournalStorage(JournalFileBackend(storage))
+            raise ValueError(
+                f"There is no journal file {storage!r}. A database needs its URL, "
+                "such as sqlite:///studies.db."
+            )
+        try:
+            opened = JournalStorage(JournalFileBackend(storage))
+        # A file of another kind may raise anything in the reader of journals.
+        except Exception as error:
+            raise ValueError(
+                f"{storage!r} is no journal file of Optuna ({error}). A database needs its URL, "
+                "such as sqlite:///studies.db."
+            ) from None
+    file = storage.removeprefix("sqlite:///")
+    # Optuna would make the database.
+    if file != storage and file and not file.startswith("file:"):
+        file = file.partition("?")[0]
+        if not Path(file).is_file():
+            raise ValueError(f"There is no database {file!r}.")
     try:
         return optuna.load_study(study_name=name, storage=opened)
     except KeyError:
         names = optuna.get_all_study_names(opened)
-        raise ValueError(f"There is no study {name!r}; the storage has {names}.") from None
+        raise ValueError(
+            f"There is no study {name!r}; the storage has {names or 'no study'}."
+        ) from None
 
 
 def html_report(study: optuna.Study, *, interactive: bool = False) -> str:
@@ -299,8 +317,14 @@ def _figure(plot: _Plot, show: _Show) -> str:
 
 def _picture(data: Any, size: tuple[float, float], text: str) -> str:
     """Return a picture that matplotlib draws."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "The report needs Matplotlib: `pip install matplotlib`, or the extra `plot` of "
+            "mondrian-bo."
+        ) from error
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)

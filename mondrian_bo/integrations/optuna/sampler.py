@@ -475,7 +475,7 @@ class _StudyMemory:
         )
         told = list(compress(new, known))
         errors = self.reader.errors_of(told)
-        costs = None if self._fidelity is None else self._fidelity.costs_of(told)
+        costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
         optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
         if is_filled.any():

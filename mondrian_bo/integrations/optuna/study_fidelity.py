@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
+from mondrian_bo.integrations.optuna.study_reader import FinishedTrial, StudyReader
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
+
+_N_WITHOUT = 10
+"""Number of finished trials without a parameter or attribute after which a warning names it."""
 
 
 class StudyFidelity:
@@ -53,6 +57,7 @@ class StudyFidelity:
             raise TypeError(f"`cost` must be the name of a user attribute or None, got {cost!r}.")
         self.name, self._target = check_fidelity(fidelity)
         self._cost = cost
+        self._is_checked = False
 
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the study has several objectives."""
@@ -89,8 +94,24 @@ class StudyFidelity:
             raise ValueError(f"`fidelity`: the target {target!r} of {name!r} is out of its range.")
         return low if target > low else high
 
-    def costs_of(self, trials: Sequence[FinishedTrial]) -> FloatArray:
-        """Return the costs of m trials, shape (m,); NaN where there is no positive number."""
+    def _warn_of_absence(self, reader: StudyReader) -> None:
+        if self._is_checked or len(reader.finished) < _N_WITHOUT:
+            return
+        self._is_checked = True
+        known = {*reader.distributions, *(reader.constants or {})}
+        known.update(*(trial.values for trial in reader.finished))
+        if self.name not in known:
+            _warn(f"`fidelity`: no trial has the parameter {self.name!r}", known)
+        attributes = {name for trial in reader.finished for name in trial.attributes}
+        if self._cost is not None and self._cost not in attributes:
+            _warn(f"`cost`: no trial has the user attribute {self._cost!r}", attributes)
+
+    def costs_of(self, trials: Sequence[FinishedTrial], reader: StudyReader) -> FloatArray:
+        """Return the costs of m trials, shape (m,); NaN where there is no positive number.
+
+        Warns once if none of ten or more trials of the study has the parameter or the attribute.
+        """
+        self._warn_of_absence(reader)
         costs = np.full(len(trials), np.nan)
         if self._cost is not None:
             for i, trial in enumerate(trials):
@@ -98,6 +119,14 @@ class StudyFidelity:
                 if isinstance(cost, int | float | np.number) and cost > 0:
                     costs[i] = float(cost)
         return costs
+
+
+def _warn(problem: str, known: Iterable[str]) -> None:
+    warnings.warn(
+        f"{problem} so far, and the argument has no effect; the trials have {sorted(known)}.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial:

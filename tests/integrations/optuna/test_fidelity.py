@@ -156,3 +156,24 @@ def test_bad_studies_are_refused():
         optimize(make_study(sampler_of(fidelity="kind")), training, 1)
     with pytest.raises(ValueError, match="the target 99 of 'n' is out of its range"):
         optimize(make_study(sampler_of(fidelity={"n": 99})), training, 1)
+
+
+def test_misspelt_names_of_fidelity_and_cost_are_reported_once():
+    wrong = make_study(sampler_of(fidelity="m", cost="minutes"))
+    optimize(wrong, training, 9)
+    with pytest.warns(UserWarning) as caught:
+        optimize(wrong, training, 4)
+    messages = [str(one.message) for one in caught if one.category is UserWarning]
+    assert len(messages) == 2
+    assert "no trial has the parameter 'm'" in messages[0] and "'rate'" in messages[0]
+    assert (
+        "no trial has the user attribute 'minutes'" in messages[1] and "['seconds']" in messages[1]
+    )
+
+
+@pytest.mark.filterwarnings("error:`fidelity`")
+def test_a_constant_fidelity_is_not_reported():
+    def objective(trial):
+        return trial.suggest_int("n", 5, 5) * trial.suggest_float("x", 0.0, 1.0)
+
+    optimize(make_study(sampler_of()), objective, 13)

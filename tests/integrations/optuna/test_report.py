@@ -7,6 +7,7 @@ import html
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import optuna
@@ -164,3 +165,19 @@ def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[st
     optuna.create_study(study_name="there", storage=url)
     assert main(["report", url, "x"]) == 2
     assert "['there']" in capsys.readouterr().err
+    file = tmp_path / "none.db"
+    assert main(["report", f"sqlite:///{file}", "x"]) == 2
+    assert f"There is no database '{file}'" in capsys.readouterr().err
+    assert not file.exists()
+    text = tmp_path / "text.py"
+    text.write_text("import optuna\n\n\nprint(optuna)\n")
+    assert main(["report", str(text), "x"]) == 2
+    assert "is no journal file of Optuna" in capsys.readouterr().err
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="`pip install matplotlib`, or the extra `plot`"):
+        html_report(study)

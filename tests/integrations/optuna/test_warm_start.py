@@ -105,6 +105,7 @@ def two_objectives(trial):
     ("make", "error", "message"),
     [
         (lambda: study_of(), TypeError, "a list of studies"),
+        (lambda: "former", TypeError, "a list of studies, got 'former'"),
         (lambda: [study_of().trials], TypeError, "hold optuna studies"),
         (lambda: [optuna.create_study(study_name="empty")], ValueError, "'empty' has no complete"),
         (
