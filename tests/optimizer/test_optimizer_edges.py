@@ -184,7 +184,9 @@ def test_conditions_of_depth_three():
 
 def test_trials_of_a_conditional_space_are_checked():
     optimizer = MondrianOptimizer(DEEP, seed=0)
-    with pytest.raises(ValueError, match=r"must have all active parameters, and lacks \['leaves'\]"):
+    with pytest.raises(
+        ValueError, match=r"must have all active parameters, and lacks \['leaves'\]"
+    ):
         optimizer.tell({"model": "tree"}, 1.0)
     assert optimizer.n_trials == 0
     # What is inactive does not matter.

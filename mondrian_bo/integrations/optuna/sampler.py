@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from mondrian_bo.integrations.optuna.study_reader import (
 )
 from mondrian_bo.integrations.optuna.valid_points import (
     FIXED,
-    accepts,
+    ValidSuggestions,
     choices_of,
     fixed_part,
     may_be_valid,
@@ -412,8 +411,8 @@ class _StudyMemory:
 
                 options: dict[str, Any] = {}
                 if is_valid is not None:
-                    options["is_valid"] = partial(
-                        accepts, is_valid, choices_of(search_space), constants or {}
+                    options["is_valid"] = ValidSuggestions(
+                        is_valid, choices_of(search_space), constants or {}, self.reader
                     )
                 if self._earlier is not None:
                     options["warm_start"] = self._earlier.encode(search_space, space)

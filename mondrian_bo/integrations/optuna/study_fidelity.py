@@ -15,11 +15,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.study_reader import FinishedTrial, StudyReader
+from mondrian_bo.integrations.optuna.valid_points import N_WITHOUT
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
-
-_N_WITHOUT = 10
-"""Number of finished trials without a parameter or attribute after which a warning names it."""
 
 
 class StudyFidelity:
@@ -95,11 +93,10 @@ class StudyFidelity:
         return low if target > low else high
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
-        if self._is_checked or len(reader.finished) < _N_WITHOUT:
+        if self._is_checked or len(reader.finished) < N_WITHOUT:
             return
         self._is_checked = True
-        known = {*reader.distributions, *(reader.constants or {})}
-        known.update(*(trial.values for trial in reader.finished))
+        known = reader.names()
         if self.name not in known:
             _warn(f"`fidelity`: no trial has the parameter {self.name!r}", known)
         attributes = {name for trial in reader.finished for name in trial.attributes}

@@ -233,6 +233,11 @@ class StudyReader:
             if trials[position].state == TrialState.RUNNING
         ]
 
+    def names(self) -> set[str]:
+        """Return the names of the parameters that finished trials have had."""
+        names = {*self.distributions, *(self.constants or {})}
+        return names.union(*(trial.values for trial in self.finished))
+
     def errors_of(self, trials: Sequence[FinishedTrial]) -> FloatArray | None:
         """Return the standard errors of m values and their q constraints, shape (m, 1 + q).
 

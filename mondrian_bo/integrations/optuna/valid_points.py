@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.optimizer.validation import check_answer
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 FIXED = "fixed_params"
 """Name of the attribute in which Optuna keeps the values of an enqueued trial."""
+
+N_WITHOUT = 10
+"""Number of finished trials after which a warning names a parameter that none of them has."""
 
 
 def may_be_valid(
@@ -36,21 +41,59 @@ def choices_of(search_space: Mapping[str, BaseDistribution]) -> dict[str, tuple[
     }
 
 
-def accepts(
-    is_valid: Callable[[dict[str, Any]], bool],
-    choices: Mapping[str, Sequence[Any]],
-    constants: Mapping[str, Any],
-    params: Mapping[str, Any],
-) -> bool:
+class ValidSuggestions:
     """Whether a user's function accepts a suggestion, or misses a parameter.
 
-    `choices` are those of :func:`choices_of`; `params` has indices of them.
+    Parameters
+    ----------
+    is_valid : callable
+        The function.
+    choices : mapping of str to sequence
+        See :func:`choices_of`; suggestions have indices of them.
+    constants : mapping
+        Values of parameters that suggestions lack.
+    reader : StudyReader
+        The trials of the study.
     """
-    values = {**constants, **params}
-    for name, of_name in choices.items():
-        if name in params:
-            values[name] = of_name[params[name]]
-    return may_be_valid(is_valid, values)
+
+    def __init__(
+        self,
+        is_valid: Callable[[dict[str, Any]], bool],
+        choices: Mapping[str, Sequence[Any]],
+        constants: Mapping[str, Any],
+        reader: StudyReader,
+    ) -> None:
+        self._is_valid = is_valid
+        self._choices = choices
+        self._constants = constants
+        self._reader = reader
+        self._checked: set[object] = set()
+
+    def __call__(self, params: Mapping[str, Any]) -> bool:
+        """Return the answer; warn once, after some trials, if no trial has what is missed."""
+        values = {**self._constants, **params}
+        for name, of_name in self._choices.items():
+            if name in params:
+                values[name] = of_name[params[name]]
+        try:
+            return check_answer(self._is_valid(values))
+        except KeyError as error:
+            self._check_name(error.args[0] if error.args else None)
+            return True
+
+    def _check_name(self, name: object) -> None:
+        is_name = isinstance(name, str) and name not in self._checked
+        if not is_name or len(self._reader.finished) < N_WITHOUT:
+            return
+        self._checked.add(name)
+        known = self._reader.names()
+        if name not in known:
+            warnings.warn(
+                f"`is_valid` asks for the parameter {name!r}, which no trial has so far, and "
+                f"points without it count as valid; the trials have {sorted(known)}.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def fixed_part(

@@ -209,3 +209,23 @@ def test_samplers_with_functions_are_pickled():
         optimize(study, bowl, 6)
     assert parameters(studies[0]) == parameters(studies[1])
     assert isinstance(studies[0].sampler, optuna.samplers.BaseSampler)
+
+
+def test_a_misspelt_parameter_is_reported_once():
+    study = make_study(MondrianSampler(seed=0, is_valid=lambda params: params["z"] < 0.0))
+    optimize(study, bowl, 10)
+    with pytest.warns(UserWarning) as caught:
+        optimize(study, bowl, 3)
+    (message,) = [str(one.message) for one in caught if one.category is UserWarning]
+    assert "asks for the parameter 'z'" in message and "the trials have ['x', 'y']" in message
+
+
+@pytest.mark.filterwarnings("error:`is_valid`")
+def test_parameters_of_other_branches_and_constants_are_not_reported():
+    def is_valid(params):
+        return params["c"] < 1.0 if params["kind"] is None else params["width"] <= 20
+
+    study = make_study(MondrianSampler(seed=0, is_valid=lambda params: params["c"] < 1.0))
+    optimize(study, branched, 20)
+    study = make_study(MondrianSampler(seed=0, is_valid=is_valid))
+    optimize(study, branched, 20)
