@@ -58,7 +58,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_bench_run(actions)
     _add_bench_report(actions)
     _add_bench_archive(actions)
-    _add_action(actions, "list", _bench_list)
+    listing = _add_action(actions, "list", _bench_list)
+    listing.add_argument(
+        "text", nargs="?", default="", help="only problems with this text in their name or group"
+    )
     report = _add_action(commands, "report", _report)
     report.add_argument("storage", help="URL of the storage, or path of a journal file")
     report.add_argument("study", help="name of the study")
@@ -248,7 +251,7 @@ def _bench_archive(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _bench_list(_: argparse.Namespace) -> int:
+def _bench_list(arguments: argparse.Namespace) -> int:
     """List problems, suites and samplers."""
     from mondrian_bo.benchmarks.harness.samplers import SAMPLERS
     from mondrian_bo.benchmarks.problems import SUITES, all_problem_names, any_problem
@@ -258,7 +261,9 @@ def _bench_list(_: argparse.Namespace) -> int:
     for problem in map(any_problem, all_problem_names()):
         size = f"{len(problem.space)} parameters, {problem.budget} trials"
         kind = f"{problem.group}, {problem.half}"
-        lines.append(f"  {problem.name:<33}{kind:<34}{problem.description} ({size})")
+        line = f"  {problem.name:<33}{kind:<34}{problem.description} ({size})"
+        if arguments.text in problem.name or arguments.text in kind:
+            lines.append(line)
     lines.append("suites")
     for name, suite in SUITES.items():
         names = suite.problems

@@ -99,6 +99,14 @@ def test_list(capsys):
     assert max(map(len, suites)) < 1000
 
 
+def test_list_of_some_problems(capsys):
+    assert main(["bench", "list", "conditional"]) == 0
+    text = capsys.readouterr().out
+    names = [line.split()[0] for line in text[: text.index("\nsuites")].splitlines()[1:]]
+    assert {"conditional", "deep_tree"} <= set(names)
+    assert "branin" not in names
+
+
 def test_a_reader_may_close_the_list_early():
     command = [sys.executable, "-m", "mondrian_bo.cli", "bench", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
