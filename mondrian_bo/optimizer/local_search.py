@@ -31,8 +31,9 @@ _LARGEST_MOVE = 0.2
 _SMALLEST_MOVE = 1e-7
 """Largest move at which the ascent ends, in sides of the unit cube: such moves gain nothing."""
 
-_POLISHING_STEPS = 20
-"""Largest number of quasi-Newton steps. Ten gain half as much as twenty, and forty no more."""
+_POLISHING_STEPS = 150
+"""Largest number of quasi-Newton steps, our choice. With many constraints the best point is far
+from the best candidate, along their bounds; with few constraints an ascent ends earlier."""
 
 _ROUNDS = 2
 """Number of times that neighbouring choices are tried, each followed by an ascent; our choice."""
