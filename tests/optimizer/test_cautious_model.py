@@ -192,6 +192,7 @@ def test_wrong_stop_of_the_search_model() -> None:
     assert former is not None and careful is not None
     regret = rippled(minimum)
     assert 0.23 < regret < 0.25
+    assert rippled(np.array([*space.from_unit(former.row).values()])) > 0.15
     assert np.quantile(former.regrets, 0.95) < 0.8 * regret
     assert np.quantile(careful.regrets, 0.95) > 1.2 * regret
 

@@ -80,8 +80,8 @@ def measure(name: str, n_trials: int, beside: bool = True) -> Row:
     n_trials : int
         Number of trials at the end.
     beside : bool, default=True
-        Whether TPE is measured too, in turns. With 2,000 trials and three objectives it takes more
-        than ten minutes.
+        Whether TPE is measured too, in turns. With many trials and three objectives it takes far
+        longer than our sampler.
 
     Returns
     -------

@@ -14,8 +14,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import FinishedTrial, StudyReader
-from mondrian_bo.integrations.optuna.valid_points import N_WITHOUT
+from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
 

@@ -34,6 +34,9 @@ from mondrian_bo.search_space.parameters import unit_outside
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
 
+N_WITHOUT = 10
+"""Number of finished trials after which a warning names a parameter that none of them has."""
+
 _LONGEST_ATTRIBUTE = 2045
 """Length of the longest string that an attribute holds in a relational storage."""
 

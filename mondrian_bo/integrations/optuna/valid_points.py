@@ -9,15 +9,12 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
 from mondrian_bo.optimizer.validation import check_answer
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 FIXED = "fixed_params"
 """Name of the attribute in which Optuna keeps the values of an enqueued trial."""
-
-N_WITHOUT = 10
-"""Number of finished trials after which a warning names a parameter that none of them has."""
 
 
 def may_be_valid(
