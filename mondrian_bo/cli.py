@@ -64,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     report = _add_action(commands, "report", _report)
     report.add_argument("storage", help="URL of the storage, or path of a journal file")
-    report.add_argument("study", help="name of the study")
+    report.add_argument(
+        "study", nargs="?", help="name of the study; not needed where the storage has only one"
+    )
     report.add_argument("--out", type=Path, help="the file (default: STUDY.html)")
     report.add_argument(
         "--interactive",

@@ -28,6 +28,10 @@ _HEADER, _CHECKSUM = "header", "checksum"
 """Names of the two members that are bytes; all others are float64 arrays."""
 
 
+class _Foreign(Exception):
+    """An archive has no header."""
+
+
 def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a file, which replaces a former one at once when it is complete.
 
@@ -105,6 +109,8 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         refuse(path, "MondrianOptimizer.save did not write it")
     try:
         members = _members(data)
+    except _Foreign:
+        refuse(path, "it is an archive that MondrianOptimizer.save did not write")
     # Damaged bytes may raise anything in the readers of zip archives and of arrays.
     except Exception as error:
         refuse(path, f"it is truncated or altered ({error})")
@@ -136,8 +142,18 @@ def refuse(path: str | Path, reason: str) -> NoReturn:
 
 
 def _members(data: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an archive."""
+    """Return the arrays of an archive.
+
+    Raises
+    ------
+    _Foreign
+        If another program wrote it.
+    Exception
+        If it is damaged.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if f"{_HEADER}.npy" not in archive.namelist():
+            raise _Foreign
         for info in archive.infolist():
             # A small file must not become a large one in memory.
             if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(data):

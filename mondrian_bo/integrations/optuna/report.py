@@ -32,7 +32,7 @@ from mondrian_bo.integrations.optuna.plots.model import (
     partition_data,
     slice_data,
 )
-from mondrian_bo.integrations.optuna.robust_best import robust_best
+from mondrian_bo.integrations.optuna.robust_best import is_feasible, robust_best
 from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
 
 _MOST_SLICES = 8
@@ -71,15 +71,15 @@ _FIT = 'window.addEventListener("load", () => window.dispatchEvent(new Event("re
 """Fits plots to their columns, which become narrower while the browser reads the page."""
 
 
-def load_study(storage: str, name: str) -> optuna.Study:
+def load_study(storage: str, name: str | None = None) -> optuna.Study:
     """Load a study.
 
     Parameters
     ----------
     storage : str
         URL of a storage, such as ``sqlite:///studies.db``, or the path of a journal file.
-    name : str
-        Name of the study.
+    name : str or None, default=None
+        Name of the study; None is the only study of the storage.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def load_study(storage: str, name: str) -> optuna.Study:
     Raises
     ------
     ValueError
-        If there is no such storage or study.
+        If there is no such storage or study, or there is no name and several studies.
     """
     opened: str | BaseStorage = storage
     if "://" not in storage:
@@ -112,13 +112,14 @@ def load_study(storage: str, name: str) -> optuna.Study:
         file = file.partition("?")[0]
         if not Path(file).is_file():
             raise ValueError(f"There is no database {file!r}.")
-    try:
-        return optuna.load_study(study_name=name, storage=opened)
-    except KeyError:
-        names = optuna.get_all_study_names(opened)
-        raise ValueError(
-            f"There is no study {name!r}; the storage has {names or 'no study'}."
-        ) from None
+    names = sorted(optuna.get_all_study_names(opened))
+    if name is None and len(names) == 1:
+        (name,) = names
+    if name is None:
+        raise ValueError(f"The name of a study is needed; the storage has {names or 'no study'}.")
+    if name not in names:
+        raise ValueError(f"There is no study {name!r}; the storage has {names or 'no study'}.")
+    return optuna.load_study(study_name=name, storage=opened)
 
 
 def html_report(study: optuna.Study, *, interactive: bool = False) -> str:
@@ -213,6 +214,9 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
     parts = [f"<p>{html.escape(counts)}; {directions}.</p>"]
     rows: list[tuple[str, optuna.trial.FrozenTrial]] = []
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    if any(trial.constraints for trial in complete):
+        n_feasible = sum(is_feasible(trial) for trial in complete)
+        parts.append(f"<p>{n_feasible} of {len(complete)} complete trials are feasible.</p>")
     if complete and len(study.directions) == 1:
         try:
             rows.append(("best value", study.best_trial))

@@ -12,6 +12,11 @@ from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import encode
 
 
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Return whether a trial violates no constraint."""
+    return all(value <= 0.0 for value in trial.constraints.values())
+
+
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
     """Return the trial with the best predicted mean.
 
@@ -58,7 +63,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if np.isfinite(trial.values[0])
     ]
-    feasible = [t for t in complete if all(v <= 0.0 for v in t.constraints.values())]
+    feasible = [trial for trial in complete if is_feasible(trial)]
     trials = feasible or complete
     if not trials:
         raise ValueError("The study has no complete trial with a finite value.")

@@ -137,6 +137,12 @@ def test_interactive_report_opens_in_a_browser(
     assert 'data-wide="0"' in root
 
 
+def test_the_only_study_needs_no_name(page: Path, tmp_path: Path) -> None:
+    out = tmp_path / "again.html"
+    assert main(["report", str(page.parent / "studies.log"), "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
+
+
 def test_several_objectives() -> None:
     study = optuna.create_study(directions=["minimize", "maximize"])
     study.optimize(
@@ -145,6 +151,15 @@ def test_several_objectives() -> None:
     titles = re.findall(r"<h2>([^<]*)</h2>", html_report(study))
     assert "Slices of value 0" in titles and "Slices of value 1" in titles
     assert "Calibration of past predictions" not in titles
+
+
+def test_feasible_trials_are_counted() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for number, violation in enumerate((-1.0, 0.0, 0.5)):
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+        trial.set_constraint("c", violation)
+        study.tell(trial, float(number))
+    assert "2 of 3 complete trials are feasible" in html_report(study)
 
 
 def test_studies_without_a_model() -> None:
@@ -165,6 +180,11 @@ def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[st
     optuna.create_study(study_name="there", storage=url)
     assert main(["report", url, "x"]) == 2
     assert "['there']" in capsys.readouterr().err
+    optuna.create_study(study_name="second", storage=url)
+    assert main(["report", url]) == 2
+    assert "name of a study is needed; the storage has ['second', 'there']" in (
+        capsys.readouterr().err
+    )
     file = tmp_path / "none.db"
     assert main(["report", f"sqlite:///{file}", "x"]) == 2
     assert f"There is no database '{file}'" in capsys.readouterr().err
