@@ -32,7 +32,8 @@ class CurveSettings(NamedTuple):
     Attributes
     ----------
     threshold : float
-        A trial is stopped if its probability to end among the best is below.
+        A trial is stopped if its probability to end among the best is below this threshold times
+        the share of the training that remains.
     alpha : float
         Largest share of the better finished trials that would have been stopped.
     n_best : int
@@ -46,7 +47,7 @@ class CurveSettings(NamedTuple):
     threshold: float = 0.1
     alpha: float = 0.1
     n_best: int = 1
-    n_startup_trials: int = 5
+    n_startup_trials: int = 3
     n_warmup_steps: int = 1
 
 
@@ -59,15 +60,21 @@ class LearningCurves:
     outcomes, so that the scale does not matter.
 
     The threshold is calibrated. For each finished trial i of the better half, let m_i be the
-    smallest probability, over all positions, that the model of the *other* trials gives to an
-    outcome beyond its own. This trial would have been stopped with a threshold above m_i, had the
-    best outcome been as good as its own. The calibrated threshold is the largest that would have
-    stopped at most the share `alpha` of these trials, and at most `settings.threshold`.
+    smallest ratio, over all positions, of the probability that the model of the *other* trials
+    gives to an outcome beyond its own, to the share of the training that remains. This trial would
+    have been stopped with a threshold above m_i, had the best outcome been as good as its own. The
+    calibrated threshold is the largest that would have stopped at most the share `alpha` of these
+    trials, and at most `settings.threshold`.
+
+    A threshold on the ratio weighs what a trial may gain against what it still costs. Close to the
+    end, a small probability is worth the few steps that are left.
 
     Parameters
     ----------
     settings : CurveSettings
         When trials are stopped.
+    n_latest : int, default=128
+        Number of latest finished curves that the model knows.
 
     Attributes
     ----------
@@ -77,8 +84,13 @@ class LearningCurves:
         The calibrated threshold; 0 while there are too few finished curves.
     """
 
-    def __init__(self, settings: CurveSettings = CurveSettings()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        settings: CurveSettings = CurveSettings(),  # noqa: B008
+        n_latest: int = _MOST_CURVES,
+    ) -> None:
         self.settings = settings
+        self._n_latest = n_latest
         self.n_curves = 0
         self.threshold = 0.0
         self._best: list[float] = []
@@ -90,6 +102,7 @@ class LearningCurves:
         self._positions: list[float] = []
         # All positions are judged at a calibration, so all regressions are known.
         self._regressions: dict[float, LocalRegression | None] = {}
+        self._remaining: dict[float, float] = {}
         self._tolerates_gaps = False
 
     def tell(
@@ -110,7 +123,7 @@ class LearningCurves:
         curve.extend(positions, values)
         if curve.values:
             self.n_curves += 1
-            self._latest = [*self._latest[1 - _MOST_CURVES :], (curve, outcome)]
+            self._latest = [*self._latest[1 - self._n_latest :], (curve, outcome)]
 
     def should_stop(self, curve: Curve, is_exempt: bool = False) -> bool:
         """Whether a running trial is stopped; O(its new reports).
@@ -134,7 +147,10 @@ class LearningCurves:
         if _is_diverged(curve.values[-1]) and not self._tolerates_gaps:
             return True
         probability = None if is_exempt else self.probability(curve)
-        return probability is not None and probability < self.threshold
+        position = self._position_of(curve)
+        if probability is None or position is None:
+            return False
+        return probability < self.threshold * self._remaining[position]
 
     def probability(self, curve: Curve) -> float | None:
         """Return the probability that a running trial ends among the best.
@@ -186,15 +202,19 @@ class LearningCurves:
         if self._transform is None or not curve.values:
             return None
         curve.set_transform(self._transform)
-        # A calibrated decision is made at a position that calibration knows.
-        n_past = bisect.bisect_right(self._positions, curve.positions[-1])
-        if n_past == 0:
+        position = self._position_of(curve)
+        if position is None:
             return None
-        n_reports = curve.n_until(self._positions[n_past - 1])
-        regression = self._regressions[self._positions[n_past - 1]]
+        n_reports = curve.n_until(position)
+        regression = self._regressions[position]
         if regression is None or n_reports == 0:
             return None
         return regression.predict(np.array([curve.features(n_reports)]))
+
+    def _position_of(self, curve: Curve) -> float | None:
+        """Return the latest position that calibration knows, which a curve is judged at."""
+        n_past = bisect.bisect_right(self._positions, curve.positions[-1])
+        return self._positions[n_past - 1] if n_past else None
 
     def _known_at(self, position: float) -> list[int]:
         """Return the curves that have a report at or before a position, and one beyond."""
@@ -243,15 +263,25 @@ class LearningCurves:
 
     def _calibrated(self, better: list[int]) -> float:
         """Return the largest threshold that stops few enough of the better trials."""
-        smallest = np.ones(len(self._curves))
+        smallest = np.full(len(self._curves), np.inf)
+        self._remaining = {}
         for position in self._positions:
             found = self._known_at(position)
             regression = self._regressions[position] = self._regression_of(found, position)
             if regression is not None:
                 probabilities = regression.leave_one_out().probability(self._outcomes[found])
-                smallest[found] = np.minimum(smallest[found], probabilities)
+                remaining = self._remaining[position] = self._mean_remaining(found, position)
+                smallest[found] = np.minimum(smallest[found], probabilities / remaining)
         ranked = np.sort(smallest[better])
         return min(self.settings.threshold, float(ranked[int(self.settings.alpha * len(ranked))]))
+
+    def _mean_remaining(self, found: list[int], position: float) -> float:
+        """Return the mean share of the reports of some curves that lie beyond a position."""
+        shares = [
+            1.0 - curve.n_until(position) / len(curve.values)
+            for curve in (self._curves[i] for i in found)
+        ]
+        return float(np.mean(shares))
 
 
 class _CurveTransform:

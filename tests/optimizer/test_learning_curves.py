@@ -80,7 +80,7 @@ def test_a_prediction_is_that_of_a_weighted_bayesian_regression() -> None:
     mean = covariance @ rows.T @ targets
     shape = 1.0 + 0.5 * weights.sum()
     loss = ((targets - rows @ mean) ** 2).sum() + 0.3 * mean @ mean
-    rate = 0.0025 + 0.5 * loss
+    rate = 0.0001 + 0.5 * loss
     scale = math.sqrt(rate / shape * (1.0 + new @ covariance @ new))
     assert predicted.location[0] == pytest.approx(0.3 + new @ mean)
     assert predicted.scale[0] == pytest.approx(scale)
@@ -187,12 +187,36 @@ def test_few_of_the_better_trials_would_have_been_stopped(alpha, seed) -> None:
                 np.delete(model._outcomes, i),
             )
             features = np.array([model._curves[i].features(step + 1)])
-            probabilities.append(rest.predict(features).probability(model._outcomes[i])[0])
+            probability = rest.predict(features).probability(model._outcomes[i])[0]
+            probabilities.append(probability / (1.0 - (step + 1) / 20))
         smallest.append(min(probabilities))
     allowed = int(alpha * 12)
     assert sum(one < model.threshold * (1.0 - 1e-9) for one in smallest) <= allowed
     # The threshold is the largest with this property.
     assert sum(one < model.threshold * (1.0 + 1e-9) for one in smallest) > allowed
+
+
+def test_a_trial_is_stopped_below_the_threshold_times_what_remains() -> None:
+    """The model is asked for the probability, and the decision follows from it."""
+    lengths = np.random.default_rng(0).integers(10, 21, 24)
+    curves = [one[:n] for one, n in zip(_trainings(24, 4), lengths, strict=True)]
+    model = _model(curves)
+    decisions = []
+    for values in _trainings(60, 5):
+        for n_reports in range(2, 20):
+            curve = _curve(values[:n_reports])
+            probability = model.probability(curve)
+            beyond = lengths[lengths > n_reports]
+            if probability is None:
+                assert not model.should_stop(curve)
+                continue
+            remaining = np.mean(1.0 - n_reports / beyond)
+            decisions.append((probability, remaining, model.should_stop(curve)))
+    assert 0.0 < model.threshold <= 0.1
+    for probability, remaining, is_stopped in decisions:
+        assert is_stopped == (probability < model.threshold * remaining)
+    # Some of these go on only because little remains.
+    assert any(one < model.threshold and not is_stopped for one, _, is_stopped in decisions)
 
 
 def test_few_of_new_better_trials_are_stopped() -> None:
@@ -210,6 +234,7 @@ def test_few_of_new_better_trials_are_stopped() -> None:
             target = model._transform(values[-1:])
             probabilities = [
                 float(model._predict(_curve(values[:step])).probability(target)[0])
+                / (1.0 - step / 20)
                 for step in range(2, 20)
             ]
             stopped += min(probabilities) < model.threshold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -25,9 +25,11 @@ __all__ = [
     "Method",
     "Recorded",
     "Replay",
+    "ReplayedTrial",
     "load",
     "outcomes_of",
     "replay",
+    "replayed_trials",
 ]
 
 BUDGET = 50.0
@@ -127,6 +129,11 @@ class Recorded:
     seconds: FloatArray
     outcomes: FloatArray
 
+    def setting(self, params: Mapping[str, int]) -> int:
+        """Return the number of a setting by its levels."""
+        levels = [params[name] for name in TASKS[self.name].levels]
+        return int(np.ravel_multi_index(levels, self.shape))
+
     @property
     def target(self) -> float:
         """The largest outcome with which a run has arrived."""
@@ -137,6 +144,27 @@ class Recorded:
         """The outcome of the best hundredth of the settings, or `target` if that is larger."""
         ranked = np.sort(self.outcomes)
         return max(self.target, float(ranked[int(TOLERANCE * len(ranked)) - 1]))
+
+
+class ReplayedTrial(NamedTuple):
+    """A trial of a run.
+
+    Attributes
+    ----------
+    setting : int
+        Number of its setting.
+    n_steps : int
+        Number of its reports.
+    is_pruned : bool
+        Whether it is not complete.
+    end : float
+        Time of the run at its end, in mean times of a complete training.
+    """
+
+    setting: int
+    n_steps: int
+    is_pruned: bool
+    end: float
 
 
 class Replay(NamedTuple):
@@ -196,12 +224,9 @@ def outcomes_of(curves: FloatArray, outcome: Outcome) -> FloatArray:
 
 
 def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Replay:
-    """Run a study on recorded trainings until it has arrived, or the time is over.
+    """Run a study on recorded trainings, see :func:`replayed_trials`.
 
-    It also ends after as many trials as there are settings, with which an exhaustive search would
-    be done. A training ends as pruned where the pruner says so, and where its report is NaN. Only a
-    complete training gives a model, so only complete trials count. Each step takes the same part of
-    the recorded time. Time for suggestions does not count.
+    Only a complete training gives a model, so only complete trials count.
 
     Parameters
     ----------
@@ -219,6 +244,49 @@ def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) ->
     Replay
         What was found.
     """
+    best = np.inf
+    times: list[float] = []
+    outcomes: list[float] = []
+    n_complete = n_pruned = n_lost = 0
+    for trial in replayed_trials(task, method, seed, budget):
+        outcome = float(task.outcomes[trial.setting])
+        if trial.is_pruned:
+            n_pruned += 1
+            n_lost += outcome < best
+            continue
+        n_complete += 1
+        if outcome < best and trial.end <= budget:
+            best = outcome
+            times.append(round(trial.end, 4))
+            outcomes.append(outcome)
+    return Replay(times, outcomes, n_complete, n_pruned, n_lost)
+
+
+def replayed_trials(
+    task: Recorded, method: Method, seed: int, budget: float = BUDGET
+) -> Iterator[ReplayedTrial]:
+    """Run a study on recorded trainings until it has arrived, or the time is over.
+
+    It also ends after as many trials as there are settings, with which an exhaustive search would
+    be done. A training ends as pruned where the pruner says so, and where its report is NaN. Each
+    step takes the same part of the recorded time. Time for suggestions does not count.
+
+    Parameters
+    ----------
+    task : Recorded
+        The trainings.
+    method : Method
+        Sampler and pruner.
+    seed : int
+        Seed of the sampler.
+    budget : float, default=50
+        Simulated time, in mean times of a complete training.
+
+    Yields
+    ------
+    ReplayedTrial
+        The trials, one by one.
+    """
     n_steps = task.curves.shape[1]
     study = optuna.create_study(
         study_name=f"{task.name}-{seed}",
@@ -227,18 +295,14 @@ def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) ->
     )
     names = list(TASKS[task.name].levels)
     step_times = (task.seconds / task.seconds.mean() / n_steps).tolist()
-    clock, best = 0.0, np.inf
-    times: list[float] = []
-    outcomes: list[float] = []
-    n_complete = n_pruned = n_lost = 0
+    clock, has_arrived = 0.0, False
     for _ in range(len(task.outcomes)):
-        if clock >= budget or best <= task.target:
+        if clock >= budget or has_arrived:
             break
         trial = study.ask()
-        levels = [
-            trial.suggest_int(name, 0, n - 1) for name, n in zip(names, task.shape, strict=True)
-        ]
-        setting = int(np.ravel_multi_index(levels, task.shape))
+        for name, n in zip(names, task.shape, strict=True):
+            trial.suggest_int(name, 0, n - 1)
+        setting = task.setting(trial.params)
         is_pruned = False
         for step in range(n_steps):
             report = float(task.curves[setting, step])
@@ -249,14 +313,8 @@ def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) ->
                 break
         outcome = float(task.outcomes[setting])
         if is_pruned:
-            n_pruned += 1
-            n_lost += outcome < best
             study.tell(trial, state=TrialState.PRUNED)
-            continue
-        n_complete += 1
-        study.tell(trial, outcome)
-        if outcome < best and clock <= budget:
-            best = outcome
-            times.append(round(clock, 4))
-            outcomes.append(outcome)
-    return Replay(times, outcomes, n_complete, n_pruned, n_lost)
+        else:
+            study.tell(trial, outcome)
+            has_arrived = outcome <= task.target and clock <= budget
+        yield ReplayedTrial(setting, step + 1, is_pruned, clock)

@@ -19,21 +19,23 @@ from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     """Pruner that predicts how a trial will end, from the study's finished learning curves.
 
-    A trial is pruned when the probability that it ends among the best is below a threshold. The
-    threshold is calibrated on the finished trials, so that few good ones would have been pruned.
+    A trial is pruned when the probability that it ends among the best is below a threshold times
+    the share of its training that remains. The threshold is calibrated on the finished trials, so
+    that few good ones would have been pruned.
     It works with every sampler and storage, and with both directions.
 
     Parameters
     ----------
     threshold : float, default=0.1
-        Largest probability, from 0 to 1, at which a trial is pruned.
+        Largest probability, from 0 to 1, at which a trial is pruned while all of its training
+        remains; in the middle of it, half of this.
     alpha : float, default=0.1
         Largest share, at least 0 and below 1, of good finished trials that would have been pruned.
         See the notes.
     n_best : int, default=1
         How many trials are the best: a trial is pruned if it will probably not end among them. More
         than one prunes later.
-    n_startup_trials : int, default=5
+    n_startup_trials : int, default=3
         Number of complete trials with reports before which nothing is pruned; at least 3.
     n_warmup_steps : int, default=1
         First step at which a trial may be pruned. Steps start at 0.
@@ -53,14 +55,17 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     different steps, with gaps, and may have different lengths. At each step a trial is compared
     with the complete trials that went on beyond it; with fewer than 3 of them it is not pruned.
 
+    The share of its training that remains is the mean share of the reports of complete trials that
+    lie beyond its step. Near the end of a trial a small probability is worth the steps that remain.
+
     *What is guaranteed.* Take the better half of the complete trials. Predict each of them at each
     step from the others, and ask with which probability it ends better than it did. At most the
-    share `alpha` of them gets a probability below the calibrated threshold, at any step. So at most
-    this share would have been pruned if the best result had been as good as their own. A new trial
-    that is exchangeable with the n trials of that half is pruned in the same sense with a
-    probability of about ``(alpha * n + 1) / (n + 1)`` at most. Trials of a sampler that learns are
-    not exchangeable, as later ones are better. The last 128 complete trials count, and the
-    threshold is calibrated again when their number has grown by a tenth.
+    share `alpha` of them gets, at any step, a probability below the calibrated threshold times the
+    share that remains. So at most this share would have been pruned if the best result had been as
+    good as their own. A new trial that is exchangeable with the n trials of that half is pruned in
+    the same sense with a probability of about ``(alpha * n + 1) / (n + 1)`` at most. Trials of a
+    sampler that learns are not exchangeable, as later ones are better. The last 128 complete trials
+    count, and the threshold is calibrated again when their number has grown by a tenth.
 
     *No study prunes for ever.* Pruned trials do not show how they would have ended, so a model that
     is wrong would stay wrong if all trials were pruned. After `patience` trials were pruned since
@@ -99,7 +104,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         threshold: float = 0.1,
         alpha: float = 0.1,
         n_best: int = 1,
-        n_startup_trials: int = 5,
+        n_startup_trials: int = 3,
         n_warmup_steps: int = 1,
         patience: int | None = 20,
     ) -> None:
