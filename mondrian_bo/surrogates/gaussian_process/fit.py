@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy.linalg import lapack
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
@@ -285,7 +286,7 @@ class _Leaf(NamedTuple):
     duplicates : int64 array of shape (k, 2)
         Pairs of equal points, as far as they may share noise.
     kernel, factors, matrix, weights : float64 arrays of shape (n, n)
-        The room. The upper triangle of `kernel` is 0.
+        The room. Upper triangles are 0.
     """
 
     points: FloatArray
@@ -304,15 +305,6 @@ def _leaf_of(points: FloatArray, targets: FloatArray, prior: Prior) -> _Leaf:
     return _Leaf(points, targets, duplicates, *room)
 
 
-def _write_target_covariances(leaf: _Leaf, covariance: Covariance, mean_variance: float) -> None:
-    """Write the lower triangle of K_y into `matrix`, whatever is above it."""
-    duplicates, matrix = leaf.duplicates, leaf.matrix
-    np.multiply(leaf.kernel, covariance.amplitude, out=matrix)
-    matrix[np.diag_indices(len(matrix))] += covariance.noise
-    matrix[duplicates[:, 0], duplicates[:, 1]] += covariance.shared_noise
-    matrix += mean_variance  # an unknown constant mean, eq. 2.40
-
-
 def _log_marginal_likelihood(
     leaf: _Leaf, covariance: Covariance, mean_variance: float
 ) -> tuple[float, FloatArray]:
@@ -321,14 +313,17 @@ def _log_marginal_likelihood(
     The value follows Rasmussen2006, Algorithm 2.1 and eq. 5.8, the gradient eq. 5.9.
     """
     points, targets, duplicates, kernel, factors, matrix, weights = leaf
-    n = len(points)
-    kernel_matrix(points, covariance._replace(shared_noise=0.0), kernel, factors)
-    _write_target_covariances(leaf, covariance, mean_variance)
+    n, d = points.shape
+    _, amplitude, noise, _, smoothness, shared_noise = covariance
+    independent = covariance._replace(shared_noise=0.0) if shared_noise else covariance
+    kernel_matrix(points, independent, kernel, factors)
+    variances = amplitude, noise, shared_noise, mean_variance
+    _write_target_covariances(kernel, variances, duplicates, matrix)
     # Algorithm 2.1, line 2: L = cholesky(K_y). LAPACK's arrays are transposed, and it overwrites
     # the lower triangle of `matrix` with L, which is an upper triangle to it.
     _, info = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
-        _write_target_covariances(leaf, covariance, mean_variance)
+        _write_target_covariances(kernel, variances, duplicates, matrix)
         matrix[:] = factorise(matrix)
     alpha, _ = lapack.dpotrs(matrix.T, targets, lower=0)  # line 3: alpha = L^T \ (L \ y)
     value = -0.5 * (  # line 7
@@ -338,20 +333,54 @@ def _log_marginal_likelihood(
     )
     # Eq. 5.9: the derivative is tr((alpha alpha^T - K_y^-1) dK_y / dtheta_j) / 2.
     lapack.dpotri(matrix.T, lower=0, overwrite_c=1)  # the lower triangle of K_y^-1
-    np.multiply.outer(0.5 * alpha, alpha, out=weights)
-    matrix *= 0.5
-    weights -= matrix
+    _write_weights(alpha, matrix, kernel, weights)
     trace = float(weights.diagonal().sum())
-    d = len(covariance.precisions)
     gradient = np.empty(d + 3)
     precision_gradient(points, covariance, weights, factors, gradient[:d])
-    gradient[:d] *= covariance.amplitude
+    gradient[:d] *= amplitude
     # The diagonal of the kernel is 1 and enters through the trace; the upper triangle is 0.
-    np.fill_diagonal(kernel, 0.0)
-    gradient[d] = covariance.amplitude * (2.0 * float(np.vdot(weights, kernel)) + trace)
-    of_duplicates = 2.0 * float(weights[duplicates[:, 0], duplicates[:, 1]].sum())
-    varied_noise = covariance.noise - _SMALLEST_NOISE[covariance.smoothness]
-    share = _noise_share(covariance)
-    gradient[d + 1] = varied_noise * (trace + share * of_duplicates)
-    gradient[d + 2] = covariance.shared_noise * (1.0 - share) * of_duplicates
+    gradient[d] = amplitude * (2.0 * float(np.vdot(weights, kernel)) + trace)
+    of_duplicates, share = 0.0, _noise_share(covariance)
+    if len(duplicates):
+        of_duplicates = 2.0 * float(weights[duplicates[:, 0], duplicates[:, 1]].sum())
+    gradient[d + 1] = (noise - _SMALLEST_NOISE[smoothness]) * (trace + share * of_duplicates)
+    gradient[d + 2] = shared_noise * (1.0 - share) * of_duplicates
     return value, gradient
+
+
+@njit(cache=True, nogil=True)
+def _write_target_covariances(kernel, variances, duplicates, matrix):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of K_y.
+
+    Parameters
+    ----------
+    kernel : float64 array of shape (n, n)
+        The kernel, of which only the lower triangle is read.
+    variances : tuple of four floats
+        Of the process, all noise, the part of it that equal points share, and the unknown constant
+        mean (eq. 2.40).
+    duplicates : int64 array of shape (k, 2)
+        Pairs of equal points, the later one first.
+    matrix : float64 array of shape (n, n)
+        Result; what is above the diagonal stays.
+    """
+    amplitude, noise, shared_noise, mean_variance = variances
+    for i in range(len(kernel)):
+        for k in range(i + 1):
+            matrix[i, k] = kernel[i, k] * amplitude
+        matrix[i, i] += noise
+    for pair in range(len(duplicates)):
+        matrix[duplicates[pair, 0], duplicates[pair, 1]] += shared_noise
+    for i in range(len(kernel)):
+        for k in range(i + 1):
+            matrix[i, k] += mean_variance
+
+
+@njit(cache=True, nogil=True)
+def _write_weights(alpha, inverse, kernel, weights):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of ``(alpha alpha^T - inverse) / 2``; the kernel's diagonal is 0."""
+    for i in range(len(alpha)):
+        half = 0.5 * alpha[i]
+        for k in range(i + 1):
+            weights[i, k] = half * alpha[k] - 0.5 * inverse[i, k]
+        kernel[i, i] = 0.0

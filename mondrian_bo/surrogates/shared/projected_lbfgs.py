@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.array_types import FloatArray
 
 Loss: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 """Maps a point of shape (d,) to a value and its gradient of shape (d,)."""
@@ -129,20 +129,15 @@ def minimise_in_box(
         n_left -= 1
         return loss(x)
 
-    point = _Point(start := np.clip(start, lower, upper), *counted(start))
+    point = _Point(start := _clipped(start, bounds), *counted(start))
     latest = deque(changes, maxlen=_MEMORY)
     for _ in range(max_iterations):
-        projected = np.clip(point.x - point.gradient, lower, upper) - point.x
-        if not np.abs(projected).max() > _SMALLEST_GRADIENT:
+        pairs = np.array(latest) if latest else np.empty((0, 2, len(start)))
+        direction, is_new = _descent(point.x, point.gradient, lower, upper, pairs)
+        if not len(direction):
             break
-        free = projected != 0.0
-        direction = _quasi_newton(point.gradient, latest, free)
-        # A variable at a bound may move inwards only.
-        direction[(point.x == lower) & (direction < 0.0)] = 0.0
-        direction[(point.x == upper) & (direction > 0.0)] = 0.0
-        if point.gradient @ direction >= 0.0:
+        if is_new:
             latest.clear()
-            direction = _quasi_newton(point.gradient, latest, free)
         found = _search_line(counted, point, direction, bounds, min(n_left, _MOST_TRIES))
         if found is None:
             break
@@ -157,28 +152,52 @@ def minimise_in_box(
     return Minimum(point.x, point.value, tuple(latest))
 
 
-def _quasi_newton(
-    gradient: FloatArray, changes: Collection[tuple[FloatArray, FloatArray]], free: BoolArray
-) -> FloatArray:
-    """Return the direction of descent among the free variables; the others are 0.
-
-    Without curvature it is that of the gradient, of length 1 at most.
-    """
-    pairs = np.array(changes) if changes else np.empty((0, 2, len(gradient)))
-    return np.asarray(_two_loops(gradient, pairs, free))
+def _clipped(x: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the nearest point in the box, in a third of the time of `numpy.clip`."""
+    return np.asarray(np.minimum(np.maximum(x, bounds[0]), bounds[1]))
 
 
 @njit(cache=True, nogil=True)
-def _two_loops(gradient, pairs, free):  # type: ignore[no-untyped-def]
-    """Return the direction of `_quasi_newton`; `pairs`, of shape (k, 2, d), are overwritten."""
+def _descent(x, gradient, lower, upper, pairs):  # type: ignore[no-untyped-def]
+    """Return a direction of descent, and whether it is the gradient's for want of a better one.
+
+    The direction is empty where the search ends. `pairs`, of shape (k, 2, d), are overwritten.
+    """
+    n, largest = len(x), 0.0
+    free = np.empty(n, dtype=np.bool_)
+    for j in range(n):
+        projected = min(max(x[j] - gradient[j], lower[j]), upper[j]) - x[j]
+        free[j] = projected != 0.0
+        if math.isnan(gradient[j]):
+            return np.empty(0), False
+        largest = max(largest, abs(projected))
+    if not largest > _SMALLEST_GRADIENT:
+        return np.empty(0), False
+    direction = _two_loops(gradient, pairs, len(pairs), free)
+    for j in range(n):
+        # A variable at a bound may move inwards only.
+        if (x[j] == lower[j] and direction[j] < 0.0) or (x[j] == upper[j] and direction[j] > 0.0):
+            direction[j] = 0.0
+    if np.dot(gradient, direction) >= 0.0:
+        return _two_loops(gradient, pairs, 0, free), True
+    return direction, False
+
+
+@njit(cache=True, nogil=True)
+def _two_loops(gradient, pairs, n_known, free):  # type: ignore[no-untyped-def]
+    """Return the quasi-Newton direction among the free variables; the others are 0.
+
+    Without curvature it is that of the gradient, of length 1 at most. The first `n_known` of the
+    pairs, shape (k, 2, d), are used and overwritten.
+    """
     # Loops in place of array expressions, which compile for three times as long.
     n = len(gradient)
     direction = np.empty(n)
     for j in range(n):
         direction[j] = -gradient[j] if free[j] else 0.0
     n_pairs = 0
-    curvatures, squares = np.empty(len(pairs)), np.empty(len(pairs))
-    for k in range(len(pairs)):
+    curvatures, squares = np.empty(n_known), np.empty(n_known)
+    for k in range(n_known):
         pair = pairs[n_pairs]
         for i in range(2):
             for j in range(n):
@@ -220,7 +239,7 @@ def _search_line(
     best: _Point | None = None
     length = 1.0
     for _ in range(n_tries):
-        x = np.clip(point.x + length * direction, *bounds)
+        x = _clipped(point.x + length * direction, bounds)
         tried = _Point(x, *loss(x))
         slope = float(point.gradient @ (x - point.x))
         if best is not None and not tried.value < best.value:
