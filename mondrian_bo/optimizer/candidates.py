@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 
@@ -121,39 +121,78 @@ def perturb(
         Snapped rows.
     """
     d = space.n_dimensions
-    points = rows[rng.integers(len(rows), size=n_points)]
-    points = np.where(space.is_categorical, points, np.clip(points, 0.0, 1.0))
-    # A change of a choice can activate parameters that have no value to start from.
-    uniform = rng.random(points.shape)
-    drawn = np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)
-    points = np.where(np.isnan(points), drawn, points)
-    share = np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=(n_points, 1))]
-    changed = rng.random((n_points, d)) < share
-    changed[np.arange(n_points), rng.integers(d, size=n_points)] = True
-    smallest, largest = _SCALES
-    scale = smallest * (largest / smallest) ** rng.random((n_points, 1))
-    steps = scale * rng.standard_normal((n_points, d))
-    choices = np.floor(rng.random((n_points, d)) * space.n_choices)
-    cells = np.where(space.grid_sizes > 0, 1.0 / np.maximum(space.grid_sizes, 1), 0.0)
-    _change(points, changed, steps, cells, choices, space.is_categorical)
+    drawn = _Draws(
+        rng.integers(len(rows), size=n_points),
+        rng.random((n_points, d)),
+        np.array([1.0 / d, 0.3, 1.0])[rng.integers(3, size=n_points)],
+        rng.random((n_points, d)),
+        rng.integers(d, size=n_points),
+        _SCALES[0] * (_SCALES[1] / _SCALES[0]) ** rng.random(n_points),
+        rng.standard_normal((n_points, d)),
+        rng.random((n_points, d)),
+    )
+    points = np.empty((n_points, d))
+    _write_neighbours(rows, drawn, space.grid_sizes, space.is_categorical, points)
     return space.snap(points)
 
 
+class _Draws(NamedTuple):
+    """Random numbers of m neighbours of rows.
+
+    Attributes
+    ----------
+    starts : int64 array of shape (m,)
+        Which rows they start from.
+    missing : float64 array of shape (m, d)
+        Uniform numbers, for coordinates that have no value to start from: a change of a choice can
+        activate parameters.
+    share : float64 array of shape (m,)
+        Probabilities of a change of a coordinate.
+    uniform : float64 array of shape (m, d)
+        Uniform numbers: a coordinate changes if its number is below the probability.
+    one : int64 array of shape (m,)
+        Coordinates that change in any case.
+    scale : float64 array of shape (m,)
+        Standard deviations of the steps.
+    normal : float64 array of shape (m, d)
+        The steps, in standard deviations.
+    choices : float64 array of shape (m, d)
+        Uniform numbers, for changes of choices.
+    """
+
+    starts: IntArray
+    missing: FloatArray
+    share: FloatArray
+    uniform: FloatArray
+    one: IntArray
+    scale: FloatArray
+    normal: FloatArray
+    choices: FloatArray
+
+
 @njit(cache=True, nogil=True)
-def _change(points, changed, steps, cells, choices, categorical):  # type: ignore[no-untyped-def]
-    """Change the marked coordinates, by at least a cell, and reflect them at the bounds."""
-    for i in range(points.shape[0]):
-        for j in range(points.shape[1]):
-            if not changed[i, j]:
-                continue
-            if categorical[j]:
-                points[i, j] = choices[i, j]
-                continue
-            step = steps[i, j]
-            if abs(step) < cells[j]:
-                step = math.copysign(cells[j], step)
-            moved = abs(points[i, j] + step)
-            points[i, j] = 2.0 - moved if moved > 1.0 else moved
+def _write_neighbours(rows, drawn, grid_sizes, categorical, points):  # type: ignore[no-untyped-def]
+    """Write neighbours, see :func:`perturb`; they are not snapped yet."""
+    m, d = points.shape
+    for i in range(m):
+        for j in range(d):
+            x = rows[drawn.starts[i], j]
+            if math.isnan(x):
+                x = drawn.missing[i, j]
+                if categorical[j]:
+                    x = math.floor(x * grid_sizes[j])
+            elif not categorical[j]:
+                x = min(max(x, 0.0), 1.0)
+            if drawn.uniform[i, j] < drawn.share[i] or j == drawn.one[i]:
+                if categorical[j]:
+                    x = math.floor(drawn.choices[i, j] * grid_sizes[j])
+                else:
+                    step = drawn.scale[i] * drawn.normal[i, j]
+                    if grid_sizes[j] > 0 and abs(step) < 1.0 / grid_sizes[j]:
+                        step = math.copysign(1.0 / grid_sizes[j], step)
+                    moved = abs(x + step)
+                    x = 2.0 - moved if moved > 1.0 else moved
+            points[i, j] = x
 
 
 class CandidateSearch(NamedTuple):

@@ -41,6 +41,9 @@ _ROUNDS = 2
 _ALL_VALUES = 16
 """Largest size of a grid whose values are all neighbours; on larger ones two on either side are."""
 
+_NEXT = (-2.0, -1.0, 1.0, 2.0)
+"""Steps of these two on either side, in cells."""
+
 _ALL_CHOICES = 64
 """Largest number of choices that are all neighbours; our choice."""
 
@@ -235,32 +238,75 @@ def _neighbours(
     starts : list of int, of length k + 1
         Where those of each row begin, and `m`.
     """
-    found, starts = [], [0]
-    for row in rows:
-        columns = np.flatnonzero((space.grid_sizes > 1) & ~np.isnan(row))
-        changes = []
-        for j in columns[:: len(columns) // _MOST_COLUMNS + 1]:
-            size = int(space.grid_sizes[j])
-            if space.is_categorical[j] and size > _ALL_CHOICES and known is not None:
-                values = _tried_choices(known[:, j], size)
-            elif space.is_categorical[j]:
-                values = np.arange(size, dtype=np.float64)
-            elif size <= _ALL_VALUES:
-                values = (np.arange(size) + 0.5) / size
-            else:
-                values = np.clip(row[j] + np.array([-2.0, -1.0, 1.0, 2.0]) / size, 0.0, 1.0)
-            changes.append((j, values[values != row[j]]))
-        options = np.repeat(row[None], 2 + sum(len(values) for _, values in changes), axis=0)
-        start = 2
-        for j, values in changes:
-            options[start : start + len(values), j] = values
-            start += len(values)
-        found.append(options)
-        starts.append(starts[-1] + len(options))
-    neighbours = space.snap(np.concatenate(found))
+    n_columns = space.n_dimensions
+    values = [_values(space, j, known) for j in range(n_columns)]
+    ends = np.cumsum([0, *map(len, values)])
+    most = 2 + int(ends[-1]) + len(_NEXT) * n_columns
+    options, starts = np.empty((len(rows) * most, n_columns)), np.zeros(len(rows) + 1, np.int64)
+    _write_neighbours(rows, space.grid_sizes, np.concatenate(values), ends, options, starts)
+    neighbours = space.snap(options[: starts[-1]])
     # The first of each are the rows themselves, also where snapping would move them.
     neighbours[starts[:-1]] = rows
-    return neighbours, starts
+    return neighbours, starts.tolist()
+
+
+def _values(space: SearchSpace, j: int, known: FloatArray | None) -> FloatArray:
+    """Return the entries of a column that neighbours may have; none on a large grid or without."""
+    size = int(space.grid_sizes[j])
+    if not space.is_categorical[j]:
+        return (np.arange(size if size <= _ALL_VALUES else 0) + 0.5) / max(size, 1)
+    if size > _ALL_CHOICES and known is not None:
+        return _tried_choices(known[:, j], size)
+    return np.arange(size, dtype=np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _write_neighbours(rows, grid_sizes, values, ends, options, starts):  # type: ignore[no-untyped-def]
+    """Write each row twice, then its neighbours, and where those of each row begin.
+
+    Parameters
+    ----------
+    rows : float64 array of shape (k, d)
+        The rows.
+    grid_sizes : int64 array of shape (d,)
+        Numbers of values; 0 in a continuous column.
+    values : float64 array of shape (v,)
+        The columns' `_values`, one after the other.
+    ends : int64 array of shape (d + 1,)
+        Where the values of each column begin, and `v`.
+    options : float64 array of shape (m, d)
+        Result, with room to spare.
+    starts : int64 array of shape (k + 1,)
+        Result.
+    """
+    n, d = 0, rows.shape[1]
+    for i in range(len(rows)):
+        n_columns = 0
+        for j in range(d):
+            n_columns += grid_sizes[j] > 1 and not math.isnan(rows[i, j])
+        starts[i] = n
+        rank = 0
+        for j in range(-1, d):
+            n_values = 2  # of the row itself
+            if j >= 0:
+                if grid_sizes[j] <= 1 or math.isnan(rows[i, j]):
+                    continue
+                rank += 1
+                if (rank - 1) % (n_columns // _MOST_COLUMNS + 1):
+                    continue
+                n_values = ends[j + 1] - ends[j] if ends[j + 1] > ends[j] else len(_NEXT)
+            for k in range(n_values):
+                value = math.nan
+                if j >= 0 and ends[j + 1] > ends[j]:
+                    value = values[ends[j] + k]
+                elif j >= 0:
+                    value = min(max(rows[i, j] + _NEXT[k] / grid_sizes[j], 0.0), 1.0)
+                if j >= 0 and value == rows[i, j]:
+                    continue
+                for column in range(d):
+                    options[n, column] = value if column == j else rows[i, column]
+                n += 1
+    starts[len(rows)] = n
 
 
 def _tried_choices(entries: FloatArray, size: int) -> FloatArray:
@@ -272,13 +318,15 @@ def _tried_choices(entries: FloatArray, size: int) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def moved_moments(means, stds):  # type: ignore[no-untyped-def]
+def moved_moments(means, stds, scale=1.0):  # type: ignore[no-untyped-def]
     """Return all moments unchanged and with each moved by a step, to be scored in one call.
 
     Parameters
     ----------
     means, stds : float64 arrays of shape (C, m)
         Predictions of C components at m rows.
+    scale : float, default=1.0
+        Factor of the deviations.
 
     Returns
     -------
@@ -292,17 +340,18 @@ def moved_moments(means, stds):  # type: ignore[no-untyped-def]
     moved_stds = np.empty((n_components, n_copies * m))
     for c in range(n_components):
         for i in range(m):
+            std = scale * stds[c, i]
             for k in range(n_copies):
                 moved_means[c, k * m + i] = means[c, i]
-                moved_stds[c, k * m + i] = stds[c, i]
-            step = _STEP * stds[c, i]
+                moved_stds[c, k * m + i] = std
+            step = _STEP * std
             moved_means[c, (2 * c + 1) * m + i] += step
             moved_stds[c, (2 * c + 2) * m + i] += step
     return moved_means, moved_stds
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no-untyped-def]
+def gradient_of(scores, stds, mean_gradients, std_gradients, scale=1.0):  # type: ignore[no-untyped-def]
     """Return the derivatives of scores with respect to the rows.
 
     Parameters
@@ -313,6 +362,8 @@ def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no
         Predicted standard deviations.
     mean_gradients, std_gradients : float64 arrays of shape (C, m, d)
         Derivatives of the predictions.
+    scale : float, default=1.0
+        Factor of the deviations, as there.
 
     Returns
     -------
@@ -323,12 +374,12 @@ def gradient_of(scores, stds, mean_gradients, std_gradients):  # type: ignore[no
     gradient = np.zeros((m, d))
     for c in range(n_components):
         for i in range(m):
-            step, first = _STEP * stds[c, i], (2 * c + 1) * m + i
+            step, first = _STEP * (scale * stds[c, i]), (2 * c + 1) * m + i
             by_mean = (scores[first] - scores[i]) / step
             by_std = (scores[first + m] - scores[i]) / step
             for j in range(d):
                 gradient[i, j] += by_mean * mean_gradients[c, i, j]
-                gradient[i, j] += by_std * std_gradients[c, i, j]
+                gradient[i, j] += by_std * (scale * std_gradients[c, i, j])
     for i in range(m):
         for j in range(d):
             if not math.isfinite(gradient[i, j]):

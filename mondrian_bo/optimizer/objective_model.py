@@ -210,18 +210,25 @@ class ObjectiveModel:
         usage: Usage = getattr(acquisition, "usage", Usage())
         if usage.samples_function:
             return self.draw(rng), None
+        self._learn()
         incumbent = self.value_to_beat()
-        calibrated = usage.uses_calibrated_variances
+        surrogate, smooth = self._surrogate, self._smooth
+        scale = self._calibration.scale if usage.uses_calibrated_variances else 1.0
 
         def score(rows: FloatArray) -> FloatArray:
-            return acquisition(self.predict(rows, calibrated), incumbent)
+            means, stds = surrogate.predict(rows)
+            return acquisition(Prediction(means, scale * stds), incumbent)
+
+        if smooth is None or smooth.n_components == 0:
+            return score, None
 
         def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-            means, stds, mean_gradients, std_gradients = self.gradients(rows, calibrated)
-            scores = acquisition(Prediction(*moved_moments(means, stds)), incumbent)
-            return scores[: len(rows)], gradient_of(scores, stds, mean_gradients, std_gradients)
+            means, stds, mean_gradients, std_gradients = smooth.gradients(rows)
+            scores = acquisition(Prediction(*moved_moments(means, stds, scale)), incumbent)
+            by_rows = gradient_of(scores, stds, mean_gradients, std_gradients, scale)
+            return scores[: len(rows)], by_rows
 
-        return score, gradients if self.n_gradients > 0 else None
+        return score, gradients
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the surrogate's posterior."""

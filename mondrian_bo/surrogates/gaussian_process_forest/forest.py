@@ -22,6 +22,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
     Moments,
+    lacks_means,
     predict_leaves,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -318,7 +319,7 @@ class GaussianProcessForest:
             for t in range(n_components):
                 table = self._tables[t].addresses, self._tables[t].numbers
                 predict_leaves(table, nodes, t, rows, covariance, with_noise, moments, gradients)
-        return Moments(*moments, *gradients)
+        return Moments(moments[0], moments[1], gradients[0], gradients[1])
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Predict each target from all others, with the present hyper-parameters.
@@ -481,13 +482,12 @@ class GaussianProcessForest:
 
     def _require_means(self, tree: int, nodes: IntArray) -> None:
         """Compute the means of leaves, shape (k,), that no prediction has asked for so far."""
-        means = self._tables[tree].numbers[:, 2:]
-        unknown = nodes[np.isnan(means[nodes, 0])]
-        if len(unknown):
-            unknown = np.unique(unknown)
+        numbers = self._tables[tree].numbers
+        if lacks_means(numbers, nodes):
+            unknown = np.unique(nodes[np.isnan(numbers[nodes, 2])])
             found = self.trees.leaf_means(tree, unknown)
             found[:, 1] *= self._gamma_1
-            means[unknown] = found
+            numbers[unknown, 2:] = found
 
     def _rates(self) -> FloatArray:
         """Return the split rates of the trees' points, one per lengthscale."""

@@ -303,6 +303,15 @@ _floats_at: Any = intrinsic(_to_pointer)
 
 
 @njit(cache=True, nogil=True)
+def lacks_means(numbers, nodes):  # type: ignore[no-untyped-def]
+    """Return whether the mean of any of some leaves is unknown; `numbers` are of a `LeafTable`."""
+    n_unknown = 0
+    for node in nodes:
+        n_unknown += math.isnan(numbers[node, 2])
+    return n_unknown > 0
+
+
+@njit(cache=True, nogil=True)
 def predict_leaves(  # type: ignore[no-untyped-def]
     table, nodes, tree, rows, covariance, with_noise, moments, gradients
 ):
@@ -358,6 +367,18 @@ def predict_leaves(  # type: ignore[no-untyped-def]
             selected = order[first : min(first + _CHUNK, end)]
             first += len(selected)
             _predict_leaf(own, numbers[node], selected, rows, covariance, with_noise, of_tree)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_roots(variances, gradients):  # type: ignore[no-untyped-def]
+    """Replace variances, shape (C, m), by their roots, and gradients, (C, m, d), by the roots'."""
+    n_components, m, d = gradients.shape
+    for c in range(n_components):
+        for i in range(m):
+            std = math.sqrt(variances[c, i])
+            variances[c, i] = std
+            for j in range(d):
+                gradients[c, i, j] = 0.5 * gradients[c, i, j] / std
 
 
 # Numba writes its code into the caller: on its own, it would be compiled a second time there.

@@ -12,6 +12,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import take_roots
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
@@ -117,13 +118,9 @@ class GaussianProcessForestSurrogate:
 
     def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their gradients."""
-        means, variances, mean_gradients, variance_gradients = self._forest.predict(
-            *self._inputs(rows), with_gradients=True
-        )
-        stds = np.sqrt(variances)
-        variance_gradients *= 0.5
-        variance_gradients /= stds[:, :, None]
-        return Gradients(means, stds, mean_gradients, variance_gradients)
+        moments = self._forest.predict(*self._inputs(rows), with_gradients=True)
+        take_roots(moments.variances, moments.variance_gradients)
+        return Gradients(*moments)
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the posterior of a random tree."""

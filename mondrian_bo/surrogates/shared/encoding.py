@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.base import Columns
@@ -27,14 +30,14 @@ class TreeEncoding:
     """
 
     def __init__(self, n_choices: IntArray, n_trees: int, rng: np.random.Generator) -> None:
-        self._n_trees = n_trees
-        self._categorical = [int(j) for j in np.flatnonzero(n_choices)]
-        self._positions = {}
-        for j in self._categorical:
-            k = int(n_choices[j])
+        # The positions of all choices, parameter after parameter, from column `starts` on.
+        self._starts = np.where(n_choices > 0, np.cumsum(n_choices) - n_choices, -1)
+        self._positions = np.empty((n_trees, int(n_choices.sum())))
+        for j in np.flatnonzero(n_choices).tolist():
+            k, start = int(n_choices[j]), int(self._starts[j])
             orders = np.stack([rng.permutation(k) for _ in range(n_trees)])
-            self._positions[j] = orders / max(k - 1, 1)
-        self._absent = rng.random((n_trees, 1, len(n_choices)))
+            self._positions[:, start : start + k] = orders / max(k - 1, 1)
+        self._absent = rng.random((n_trees, len(n_choices)))
 
     @classmethod
     def if_needed(
@@ -47,12 +50,20 @@ class TreeEncoding:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the points of each tree, shape (T, m, d)."""
-        points = np.repeat(rows[None], self._n_trees, axis=0)
-        for j, positions in self._positions.items():
-            choice = rows[:, j]
-            known = ~np.isnan(choice)
-            points[:, known, j] = positions[:, choice[known].astype(np.int64)]
-        absent = np.isnan(points)
-        if absent.any():
-            points = np.where(absent, self._absent, points)
+        points = np.empty((len(self._absent), *rows.shape))
+        _encode(np.ascontiguousarray(rows), self._starts, self._positions, self._absent, points)
         return points
+
+
+@njit(cache=True, nogil=True)
+def _encode(rows, starts, positions, absent, points):  # type: ignore[no-untyped-def]
+    """Write the points of each tree."""
+    for t in range(len(points)):
+        for i in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                entry = rows[i, j]
+                if math.isnan(entry):
+                    entry = absent[t, j]
+                elif starts[j] >= 0:
+                    entry = positions[t, starts[j] + int(entry)]
+                points[t, i, j] = entry
