@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+
+_FEW = 4
+"""Largest number of components whose moments compiled code computes, in a tenth of numpy's time. Of
+many components numpy is as fast, and the sums of a single candidate have another order."""
 
 
 class Prediction(NamedTuple):
@@ -103,6 +108,10 @@ def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     means, stds = prediction
     if len(means) == 1 and np.isfinite(means).all():
         return means[0], stds[0]
+    if len(means) <= _FEW:
+        mean, std = np.empty((2, means.shape[1]))
+        _compiled()(means, stds, mean, std)
+        return mean, std
     # Squares beyond the range of float64 become infinite, without a warning.
     with np.errstate(over="ignore"):
         mean = means.mean(axis=0)
@@ -112,6 +121,30 @@ def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
         deviations = means - np.where(finite, mean, 0.0)
         variance = (stds * stds + deviations * deviations).mean(axis=0)
     return mean, np.where(finite, np.sqrt(variance), np.inf)
+
+
+@cache
+def _compiled() -> Any:
+    # Loaded here: a sampler is constructed without numba.
+    from numba import njit
+
+    return njit(cache=True, nogil=True)(_write_moments)
+
+
+def _write_moments(means, stds, mean, std):  # type: ignore[no-untyped-def]
+    """Write the moments of mixtures, as :func:`mixture_moments` computes them, of shape (m,)."""
+    n_components = len(means)
+    for i in range(len(mean)):
+        total = 0.0
+        for c in range(n_components):
+            total += means[c, i]
+        mean[i] = total / n_components
+        centre = mean[i] if math.isfinite(mean[i]) else 0.0
+        variance = 0.0
+        for c in range(n_components):
+            deviation = means[c, i] - centre
+            variance += stds[c, i] * stds[c, i] + deviation * deviation
+        std[i] = math.sqrt(variance / n_components) if math.isfinite(mean[i]) else math.inf
 
 
 def improvements(prediction: Prediction, incumbent: float, margin: float) -> FloatArray:

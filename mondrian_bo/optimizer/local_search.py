@@ -239,7 +239,9 @@ def _neighbours(
         Where those of each row begin, and `m`.
     """
     n_columns = space.n_dimensions
-    values = [_values(space, j, known) for j in range(n_columns)]
+    values = [np.empty(0)] * n_columns
+    for j in np.flatnonzero(space.grid_sizes > 1).tolist():
+        values[j] = _values(space, j, known)
     ends = np.cumsum([0, *map(len, values)])
     most = 2 + int(ends[-1]) + len(_NEXT) * n_columns
     options, starts = np.empty((len(rows) * most, n_columns)), np.zeros(len(rows) + 1, np.int64)
@@ -251,10 +253,10 @@ def _neighbours(
 
 
 def _values(space: SearchSpace, j: int, known: FloatArray | None) -> FloatArray:
-    """Return the entries of a column that neighbours may have; none on a large grid or without."""
+    """Return the entries of a column with a grid that neighbours may have; none if it is large."""
     size = int(space.grid_sizes[j])
     if not space.is_categorical[j]:
-        return (np.arange(size if size <= _ALL_VALUES else 0) + 0.5) / max(size, 1)
+        return (np.arange(size if size <= _ALL_VALUES else 0) + 0.5) / size
     if size > _ALL_CHOICES and known is not None:
         return _tried_choices(known[:, j], size)
     return np.arange(size, dtype=np.float64)

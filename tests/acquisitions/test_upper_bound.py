@@ -36,6 +36,21 @@ def test_moments_by_hand():
     assert mixture_moments(offset)[1].tolist() == std.tolist()
 
 
+def test_moments_of_few_components_are_those_of_the_formula():
+    rng = np.random.default_rng(2)
+    for n_components in (2, 3, 4):
+        means, stds = rng.normal(size=(2, n_components, 7))
+        stds = np.abs(stds)
+        means[0, :2], stds[1, 2] = np.inf, np.inf
+        means[1, 3] = 1e200
+        mean, std = mixture_moments(Prediction(means, stds))
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = (stds**2 + (means - means.mean(axis=0)) ** 2).mean(axis=0)
+        assert mean.tolist() == means.mean(axis=0).tolist()
+        assert std[2:].tolist() == np.sqrt(variance)[2:].tolist()
+        assert std[:4].tolist() == [np.inf] * 4
+
+
 def test_bound_is_mean_plus_kappa_std():
     rng = np.random.default_rng(1)
     prediction = Prediction(rng.normal(size=(4, 6)), rng.uniform(0.1, 2.0, size=(4, 6)))

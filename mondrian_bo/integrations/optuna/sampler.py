@@ -199,7 +199,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         """Return all parameters that finished trials have had, with their latest distributions."""
         with self._lock:
             memory = self._memory_of(study)
-            memory.reader.read(study)
+            memory.latest_read = trial.number, memory.reader.read(study)
             return dict(memory.reader.distributions)
 
     def sample_relative(
@@ -213,7 +213,11 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
             return {}
         with self._lock:
             memory = self._memory_of(study)
-            others = [one for one in memory.reader.read(study) if one.number != trial.number]
+            # As a rule the study was read a moment ago, for the search space of this trial.
+            (number, running), memory.latest_read = memory.latest_read, (None, [])
+            if number != trial.number:
+                running = memory.reader.read(study)
+            others = [one for one in running if one.number != trial.number]
             n_published = 0
             while True:
                 optimizer = memory.optimizer_for(
@@ -227,9 +231,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                     within = fixed_part(
                         self._is_valid, trial, search_space, optimizer.space, constants
                     )
-                pending = np.empty((0, optimizer.space.n_dimensions))
-                if others:
-                    pending = memory.rows_of(others, optimizer)
+                pending = memory.rows_of(others, optimizer)
                 suggested = optimizer.suggest(pending, trial.number, within)
                 # The optimizer knows choices by their indices.
                 params = {k: search_space[k].to_external_repr(v) for k, v in suggested.items()}
@@ -329,10 +331,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 self._earlier.check(study)
             if self._fidelity is not None:
                 self._fidelity.check(study)
-            is_reading = purpose != "suggesting"
-            studies[key] = (
-                _StudyMemory() if is_reading else _StudyMemory(self._earlier, self._fidelity)
-            )
+            prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
+            studies[key] = _StudyMemory(*prior)
         return studies[key]
 
 
@@ -345,6 +345,8 @@ class _StudyMemory:
         The reader.
     n_told : int
         Number of finished trials that the optimizer has been told.
+    latest_read : tuple of int or None, and list of FrozenTrial
+        The trial that the study was read for, unless one was suggested since; what was running.
     """
 
     def __init__(
@@ -356,8 +358,8 @@ class _StudyMemory:
         self._optimizer: RowOptimizer | None = None
         self._recipe: SpaceRecipe | None = None
         self._finished = self.reader.finished
-        self._n_rebuilt = 0
-        self.n_told = 0
+        self._n_rebuilt, self.n_told = 0, 0
+        self.latest_read: tuple[int | None, list[FrozenTrial]] = None, []
         self._is_changing = False
         self._running: dict[int, tuple[object, FloatArray]] = {}
 
@@ -394,8 +396,7 @@ class _StudyMemory:
             self._finished = self.reader.finished
             self._n_rebuilt = len(self._finished)
             self.n_told = 0
-            self._optimizer = None
-            self._running = {}
+            self._optimizer, self._running = None, {}
             if space is not None:
                 # Absences have no explanation where the space cannot state a condition.
                 lacks_conditions = any(
@@ -449,6 +450,8 @@ class _StudyMemory:
         A trial is encoded again only when it has got another proposal or asked for more.
         """
         known, self._running = self._running, {}
+        if not running:
+            return np.empty((0, optimizer.space.n_dimensions))
         for trial in running:
             attributes = trial.system_attrs.items()
             published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]

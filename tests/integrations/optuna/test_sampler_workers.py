@@ -96,3 +96,27 @@ def test_a_shorter_proposal_replaces_a_longer_one():
     assert reader_module.publish(study, trial, {"x": 0.25}, n_written) == n_written
     (frozen,) = study.get_trials(deepcopy=False)
     assert reader_module.running_values(frozen) == {"x": 0.25}
+
+
+def test_a_trial_that_waits_for_another_one_reads_the_study_again(monkeypatch):
+    sampler = MondrianSampler(seed=0, n_startup_trials=3)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=5)
+    (memory,) = next(iter(sampler._memory.values())).values()
+    reads = []
+    read = memory.reader.read
+    monkeypatch.setattr(memory.reader, "read", lambda study: reads.append(1) or read(study))
+    study.ask().suggest_float("x", 0.0, 1.0)
+    assert len(reads) == 2  # for the search space, and after the proposal is published
+    # The search spaces of two trials are inferred before either of them is suggested.
+    first, second = (
+        study._storage.get_trial(study._storage.create_new_trial(study._study_id)) for _ in range(2)
+    )
+    space = sampler.infer_relative_search_space(study, first)
+    sampler.infer_relative_search_space(study, second)
+    reads.clear()
+    one = sampler.sample_relative(study, second, space)
+    assert len(reads) == 1
+    other = sampler.sample_relative(study, first, space)
+    assert len(reads) == 3
+    assert one != other
