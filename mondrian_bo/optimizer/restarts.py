@@ -223,10 +223,10 @@ class RestartingSearch:
         gaps = np.abs(row[0] - best_row)
         gaps[np.isnan(row[0]) & np.isnan(best_row)] = 0.0
         # A parameter that only one row has gives the gap NaN, which is not near.
-        is_near = bool(np.all(gaps <= self._nearness))
-        is_refined = bool(np.any(gaps[self._is_continuous] > 0.0))
-        found_again = is_near and not improved
-        in_vain = found_again and (gain >= -least or not is_refined)
+        found_again = not improved and bool((gaps <= self._nearness).all())
+        in_vain = found_again and (
+            gain >= -least or not bool((gaps[self._is_continuous] > 0.0).any())
+        )
         self.trials.tell(row, values, feasible)
         if self.current is self.whole:
             if improved:

@@ -107,7 +107,7 @@ class Covariance(NamedTuple):
         result = np.zeros((n, n))
         kernel_matrix(points, self, result, _NO_FACTORS)
         result *= self.amplitude
-        result[np.diag_indices(n)] += self.independent_noise
+        result.ravel()[:: n + 1] += self.independent_noise
         return result
 
 
@@ -122,16 +122,18 @@ def factorise(matrix: FloatArray) -> FloatArray:
     numpy.linalg.LinAlgError
         If the matrix has NaN or infinite entries, or is far from positive definite.
     """
-    jitter = _SMALLEST_JITTER * float(matrix.diagonal().mean())
-    largest = _LARGEST_JITTER * float(matrix.diagonal().mean())
-    while True:
-        factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-        if info == 0:
-            return np.asarray(factor)
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    jitter, largest = 0.0, 0.0
+    while info != 0:
+        if jitter == 0.0:
+            size = float(matrix.diagonal().mean())
+            jitter, largest = _SMALLEST_JITTER * size, _LARGEST_JITTER * size
         if not jitter < largest:
             raise np.linalg.LinAlgError("The covariance matrix is not positive definite.")
         matrix[np.diag_indices(len(matrix))] += jitter
         jitter *= 10.0
+        factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
+    return np.asarray(factor)
 
 
 # The kernel, compiled -----------------------------------------------------------------------------
