@@ -211,8 +211,10 @@ class CandidateSearch(NamedTuple):
     n_candidates : int
         How many rows to score in all, in spaces that are not searched exhaustively.
     near_share : float, default=1.0
-        Share of the rows near incumbents and near the best rows that are scored, in (0, 1]. The
-        others, a third of all, are spread over the space.
+        Share of the rows near incumbents and near the best rows that are scored, in (0, 1].
+    far_share : float, default=1.0
+        Share of the others that are scored, in (0, 1]. These, a third of all, are spread over the
+        space.
     """
 
     space: SearchSpace
@@ -221,6 +223,7 @@ class CandidateSearch(NamedTuple):
     rng: np.random.Generator
     n_candidates: int
     near_share: float = 1.0
+    far_share: float = 1.0
 
 
 Maximize: TypeAlias = Callable[[Score, CandidateSearch, LocalSearch | None], FloatArray]
@@ -241,7 +244,7 @@ def maximize(
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    space, incumbents, is_known, rng, n_candidates, near_share = wanted
+    space, incumbents, is_known, rng, n_candidates, near_share, far_share = wanted
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
         return best_unknown(rows, score(rows), is_known)
@@ -249,6 +252,7 @@ def maximize(
     n_local = n_candidates // 3
     n_elite = (n_candidates - n_global - n_local) // _ROUNDS
     n_local, n_elite = int(near_share * n_local), max(int(near_share * n_elite), 1)
+    n_global = max(int(far_share * n_global), 1)
     rows = np.concatenate(
         [
             spread(space, 0, n_global, rng.random(space.n_dimensions)),
@@ -274,11 +278,13 @@ def best_unknown(
     rows: FloatArray, scores: FloatArray, is_known: Callable[[FloatArray], bool]
 ) -> FloatArray:
     """Return the row with the best score that is not known, or else the best one, shape (d,)."""
-    order = np.argsort(-scores, kind="stable")
-    for i in order:
+    best = rows[np.argmax(scores)]
+    if not is_known(best):
+        return np.asarray(best)
+    for i in np.argsort(-scores, kind="stable"):
         if not is_known(rows[i]):
             return np.asarray(rows[i])
-    return np.asarray(rows[order[0]])
+    return np.asarray(best)
 
 
 @njit(cache=True, nogil=True)

@@ -55,6 +55,13 @@ _NEAR_SHARE = 0.25
 a candidate costs more then, and the outcome is the same. With fewer candidates over all the space,
 the search finds other basins later."""
 
+_MANY_TRIALS = 2000
+"""Largest number of trials with which all candidates over the space are scored."""
+
+_FAR_SHARE = 0.25
+"""Share of the candidates over the space that are scored with more trials, with one objective and
+without constraints: each is in a leaf of its own then, whose arrays come from the main memory."""
+
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
 
@@ -175,7 +182,7 @@ class Search:
             return self._suggest_without_model(request, find, planes)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisitions, n_models = arm.acquisitions, self.n_objectives
-        share, near_share = 1.0, 1.0
+        share, near_share, far_share = 1.0, 1.0, 1.0
         if constraints is not None:
             n_modelled = len(constraints) - (len(planes.numbers) if planes else 0)
             n_models += n_modelled
@@ -186,6 +193,8 @@ class Search:
             share = arm.candidates  # where it is a quarter, there are few near the best already
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
+            if n_trials > _MANY_TRIALS and self.n_objectives == 1 and valid is None:
+                far_share = min(_FAR_SHARE / share, 1.0)
             if arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
                 acquisitions = arm.while_running
         share = min(share, _CANDIDATE_MODELS / n_models)
@@ -195,7 +204,9 @@ class Search:
         imputed = nullcontext() if constraints is None else constraints.pending(pending, rng)
         with single_threaded_blas(), model.pending(pending, rng), imputed:
             starts, n_gradients = self.trials.incumbents(), model.n_gradients
-            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, near_share)
+            wanted = CandidateSearch(
+                space, starts, is_taken, rng, n_candidates, near_share, far_share
+            )
             if constraints is None and arm.quadratic and isinstance(model, ObjectiveModel):
                 share = arm.quadratic
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None

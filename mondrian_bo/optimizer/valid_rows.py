@@ -161,7 +161,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
-        space, incumbents, is_known, rng, n_candidates, _ = wanted
+        space, incumbents, is_known, rng, n_candidates, _, _ = wanted
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)

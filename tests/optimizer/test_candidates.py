@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, qmc
 
+from mondrian_bo.optimizer import MondrianOptimizer, search
 from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, perturb, spread
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -298,3 +299,37 @@ def test_same_generator_same_row(space):
         for _ in range(2)
     ]
     assert rows[0].tobytes() == rows[1].tobytes()
+
+
+def test_shares_of_the_candidates_are_scored():
+    rng, scored = np.random.default_rng(0), []
+
+    def score(rows):
+        scored.append(len(rows))
+        return rows[:, 0]
+
+    wanted = CandidateSearch(CUBE, rng.random((2, 6)), nothing_known, rng, 600)
+    maximize(score, wanted)
+    maximize(score, wanted._replace(near_share=0.5))
+    maximize(score, wanted._replace(near_share=0.25, far_share=0.25))
+    assert scored == [400, 100, 100, 300, 50, 50, 100, 25, 25]
+
+
+@pytest.mark.parametrize(
+    ("n_trials", "shares"), [(200, (1.0, 1.0)), (201, (0.25, 1.0)), (2001, (0.25, 0.25))]
+)
+def test_fewer_candidates_with_many_trials(monkeypatch, n_trials, shares):
+    found = []
+
+    def find(score, wanted, improve=None):
+        found.append((wanted.near_share, wanted.far_share))
+        return wanted.incumbents[0]
+
+    monkeypatch.setattr(search, "maximize", find)
+    optimizer = MondrianOptimizer(SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}), seed=0)
+    rows = np.random.default_rng(0).random((n_trials, 2))
+    optimizer.tell(
+        [{"x": x, "y": y} for x, y in rows.tolist()], [x * x + y for x, y in rows.tolist()]
+    )
+    optimizer.ask()
+    assert found == [shares]
