@@ -173,17 +173,24 @@ def _descent(x, gradient, lower, upper, pairs):  # type: ignore[no-untyped-def]
         largest = max(largest, abs(projected))
     if not largest > _SMALLEST_GRADIENT:
         return np.empty(0), False
-    direction = _two_loops(gradient, pairs, len(pairs), free)
-    for j in range(n):
-        # A variable at a bound may move inwards only.
-        if (x[j] == lower[j] and direction[j] < 0.0) or (x[j] == upper[j] and direction[j] > 0.0):
-            direction[j] = 0.0
-    if np.dot(gradient, direction) >= 0.0:
-        return _two_loops(gradient, pairs, 0, free), True
-    return direction, False
+    n_known = len(pairs)
+    while True:
+        direction = _two_loops(gradient, pairs, n_known, free)
+        slope = 0.0
+        for j in range(n):
+            # A variable at a bound may move inwards only.
+            is_outwards = (x[j] == lower[j] and direction[j] < 0.0) or (
+                x[j] == upper[j] and direction[j] > 0.0
+            )
+            if is_outwards:
+                direction[j] = 0.0
+            slope += gradient[j] * direction[j]
+        if n_known == 0 or not slope >= 0.0:
+            return direction, n_known < len(pairs)
+        n_known = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _two_loops(gradient, pairs, n_known, free):  # type: ignore[no-untyped-def]
     """Return the quasi-Newton direction among the free variables; the others are 0.
 
