@@ -132,12 +132,14 @@ def minimise_in_box(
     point = _Point(start := _clipped(start, bounds), *counted(start))
     latest = deque(changes, maxlen=_MEMORY)
     for _ in range(max_iterations):
-        pairs = np.array(latest) if latest else np.empty((0, 2, len(start)))
-        direction, is_new = _descent(point.x, point.gradient, lower, upper, pairs)
-        if not len(direction):
+        free = np.empty(len(start), dtype=np.bool_)
+        if not _find_free(point.x, point.gradient, lower, upper, free) > _SMALLEST_GRADIENT:
             break
-        if is_new:
+        pairs = np.array(latest) if latest else np.empty((0, 2, len(start)))
+        direction = _two_loops(point.gradient, pairs, free)
+        if _turn_inwards(point.x, point.gradient, lower, upper, direction) >= 0.0:
             latest.clear()
+            direction = _two_loops(point.gradient, pairs[:0], free)
         found = _search_line(counted, point, direction, bounds, min(n_left, _MOST_TRIES))
         if found is None:
             break
@@ -158,44 +160,35 @@ def _clipped(x: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray
 
 
 @njit(cache=True, nogil=True)
-def _descent(x, gradient, lower, upper, pairs):  # type: ignore[no-untyped-def]
-    """Return a direction of descent, and whether it is the gradient's for want of a better one.
-
-    The direction is empty where the search ends. `pairs`, of shape (k, 2, d), are overwritten.
-    """
-    n, largest = len(x), 0.0
-    free = np.empty(n, dtype=np.bool_)
-    for j in range(n):
+def _find_free(x, gradient, lower, upper, free):  # type: ignore[no-untyped-def]
+    """Write which variables the gradient moves, and return the largest move; NaN if it has NaN."""
+    largest = 0.0
+    for j in range(len(x)):
         projected = min(max(x[j] - gradient[j], lower[j]), upper[j]) - x[j]
         free[j] = projected != 0.0
         if math.isnan(gradient[j]):
-            return np.empty(0), False
+            return math.nan
         largest = max(largest, abs(projected))
-    if not largest > _SMALLEST_GRADIENT:
-        return np.empty(0), False
-    n_known = len(pairs)
-    while True:
-        direction = _two_loops(gradient, pairs, n_known, free)
-        slope = 0.0
-        for j in range(n):
-            # A variable at a bound may move inwards only.
-            is_outwards = (x[j] == lower[j] and direction[j] < 0.0) or (
-                x[j] == upper[j] and direction[j] > 0.0
-            )
-            if is_outwards:
-                direction[j] = 0.0
-            slope += gradient[j] * direction[j]
-        if n_known == 0 or not slope >= 0.0:
-            return direction, n_known < len(pairs)
-        n_known = 0
+    return largest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _two_loops(gradient, pairs, n_known, free):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def _turn_inwards(x, gradient, lower, upper, direction):  # type: ignore[no-untyped-def]
+    """Stop variables at a bound that a direction moves outwards, and return its slope."""
+    slope = 0.0
+    for j in range(len(x)):
+        if (x[j] == lower[j] and direction[j] < 0.0) or (x[j] == upper[j] and direction[j] > 0.0):
+            direction[j] = 0.0
+        slope += gradient[j] * direction[j]
+    return slope
+
+
+@njit(cache=True, nogil=True)
+def _two_loops(gradient, pairs, free):  # type: ignore[no-untyped-def]
     """Return the quasi-Newton direction among the free variables; the others are 0.
 
-    Without curvature it is that of the gradient, of length 1 at most. The first `n_known` of the
-    pairs, shape (k, 2, d), are used and overwritten.
+    Without curvature it is that of the gradient, of length 1 at most. `pairs`, of shape (k, 2, d),
+    are overwritten.
     """
     # Loops in place of array expressions, which compile for three times as long.
     n = len(gradient)
@@ -203,8 +196,8 @@ def _two_loops(gradient, pairs, n_known, free):  # type: ignore[no-untyped-def]
     for j in range(n):
         direction[j] = -gradient[j] if free[j] else 0.0
     n_pairs = 0
-    curvatures, squares = np.empty(n_known), np.empty(n_known)
-    for k in range(n_known):
+    curvatures, squares = np.empty(len(pairs)), np.empty(len(pairs))
+    for k in range(len(pairs)):
         pair = pairs[n_pairs]
         for i in range(2):
             for j in range(n):
