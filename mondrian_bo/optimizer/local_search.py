@@ -239,9 +239,16 @@ def _neighbours(
         Where those of each row begin, and `m`.
     """
     n_columns = space.n_dimensions
+    # The entries that neighbours may have, of each column with a grid; none where it is large.
     values = [np.empty(0)] * n_columns
     for j in np.flatnonzero(space.grid_sizes > 1).tolist():
-        values[j] = _values(space, j, known)
+        size = int(space.grid_sizes[j])
+        if not space.is_categorical[j]:
+            values[j] = (np.arange(size if size <= _ALL_VALUES else 0) + 0.5) / size
+        elif size > _ALL_CHOICES and known is not None:
+            values[j] = _tried_choices(known[:, j], size)
+        else:
+            values[j] = np.arange(size, dtype=np.float64)
     ends = np.cumsum([0, *map(len, values)])
     most = 2 + int(ends[-1]) + len(_NEXT) * n_columns
     options, starts = np.empty((len(rows) * most, n_columns)), np.zeros(len(rows) + 1, np.int64)
@@ -250,16 +257,6 @@ def _neighbours(
     # The first of each are the rows themselves, also where snapping would move them.
     neighbours[starts[:-1]] = rows
     return neighbours, starts.tolist()
-
-
-def _values(space: SearchSpace, j: int, known: FloatArray | None) -> FloatArray:
-    """Return the entries of a column with a grid that neighbours may have; none if it is large."""
-    size = int(space.grid_sizes[j])
-    if not space.is_categorical[j]:
-        return (np.arange(size if size <= _ALL_VALUES else 0) + 0.5) / size
-    if size > _ALL_CHOICES and known is not None:
-        return _tried_choices(known[:, j], size)
-    return np.arange(size, dtype=np.float64)
 
 
 @njit(cache=True, nogil=True)
@@ -273,7 +270,7 @@ def _write_neighbours(rows, grid_sizes, values, ends, options, starts):  # type:
     grid_sizes : int64 array of shape (d,)
         Numbers of values; 0 in a continuous column.
     values : float64 array of shape (v,)
-        The columns' `_values`, one after the other.
+        The entries that neighbours may have, one column after the other.
     ends : int64 array of shape (d + 1,)
         Where the values of each column begin, and `v`.
     options : float64 array of shape (m, d)

@@ -231,7 +231,9 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                     within = fixed_part(
                         self._is_valid, trial, search_space, optimizer.space, constants
                     )
-                pending = memory.rows_of(others, optimizer)
+                pending = np.empty((0, optimizer.space.n_dimensions))
+                if others:
+                    pending = memory.rows_of(others, optimizer)
                 suggested = optimizer.suggest(pending, trial.number, within)
                 # The optimizer knows choices by their indices.
                 params = {k: search_space[k].to_external_repr(v) for k, v in suggested.items()}
@@ -450,8 +452,6 @@ class _StudyMemory:
         A trial is encoded again only when it has got another proposal or asked for more.
         """
         known, self._running = self._running, {}
-        if not running:
-            return np.empty((0, optimizer.space.n_dimensions))
         for trial in running:
             attributes = trial.system_attrs.items()
             published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]

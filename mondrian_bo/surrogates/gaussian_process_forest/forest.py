@@ -245,7 +245,9 @@ class GaussianProcessForest:
         if self._trees is None:
             if not self._batches:
                 self._gamma_2 = self._scale_of_times(len(targets))
-            self._wait(points)
+            # The points are stored for the trees that may be grown later.
+            self._batches.append(points)
+            self._stale[0].add(_ONLY_LEAF)
             if len(self._rows) > self._block_size:
                 self._grow_trees()
         else:
@@ -359,8 +361,8 @@ class GaussianProcessForest:
         try:
             if trees is None:
                 # Trees that are grown in here are given up at the end.
-                self._batches = self._batches.copy()
-                self._wait(points)
+                self._batches = [*self._batches, points]
+                self._stale[0].add(_ONLY_LEAF)
                 if len(self._rows) > _IMPUTED_SIZE * self._block_size:
                     self._grow_trees()
                 yield
@@ -425,11 +427,6 @@ class GaussianProcessForest:
         self._tables[t].numbers[:, 2:] = math.nan
         if self._trees is not None:
             self._trees.set_messages(t, stale, messages)
-
-    def _wait(self, points: FloatArray) -> None:
-        """Keep stored points for the trees that may be grown later."""
-        self._batches.append(points)
-        self._stale[0].add(_ONLY_LEAF)
 
     def _grow_trees(self) -> LeafTrees:
         """Grow the trees as if they had seen the points at the time: all leaves are stale then.

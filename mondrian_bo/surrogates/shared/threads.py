@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import lru_cache
 
 import scipy.linalg  # noqa: F401  (loads its BLAS library, so that the controller finds it)
@@ -101,22 +101,17 @@ _thread_state = threading.local()
 """Whether the current Python thread is inside (`is_limited`)."""
 
 
-_NOTHING: AbstractContextManager[None] = nullcontext()
-"""What a nested block enters."""
-
-
-def single_threaded_blas() -> AbstractContextManager[None]:
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread inside a ``with`` block.
 
     For matrices of a few hundred rows, several threads cost more time than they save, and far more
     on a machine with other load. Python threads may be inside at the same time: the limit holds
     until the last one leaves. A nested block of the same thread costs nothing.
     """
-    return _NOTHING if getattr(_thread_state, "is_limited", False) else _limited()
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
+    if getattr(_thread_state, "is_limited", False):
+        yield
+        return
     thread = threading.get_ident()
     try:
         with _lock:
