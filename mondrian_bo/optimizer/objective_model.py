@@ -13,6 +13,7 @@ import numpy as np
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
@@ -20,6 +21,7 @@ from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.variance_calibration import VarianceCalibration
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import (
+    ComparingSurrogate,
     Gradients,
     JointSurrogate,
     NoisySurrogate,
@@ -72,10 +74,12 @@ class ObjectiveModel:
         The trials. More may be added later.
     new_transform : callable or None, default=None
         Fits a :class:`Transform` to values of shape (n,); None is :class:`OutcomeTransform`.
+    chooses_scale : bool, default=False
+        Whether a :class:`ScaleChoice` may replace the transform by a finer one.
 
     Attributes
     ----------
-    trials, new_surrogate, new_transform
+    trials, new_surrogate, new_transform, chooses_scale
         As given.
     steps : list of int
         Numbers of trials after each step of learning, in ascending order. An empty model learns in
@@ -87,8 +91,10 @@ class ObjectiveModel:
         new_surrogate: Callable[[], Surrogate],
         trials: Trials,
         new_transform: NewTransform | None = None,
+        chooses_scale: bool = False,
     ) -> None:
         self.trials = trials
+        self.chooses_scale = chooses_scale
         self.new_surrogate = new_surrogate
         self.new_transform = OutcomeTransform if new_transform is None else new_transform
         self.steps: list[int] = []
@@ -107,6 +113,7 @@ class ObjectiveModel:
         self._n_learnt = 0
         self._n_fitted = 0
         self._transform = self.new_transform(np.zeros(1))
+        self._scale = ScaleChoice() if self.chooses_scale else None
         self._calibration = VarianceCalibration()
         # An undone call may have learnt trials that are not there any more.
         del self.steps[bisect.bisect_right(self.steps, len(self.trials)) :]
@@ -322,13 +329,21 @@ class ObjectiveModel:
                 self._calibration.update(values, *predicted)
             self._surrogate.learn(rows, values)
             self._n_learnt = step
-            if refit and not first:
-                self._transform = self.new_transform(all_values)
-                self._surrogate.set_values(self._transform(all_values))
             if refit:
+                transform = self._transform if first else self.new_transform(all_values)
+                transform = self._rescaled(transform, self.trials.rows[:step], all_values)
+                if transform is not self._transform:
+                    self._transform = transform
+                    self._surrogate.set_values(transform(all_values))
                 self._n_fitted = step
         if is_new:
             self.steps.append(n_trials)
+
+    def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
+        """Return the usual transform of the values, or a finer one where that is better."""
+        if self._scale is None or not isinstance(self._surrogate, ComparingSurrogate):
+            return usual
+        return self._scale.fine_transform(rows, values, usual, self._surrogate) or usual
 
 
 def mixed_moments(

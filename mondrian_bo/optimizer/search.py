@@ -379,7 +379,7 @@ class SearchFactory:
         for arm, seed in zip(arms, seeds, strict=True):
             transform = partial(OutcomeTransform, power=arm.power)
             if isinstance(trials, Trials):
-                models.append(self._new_model(arm, seed, trials, transform))
+                models.append(self._new_model(arm, seed, trials, transform, arm.power))
                 continue
             own = [
                 self._new_model(arm, _spawned(seed, k), column, transform)
@@ -422,14 +422,19 @@ class SearchFactory:
         return self._new_model(arm, _spawned(seed, number), trials, transform)
 
     def _new_model(
-        self, arm: Arm, seed: np.random.SeedSequence, trials: Trials, transform: NewTransform
+        self,
+        arm: Arm,
+        seed: np.random.SeedSequence,
+        trials: Trials,
+        transform: NewTransform,
+        chooses_scale: bool = False,
     ) -> ObjectiveModel:
         n_estimators = self.settings.n_estimators
         chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
         new_surrogate = partial(
             _new_surrogate, self.settings.surrogate, self._columns, seed, {**arm.options, **chosen}
         )
-        return ObjectiveModel(new_surrogate, trials, transform)
+        return ObjectiveModel(new_surrogate, trials, transform, chooses_scale)
 
 
 def _new_surrogate(

@@ -149,6 +149,28 @@ class ScaledSurrogate(Protocol):
 
 
 @runtime_checkable
+class ComparingSurrogate(Protocol):
+    """A surrogate that tells how well values on any scale could be predicted."""
+
+    def left_out(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+        """Predict each value from all others, by a model that is fitted to these values alone.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Rows, whatever has been learnt.
+        values : float64 array of shape (m,)
+            Their values, of mean 0 and variance 1.
+
+        Returns
+        -------
+        float64 array of shape (m,)
+            The predicted means.
+        """
+        ...
+
+
+@runtime_checkable
 class NoisySurrogate(Protocol):
     """A surrogate that knows the noise of values."""
 

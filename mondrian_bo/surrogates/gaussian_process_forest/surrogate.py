@@ -73,6 +73,7 @@ class GaussianProcessForestSurrogate:
         forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
+        self._prior = prior
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -163,6 +164,13 @@ class GaussianProcessForestSurrogate:
         if not forest.has_single_leaf or len(columns) != forest.n_points:
             return None
         return forest.decorrelate(columns)
+
+    def left_out(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+        """Predict each value from all others, by one process that is fitted to these alone."""
+        # Loaded here: few searches compare scales of values.
+        from mondrian_bo.surrogates.gaussian_process.left_out import left_out_means
+
+        return left_out_means(self._inputs(rows)[1], values, self._is_categorical, self._prior)
 
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:

@@ -1,0 +1,199 @@
+"""A fine scale of values for objectives with a cliff, and when it is used.
+
+Where some values are worse than the others by orders of magnitude, all good values are nearly equal
+on the scale of :class:`OutcomeTransform`. Often this does no harm: a smooth function is predicted
+from its large differences. Where it falls off a cliff, the large differences say nothing of the
+small ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.surrogates.base import ComparingSurrogate
+
+_GOOD = 0.05
+"""Share of the trials within the unit of the fine scale of the best one, our choice."""
+
+_HEAVY = 30.0
+"""Interquartile range of the values in units of the fine scale, from which on it is considered: our
+choice. With less the two scales differ little."""
+
+_FEWEST = 20
+"""Smallest number of trials that decide between the scales: the order of the better half of fewer
+ones says little; our choice."""
+
+_GROWTH = 1.25
+"""Factor of the number of trials between two decisions, our choice: their cost is O(1) per
+trial."""
+
+_MOST = 100
+"""Largest number of trials that a decision rests on, our choice: half of them are the best, and
+others are evenly spaced in the order of the values. It bounds the time."""
+
+_GAIN = 0.1
+"""Gain in rank correlation from which on the fine scale is used, our choice. It is used as long as
+there is a gain, so that the scale does not change with each decision."""
+
+_LARGER = 10.0
+"""Largest factor of errors on the fine scale, in standard deviations of all values: with more of it
+the function has no cliff, and is predicted from its large differences; our choice."""
+
+_LEAST_ERROR = 1e-9
+"""Errors below it, in standard deviations, count as equal to it: they are rounding errors."""
+
+_SHRINK = 0.25
+"""Factor of all values, a power of two: it is exact and makes all differences finite."""
+
+
+class FineTransform:
+    """The logarithm of the gap to the best value plus a unit, standardised.
+
+    The unit is the gap to the best value within which a twentieth of the values lie, so that they
+    differ about linearly. Values better than all fitted ones continue the curve symmetrically.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        Values to fit to; larger is better. Minus infinity counts as the worst finite value.
+
+    Attributes
+    ----------
+    unit : float
+        The unit, in values; 0 if a twentieth of the values are equal to the best one, or if one is
+        infinite. There is no fine scale then.
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        finite = values[np.isfinite(values)] * _SHRINK
+        self.unit, self._unit = 0.0, 0.0
+        if len(finite) == 0 or values.max() == np.inf:
+            return
+        self._best = float(finite.max())
+        gaps = self._best - finite
+        self._widest = float(gaps.max())
+        self._unit = float(np.quantile(gaps, _GOOD))
+        self.unit = self._unit / _SHRINK
+        if self._unit > 0.0:
+            logs = self._logs(values)
+            self._mean, self._std = float(logs.mean()), float(logs.std())
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return the transformed values."""
+        return np.asarray((self._logs(values) - self._mean) / self._std)
+
+    def inverse(self, transformed: FloatArray) -> FloatArray:
+        """Return the values of transformed ones.
+
+        Results are clipped to the range of the fitted values, extended by its width on both sides,
+        as those of :class:`OutcomeTransform` are.
+        """
+        logs = transformed * self._std + self._mean
+        with np.errstate(over="ignore"):
+            gaps = -np.copysign(self._unit * np.expm1(np.abs(logs)), logs)
+            gaps = np.clip(gaps, -self._widest, 2.0 * self._widest)
+            values = (self._best - gaps) / _SHRINK
+        largest = np.finfo(np.float64).max
+        return np.asarray(np.clip(values, -largest, largest))
+
+    def _logs(self, values: FloatArray) -> FloatArray:
+        """Return the negative logarithms of 1 plus gaps in units."""
+        gaps = np.minimum(self._best - values * _SHRINK, self._widest)
+        # The ratio of gap and unit might overflow.
+        return np.asarray(
+            -np.copysign(np.log(np.abs(gaps) + self._unit) - math.log(self._unit), gaps)
+        )
+
+
+class ScaleChoice:
+    """The choice between the usual scale of values and the fine one.
+
+    It is made for values with heavy tails only. On both scales a Gaussian process predicts each
+    value of some trials from the others. The fine scale is chosen if its predictions order the
+    better half of the trials better, and if its errors are not much larger.
+    """
+
+    def __init__(self) -> None:
+        self._is_fine = False
+        self._n_decided = 0
+
+    def fine_transform(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        usual: Callable[[FloatArray], FloatArray],
+        surrogate: ComparingSurrogate,
+    ) -> FineTransform | None:
+        """Return the fine scale, or None where the usual one is better.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (n, d)
+            All trials.
+        values : float64 array of shape (n,)
+            Their values.
+        usual : callable
+            Maps values to the usual scale.
+        surrogate : ComparingSurrogate
+            Predicts left-out values.
+        """
+        n_trials = len(values)
+        is_due = n_trials >= max(_GROWTH * self._n_decided, _FEWEST)
+        if not is_due and not self._is_fine:
+            return None
+        fine = FineTransform(values)
+        if is_due:
+            self._n_decided = n_trials
+            self._is_fine = self._decide(rows, values, usual, fine, surrogate)
+        return fine if self._is_fine and fine.unit > 0.0 else None
+
+    def _decide(
+        self,
+        rows: FloatArray,
+        values: FloatArray,
+        usual: Callable[[FloatArray], FloatArray],
+        fine: FineTransform,
+        surrogate: ComparingSurrogate,
+    ) -> bool:
+        """Return whether the fine scale is the better one."""
+        lower, upper = np.percentile(values[np.isfinite(values)] * _SHRINK, (25.0, 75.0))
+        if fine.unit == 0.0 or upper - lower < _HEAVY * _SHRINK * fine.unit:
+            return False
+        order = _chosen(values)
+        better = values[order[: len(order) // 2]]
+        if len(np.unique(better)) < len(better):
+            return False  # a function with steps has no finer differences
+        agreements, sizes = [], []
+        for transformed in (usual(values[order]), fine(values[order])):
+            spread = float(transformed.std())
+            if spread == 0.0:
+                return False
+            targets = (transformed - transformed.mean()) / spread
+            means = surrogate.left_out(rows[order], targets)[: len(better)]
+            errors = np.abs(targets[: len(better)] - means)
+            agreements.append(_rank_correlation(means, better))
+            sizes.append(float(np.mean(np.log(errors + _LEAST_ERROR))))
+        gain = agreements[1] - agreements[0]
+        is_better = gain > 0.0 if self._is_fine else gain >= _GAIN
+        return is_better and sizes[1] - sizes[0] <= math.log(_LARGER)
+
+
+def _chosen(values: FloatArray) -> IntArray:
+    """Return the indices of the trials that a decision rests on, in descending order of values."""
+    order = np.argsort(-values, kind="stable")
+    if len(order) <= _MOST:
+        return np.asarray(order)
+    n_best = _MOST // 2
+    places = np.linspace(n_best, len(order) - 1, _MOST - n_best).astype(np.int64)
+    return np.concatenate([order[:n_best], order[places]])
+
+
+def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
+    """Return Kendall's tau, the mean over all pairs of the product of the signs of differences."""
+    first, second = np.triu_indices(len(one), 1)
+    signs = np.sign(one[first] - one[second]) * np.sign(other[first] - other[second])
+    return float(signs.mean())
