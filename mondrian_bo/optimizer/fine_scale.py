@@ -9,11 +9,11 @@ small ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.surrogates.base import ComparingSurrogate
 
 _GOOD = 0.05
@@ -39,6 +39,10 @@ _GAIN = 0.1
 """Gain in rank correlation from which on the fine scale is used, our choice. It is used as long as
 there is a gain, so that the scale does not change with each decision."""
 
+_LIKELIER = 0.4
+"""Gain of the mean log density of left-out values from which on the fine scale is used: our choice.
+Later any gain is enough, as for the rank correlation."""
+
 _LARGER = 10.0
 """Largest factor of errors on the fine scale, in standard deviations of all values: with more of it
 the function has no cliff, and is predicted from its large differences; our choice."""
@@ -54,7 +58,8 @@ class FineTransform:
     """The logarithm of the gap to the best value plus a unit, standardised.
 
     The unit is the gap to the best value within which a twentieth of the values lie, so that they
-    differ about linearly. Values better than all fitted ones continue the curve symmetrically.
+    differ about linearly. Values better than all fitted ones continue the curve symmetrically, and
+    infinity counts as the best fitted one.
 
     Parameters
     ----------
@@ -86,6 +91,11 @@ class FineTransform:
         """Return the transformed values."""
         return np.asarray((self._logs(values) - self._mean) / self._std)
 
+    def log_slopes(self, values: FloatArray) -> FloatArray:
+        """Return the logarithms of the derivatives at values."""
+        units = np.log(np.abs(self._gaps(values)) + self._unit)
+        return np.asarray(math.log(_SHRINK) - units - math.log(self._std))
+
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the values of transformed ones.
 
@@ -100,21 +110,26 @@ class FineTransform:
         largest = np.finfo(np.float64).max
         return np.asarray(np.clip(values, -largest, largest))
 
+    def _gaps(self, values: FloatArray) -> FloatArray:
+        """Return gaps to the best value, negative for better ones."""
+        gaps = np.minimum(self._best - values * _SHRINK, self._widest)
+        return np.where(np.isposinf(values), 0.0, gaps)
+
     def _logs(self, values: FloatArray) -> FloatArray:
         """Return the negative logarithms of 1 plus gaps in units."""
-        gaps = np.minimum(self._best - values * _SHRINK, self._widest)
+        gaps = self._gaps(values)
         # The ratio of gap and unit might overflow.
-        return np.asarray(
-            -np.copysign(np.log(np.abs(gaps) + self._unit) - math.log(self._unit), gaps)
-        )
+        logs = np.log(np.abs(gaps) + self._unit) - math.log(self._unit)
+        return np.asarray(-np.copysign(logs, gaps))
 
 
 class ScaleChoice:
     """The choice between the usual scale of values and the fine one.
 
     It is made for values with heavy tails only. On both scales a Gaussian process predicts each
-    value of some trials from the others. The fine scale is chosen if its predictions order the
-    better half of the trials better, and if its errors are not much larger.
+    value of some trials from the others. The fine scale is chosen if the values have a larger
+    density under its predictions, if these order the better half of the trials better, and if their
+    errors are not much larger.
     """
 
     def __init__(self) -> None:
@@ -125,7 +140,7 @@ class ScaleChoice:
         self,
         rows: FloatArray,
         values: FloatArray,
-        usual: Callable[[FloatArray], FloatArray],
+        usual: OutcomeTransform,
         surrogate: ComparingSurrogate,
     ) -> FineTransform | None:
         """Return the fine scale, or None where the usual one is better.
@@ -136,8 +151,8 @@ class ScaleChoice:
             All trials.
         values : float64 array of shape (n,)
             Their values.
-        usual : callable
-            Maps values to the usual scale.
+        usual : OutcomeTransform
+            The usual transform of the values.
         surrogate : ComparingSurrogate
             Predicts left-out values.
         """
@@ -155,31 +170,76 @@ class ScaleChoice:
         self,
         rows: FloatArray,
         values: FloatArray,
-        usual: Callable[[FloatArray], FloatArray],
+        usual: OutcomeTransform,
         fine: FineTransform,
         surrogate: ComparingSurrogate,
     ) -> bool:
         """Return whether the fine scale is the better one."""
+        if fine.unit == 0.0:
+            return False
         lower, upper = np.percentile(values[np.isfinite(values)] * _SHRINK, (25.0, 75.0))
-        if fine.unit == 0.0 or upper - lower < _HEAVY * _SHRINK * fine.unit:
+        if upper - lower < _HEAVY * _SHRINK * fine.unit:
             return False
         order = _chosen(values)
         better = values[order[: len(order) // 2]]
         if len(np.unique(better)) < len(better):
             return False  # a function with steps has no finer differences
-        agreements, sizes = [], []
-        for transformed in (usual(values[order]), fine(values[order])):
-            spread = float(transformed.std())
-            if spread == 0.0:
-                return False
-            targets = (transformed - transformed.mean()) / spread
-            means = surrogate.left_out(rows[order], targets)[: len(better)]
-            errors = np.abs(targets[: len(better)] - means)
-            agreements.append(_rank_correlation(means, better))
-            sizes.append(float(np.mean(np.log(errors + _LEAST_ERROR))))
-        gain = agreements[1] - agreements[0]
-        is_better = gain > 0.0 if self._is_fine else gain >= _GAIN
-        return is_better and sizes[1] - sizes[0] <= math.log(_LARGER)
+        scales: tuple[OutcomeTransform | FineTransform, ...] = (usual, fine)
+        densities, agreements, errors = (
+            np.array([_quality(scale, rows[order], values[order], surrogate) for scale in scales])
+        ).T
+        least_gain, least_density = (0.0, 0.0) if self._is_fine else (_GAIN, _LIKELIER)
+        return bool(
+            densities[1] - densities[0] > least_density
+            and agreements[1] - agreements[0] > least_gain
+            and errors[1] - errors[0] < math.log(_LARGER)
+        )
+
+
+def _quality(
+    scale: OutcomeTransform | FineTransform,
+    rows: FloatArray,
+    values: FloatArray,
+    surrogate: ComparingSurrogate,
+) -> tuple[float, float, float]:
+    """Return how well each value is predicted from the others on a scale.
+
+    Parameters
+    ----------
+    scale : OutcomeTransform or FineTransform
+        The scale.
+    rows : float64 array of shape (n, d)
+        Trials.
+    values : float64 array of shape (n,)
+        Their values, in descending order.
+    surrogate : ComparingSurrogate
+        Predicts left-out values.
+
+    Returns
+    -------
+    density : float
+        The mean log density of the values, up to a constant.
+    agreement : float
+        The rank correlation of predictions and values of the better half.
+    error : float
+        The mean log error of the better half, in standard deviations of all values on the scale.
+    """
+    transformed = scale(values)
+    spread = float(transformed.std())
+    if spread == 0.0:
+        return math.inf, 1.0, 0.0
+    targets = (transformed - transformed.mean()) / spread
+    means, stds = surrogate.left_out(rows, targets)
+    standardised = (targets - means) / stds
+    # The density of values is that of the targets times the slope of these.
+    logs = scale.log_slopes(values) - math.log(spread) - np.log(stds) - 0.5 * standardised**2
+    half = len(values) // 2
+    errors = np.abs(targets[:half] - means[:half])
+    return (
+        float(logs.mean()),
+        _rank_correlation(means[:half], values[:half]),
+        float(np.mean(np.log(errors + _LEAST_ERROR))),
+    )
 
 
 def _chosen(values: FloatArray) -> IntArray:

@@ -341,9 +341,12 @@ class ObjectiveModel:
 
     def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
         """Return the usual transform of the values, or a finer one where that is better."""
-        if self._scale is None or not isinstance(self._surrogate, ComparingSurrogate):
+        scale, surrogate = self._scale, self._surrogate
+        if scale is None or not isinstance(usual, OutcomeTransform):
             return usual
-        return self._scale.fine_transform(rows, values, usual, self._surrogate) or usual
+        if not isinstance(surrogate, ComparingSurrogate):
+            return usual
+        return scale.fine_transform(rows, values, usual, surrogate) or usual
 
 
 def mixed_moments(

@@ -79,6 +79,16 @@ class OutcomeTransform:
         powered = _yeo_johnson(self._scaled(values), self._power)
         return np.asarray((powered - self._mean) / self._std)
 
+    def log_slopes(self, values: FloatArray) -> FloatArray:
+        """Return the logarithms of the derivatives at values, of which some must differ.
+
+        Clipped values have the slope at the bound.
+        """
+        scaled = self._scaled(values)
+        # The logarithm of the quotient of the spread and the factor might overflow.
+        slopes = math.log(_SHRINK) - math.log(self._spread) - math.log(self._std)
+        return np.asarray(slopes + (self._power - 1.0) * np.sign(scaled) * np.log1p(np.abs(scaled)))
+
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the objective values of transformed ones; clipped values come back as the bound.
 

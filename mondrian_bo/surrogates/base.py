@@ -152,7 +152,7 @@ class ScaledSurrogate(Protocol):
 class ComparingSurrogate(Protocol):
     """A surrogate that tells how well values on any scale could be predicted."""
 
-    def left_out(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+    def left_out(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict each value from all others, by a model that is fitted to these values alone.
 
         Parameters
@@ -164,8 +164,8 @@ class ComparingSurrogate(Protocol):
 
         Returns
         -------
-        float64 array of shape (m,)
-            The predicted means.
+        means, stds : float64 arrays of shape (m,)
+            The predicted means and standard deviations.
         """
         ...
 

@@ -18,9 +18,9 @@ _ITERATIONS = 30
 """Largest number of iterations of the fit, our choice: more change no ranks."""
 
 
-def left_out_means(
+def left_out_moments(
     points: FloatArray, targets: FloatArray, categorical: BoolArray, prior: Prior
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Predict each target from all others, by a process whose hyper-parameters fit all of them.
 
     Parameters
@@ -36,8 +36,8 @@ def left_out_means(
 
     Returns
     -------
-    float64 array of shape (n,)
-        The predicted means. Takes O(n^3) time.
+    means, stds : float64 arrays of shape (n,)
+        The predicted means and standard deviations of the targets. Takes O(n^3) time.
     """
     initial = initial_estimates(categorical, prior)
     covariance = fit_hyperparameters([(points, targets)], initial, prior, _ITERATIONS)[0].covariance
@@ -45,5 +45,6 @@ def left_out_means(
         factor = factorise(covariance.of_targets(points) + prior.mean_variance)
         inverse, _ = lapack.dpotri(factor, lower=1)  # the lower triangle of K_y^-1
         alpha, _ = lapack.dpotrs(factor, targets, lower=1)
+    precisions = inverse.diagonal()
     # Rasmussen2006, eq. 5.12
-    return np.asarray(targets - alpha / inverse.diagonal())
+    return targets - alpha / precisions, 1.0 / np.sqrt(precisions)

@@ -165,12 +165,12 @@ class GaussianProcessForestSurrogate:
             return None
         return forest.decorrelate(columns)
 
-    def left_out(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+    def left_out(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict each value from all others, by one process that is fitted to these alone."""
         # Loaded here: few searches compare scales of values.
-        from mondrian_bo.surrogates.gaussian_process.left_out import left_out_means
+        from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 
-        return left_out_means(self._inputs(rows)[1], values, self._is_categorical, self._prior)
+        return left_out_moments(self._inputs(rows)[1], values, self._is_categorical, self._prior)
 
     @contextmanager
     def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
