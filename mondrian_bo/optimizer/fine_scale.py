@@ -24,19 +24,19 @@ _HEAVY = 30.0
 """Interquartile range of the values in units of the fine scale, from which on it is considered: our
 choice. With less the two scales differ little."""
 
-_FEWEST = 20
+_FEWEST = 30
 """Smallest number of trials that decide between the scales: the order of the better half of fewer
 ones says little; our choice."""
 
 _GROWTH = 1.5
-"""Factor of the number of trials between two decisions, our choice: they take a twentieth of the time
-of all suggestions."""
+"""Factor of the number of trials between two decisions, our choice: they take about a twentieth of
+the time of all suggestions."""
 
 _MOST = 64
 """Largest number of trials that a decision rests on, our choice: half of them are the best, and
 others are evenly spaced in the order of the values. It bounds the time."""
 
-_GAIN = 0.1
+_GAIN = 0.2
 """Gain in rank correlation from which on the fine scale is used, our choice. It is used as long as
 there is a gain, so that the scale does not change with each decision."""
 
