@@ -55,9 +55,11 @@ def _one(
     power: bool = True,
     options: dict[str, Any] | None = None,
     restarts: bool = True,
+    quadratic: float = _ARM.quadratic,
 ) -> Portfolio:
     chosen = _ARM.options if options is None else options
-    return Portfolio((Arm(tuple(acquisitions), power, chosen),), restarts)
+    arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
+    return Portfolio((replace(arm, quadratic=quadratic),), restarts)
 
 
 class Learnt(Sequence[Acquisition]):
@@ -94,6 +96,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "learnt from success": {},
     "no restarts": {"acquisition": _one(restarts=False)},
+    "no quadratics": {"acquisition": _one(quadratic=0.0)},
+    "quadratics for a quarter": {"acquisition": _one(quadratic=0.25)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

@@ -207,8 +207,8 @@ class Search:
             wanted = CandidateSearch(
                 space, starts, is_taken, rng, n_candidates, near_share, far_share
             )
-            if constraints is None and arm.quadratic and isinstance(model, ObjectiveModel):
-                share = arm.quadratic
+            share = arm.quadratic if n_trials > arm.quadratic_after else 0.0
+            if constraints is None and share and isinstance(model, ObjectiveModel):
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
                 if drawn is not None:
                     return find(drawn, wanted, drawn.climb)

@@ -199,8 +199,8 @@ def test_absences_stay():
 SPACE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 
 
-def told(share, n_trials=30, seed=0, **settings):
-    arm = Arm((UpperConfidenceBound(),), quadratic=share)
+def told(share, n_trials=30, seed=0, after=0, **settings):
+    arm = Arm((UpperConfidenceBound(),), quadratic=share, quadratic_after=after)
     optimizer = MondrianOptimizer(
         SPACE, surrogate="forest", acquisition=Portfolio((arm,)), seed=seed, **settings
     )
@@ -222,6 +222,13 @@ def test_a_search_with_quadratics_finds_more_digits():
     assert found_digits < plain_digits - 2.0
 
 
+def test_quadratics_after_some_trials_only():
+    plain, always, later = told(0.0)[1], told(1.0)[1], told(1.0, after=20)[1]
+    # Trial 20 is suggested when 20 trials are known, and trial 21 is the first after more of them.
+    assert later[:21] == plain[:21] != always[:21]
+    assert later[21:] != plain[21:]
+
+
 def test_one_seed_gives_one_search_and_constraints_have_no_quadratic():
     assert told(0.5, 25)[1] == told(0.5, 25)[1] != told(0.5, 25, seed=1)[1]
     constrained = told(0.0, 20, constraints=["x"])[1]
@@ -239,6 +246,9 @@ def test_shares_lie_between_nothing_and_everything():
     for share in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match=r"`quadratic` of an arm must be in \[0, 1\]"):
             told(share, 0)
+    for after in (-1, 0.5, True):
+        with pytest.raises(ValueError, match="`quadratic_after` must be an integer >= 0"):
+            told(0.5, 0, after=after)
     for share in (0.0, -0.1, 1.1, np.nan):
         arm = Arm((UpperConfidenceBound(),), candidates=share)
         with pytest.raises(ValueError, match=r"`candidates` of an arm must be in \(0, 1\]"):

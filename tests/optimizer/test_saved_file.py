@@ -42,7 +42,12 @@ MIXED = SearchSpace(
 TINY = SearchSpace({"n": Int(0, 5), "kind": Categorical((0.5, math.inf))})
 PORTFOLIO = Portfolio(
     (
-        Arm((UpperConfidenceBound(2.0), LogExpectedImprovement(0.1)), power=False, quadratic=0.25),
+        Arm(
+            (UpperConfidenceBound(2.0), LogExpectedImprovement(0.1)),
+            power=False,
+            quadratic=0.25,
+            quadratic_after=9,
+        ),
         Arm(
             (ThompsonSampling(),),
             True,
