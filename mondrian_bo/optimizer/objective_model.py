@@ -62,6 +62,10 @@ class Transform(Protocol):
 NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 """Fits a transform to values of shape (n,)."""
 
+_MOST_NEAR = 5_000
+"""Largest number of latest trials among which those near the incumbent are looked for: our choice.
+It bounds the time."""
+
 
 class ObjectiveModel:
     """A surrogate of trials. It learns new trials at the next prediction or draw.
@@ -245,16 +249,17 @@ class ObjectiveModel:
     def draw_quadratic(self, space: SearchSpace, rng: np.random.Generator) -> DrawnQuadratic | None:
         """Draw a quadratic around the incumbent, or return None where it would not predict well.
 
-        The incumbent is the one of the ten best trials with the largest predicted mean.
+        The incumbent is the one of the ten best trials with the largest predicted mean. The latest
+        5,000 trials count.
         """
         # Loaded here: the default portfolio has no quadratic.
         from mondrian_bo.optimizer.local_quadratic import draw_quadratic
 
         best = self.trials.incumbents()
         mean, _ = mixture_moments(self.predict(best))
-        targets = self._transform(self.trials.values)
+        rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]
         centre = best[int(np.argmax(mean))]
-        return draw_quadratic(self.trials.rows, targets, centre, space.is_categorical, rng)
+        return draw_quadratic(rows, self._transform(values), centre, space.is_categorical, rng)
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions and return their transformed values at rows, shape (n_draws, m).
