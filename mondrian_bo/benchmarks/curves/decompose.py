@@ -130,7 +130,7 @@ class Spent(NamedTuple):
 
 
 def decompose(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Spent:
-    """Run a study as :func:`~mondrian_bo.benchmarks.curves.replay.replay`, and add up its times.
+    """Run a study on recorded trainings, see :func:`replayed_trials`, and add up its times.
 
     Parameters
     ----------

@@ -230,14 +230,8 @@ def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) ->
 
     Parameters
     ----------
-    task : Recorded
-        The trainings.
-    method : Method
-        Sampler and pruner.
-    seed : int
-        Seed of the sampler.
-    budget : float, default=50
-        Simulated time, in mean times of a complete training.
+    task, method, seed, budget
+        As those of that function.
 
     Returns
     -------
