@@ -32,7 +32,8 @@ from mondrian_bo.integrations.optuna.plots.model import (
     partition_data,
     slice_data,
 )
-from mondrian_bo.integrations.optuna.robust_best import is_feasible, robust_best
+from mondrian_bo.integrations.optuna.robust_best import robust_best
+from mondrian_bo.integrations.optuna.study_reader import is_feasible
 from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
 
 _MOST_SLICES = 8

@@ -9,12 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import encode
-
-
-def is_feasible(trial: FrozenTrial) -> bool:
-    """Return whether a trial violates no constraint."""
-    return all(value <= 0.0 for value in trial.constraints.values())
+from mondrian_bo.integrations.optuna.study_reader import encode, is_feasible
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:

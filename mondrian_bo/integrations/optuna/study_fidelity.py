@@ -14,7 +14,12 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
+from mondrian_bo.integrations.optuna.study_reader import (
+    N_WITHOUT,
+    FinishedTrial,
+    StudyReader,
+    is_feasible,
+)
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
 
@@ -178,7 +183,7 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
         for trial in trials
         if trial.state == TrialState.COMPLETE
         and (name not in trial.params or math.isclose(trial.params[name], target))
-        and all(value <= 0.0 for value in trial.constraints.values())
+        and is_feasible(trial)
     ]
     if not found:
         raise ValueError(f"The study has no complete feasible trial with {name!r} at {target!r}.")
