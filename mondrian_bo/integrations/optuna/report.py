@@ -33,8 +33,8 @@ from mondrian_bo.integrations.optuna.plots.model import (
     slice_data,
 )
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.study_reader import is_feasible
 from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 
 _MOST_SLICES = 8
 """Number of parameters with a slice, our choice."""

@@ -9,7 +9,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import encode, is_feasible
+from mondrian_bo.integrations.optuna.study_reader import encode
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:

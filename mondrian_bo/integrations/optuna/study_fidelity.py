@@ -14,12 +14,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import (
-    N_WITHOUT,
-    FinishedTrial,
-    StudyReader,
-    is_feasible,
-)
+from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
 

@@ -357,11 +357,6 @@ def may_be_parent(distribution: BaseDistribution) -> bool:
     return isinstance(distribution, CategoricalDistribution)
 
 
-def is_feasible(trial: FrozenTrial) -> bool:
-    """Return whether a trial violates no constraint."""
-    return all(value <= 0.0 for value in trial.constraints.values())
-
-
 def _internal(trial: FrozenTrial) -> dict[str, float]:
     params = trial.params
     return {

@@ -52,3 +52,8 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     if space is None:
         return None
     return TrialRows(space, distributions, encode(space, internal))
+
+
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Return whether a trial violates no constraint."""
+    return all(value <= 0.0 for value in trial.constraints.values())
