@@ -5,17 +5,23 @@ quadratic has slopes and curvatures, but it holds only near the incumbent. The m
 regression, a Bayesian linear model with one prior variance for all coefficients. A quadratic
 without products of parameters has fewer coefficients. It is used where it predicts left-out trials
 better.
+
+In a narrow valley that is oblique to the axes, the nearest trials say nothing of the direction
+along it. The quadratic is then fitted again, in the directions and units of its curvatures, to the
+trials that are nearest in these units. It is used where it predicts left-out trials no worse.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression
 
 FEWEST_TRIALS = 8
 """Smallest number of trials that a quadratic is fitted to, our choice."""
@@ -33,15 +39,6 @@ _MOST_CHOICES = 12
 _DECAY = 2.0
 """Weights of trials fall from 1 for the best of the nearest to exp(-2) for the worst."""
 
-_RIDGES = 10.0 ** np.linspace(-6.0, 2.0, 17)
-"""Ratios of the noise variance to the prior variance among which the evidence chooses."""
-
-_LEAST_NOISE = 1e-12
-"""Smallest noise variance, in units of the variance of the targets: above rounding errors."""
-
-_LEAST_FREEDOM = 1e-9
-"""Smallest share of a target that the others determine: above rounding errors."""
-
 LEAST_CORRELATION = 0.5
 """Smallest rank correlation of targets and their leave-one-out predictions with which the quadratic
 is used, our choice."""
@@ -50,29 +47,24 @@ _BOX = 0.6
 """Half sides of the box where the quadratic holds, in distances within which 80 % of the nearest
 trials lie; up to four times as much if predictions are poor."""
 
-_SWEEPS = 10
-"""Rounds of coordinate ascent: more than a draw's precision needs."""
+_LEAST_CURVATURE = 1e-8
+"""Smallest size of a curvature that gives a direction its unit, in sizes of the largest one: units
+differ by a factor of 10,000 at most, our choice."""
+
+_LEAST_SPREAD = 1e-16
+"""Smallest mean square of the best trials' offsets in a direction, in those of the longest one."""
+
+_TINY = float(np.finfo(np.float64).tiny)
+"""Smallest normal float64, in place of 0 below a fraction."""
+
+_SWEEPS = 1000
+"""Largest number of rounds of coordinate ascent, our choice: along an oblique valley it is slow."""
+
+_STILL = 1e-9
+"""Largest move of a coordinate, in units, in the last round of the ascent."""
 
 _OUTSIDE = 1e3
 """Penalty of the score for each unit of distance outside the box, in sums of coefficients."""
-
-
-class RidgeFit(NamedTuple):
-    """The posterior of the coefficients of a ridge regression, a normal distribution.
-
-    Attributes
-    ----------
-    mean : float64 array of shape (p,)
-        Its mean.
-    factor : float64 array of shape (p, p)
-        A matrix whose product with its transpose is the covariance.
-    left_out : float64 array of shape (n,)
-        Predictions of the targets, each given all others.
-    """
-
-    mean: FloatArray
-    factor: FloatArray
-    left_out: FloatArray
 
 
 @dataclass(frozen=True)
@@ -85,10 +77,10 @@ class DrawnQuadratic:
         The incumbent.
     numeric : int array of shape (k,)
         Columns of the quadratic.
-    scales : float64 array of shape (k,)
-        Units of these columns.
+    axes : float64 array of shape (k, k)
+        Rows are the directions of the quadratic in these columns, each as long as its unit.
     slopes : float64 array of shape (k,)
-        Coefficients of the columns.
+        Coefficients of the directions.
     curvatures : float64 array of shape (k, k)
         Symmetric matrix of the coefficients of products.
     levels : dict of int to dict of float to float
@@ -99,7 +91,7 @@ class DrawnQuadratic:
 
     centre: FloatArray
     numeric: IntArray
-    scales: FloatArray
+    axes: FloatArray
     slopes: FloatArray
     curvatures: FloatArray
     levels: dict[int, dict[float, float]]
@@ -128,13 +120,13 @@ class DrawnQuadratic:
         _ascend(units, self.slopes, self.curvatures, self.low, self.high)
         moved = rows.copy()
         kept = np.isnan(rows[:, self.numeric])
-        ends = self.centre[self.numeric] + self.scales * units
+        ends = self.centre[self.numeric] + units @ self.axes
         moved[:, self.numeric] = np.where(kept, np.nan, ends)
         return moved
 
     def _units(self, rows: FloatArray) -> FloatArray:
-        units = (rows[:, self.numeric] - self.centre[self.numeric]) / self.scales
-        return np.nan_to_num(units, nan=0.0)
+        offsets = np.nan_to_num(rows[:, self.numeric] - self.centre[self.numeric], nan=0.0)
+        return np.asarray(np.linalg.solve(self.axes.T, offsets.T).T)
 
 
 @njit(cache=True, nogil=True)
@@ -142,6 +134,7 @@ def _ascend(units, slopes, curvatures, low, high):  # type: ignore[no-untyped-de
     """Move each row of `units` to the best place along each coordinate in turn, in sweeps."""
     for i in range(units.shape[0]):
         for _ in range(_SWEEPS):
+            largest = 0.0
             for j in range(units.shape[1]):
                 bend = 2.0 * curvatures[j, j]
                 slope = slopes[j]
@@ -149,10 +142,14 @@ def _ascend(units, slopes, curvatures, low, high):  # type: ignore[no-untyped-de
                     if k != j:
                         slope += 2.0 * curvatures[j, k] * units[i, k]
                 if bend < 0.0:
-                    units[i, j] = min(max(-slope / bend, low[j]), high[j])
+                    best = min(max(-slope / bend, low[j]), high[j])
                 else:
                     gain = (slope + 0.5 * bend * (low[j] + high[j])) * (high[j] - low[j])
-                    units[i, j] = high[j] if gain > 0.0 else low[j]
+                    best = high[j] if gain > 0.0 else low[j]
+                largest = max(largest, abs(best - units[i, j]))
+                units[i, j] = best
+            if largest <= _STILL:
+                break
 
 
 def draw_quadratic(
@@ -192,47 +189,160 @@ def draw_quadratic(
     n_coefficients = 1 + 2 * len(numeric) + is_full * len(numeric) * (len(numeric) - 1) // 2
     n_coefficients += int((active & is_categorical).sum())
     near = order[: max(_TRIALS_PER_COEFFICIENT * n_coefficients, FEWEST_TRIALS)]
-    rows, targets, gaps = rows[near], targets[near], gaps[near]
+    near_rows, gaps = rows[near], gaps[near]
     scales = np.sqrt((gaps[:, numeric] ** 2).mean(axis=0))
+    turns = is_full and len(numeric) > 1 and bool((scales > 0.0).all())
     numeric, scales = numeric[scales > 0.0], scales[scales > 0.0]
+    k = len(numeric)
     choices = {
-        int(j): np.unique(rows[:, j][~np.isnan(rows[:, j])])
+        int(j): np.unique(near_rows[:, j][~np.isnan(near_rows[:, j])])
         for j in np.flatnonzero(active & is_categorical)
     }
-    units = np.nan_to_num((rows[:, numeric] - centre[numeric]) / scales, nan=0.0)
-    alone = np.arange(len(numeric))
-    pairs = np.triu_indices(len(numeric)) if is_full else (alone, alone)
-    columns = [units, units[:, pairs[0]] * units[:, pairs[1]]]
-    for j, found in choices.items():
-        if 1 < len(found) <= _MOST_CHOICES:
-            columns.append((rows[:, [j]] == found).astype(np.float64))
-    features = np.concatenate(columns, axis=1)
-    k, n_pairs = len(numeric), len(pairs[0])
-    is_product = np.zeros(features.shape[1], dtype=bool)
-    is_product[k : k + n_pairs] = pairs[0] != pairs[1]
-    found_fit, correlation = _best_fit(features, is_product, targets)
-    if found_fit is None or correlation < LEAST_CORRELATION:
+    offsets = np.nan_to_num(near_rows[:, numeric] - centre[numeric], nan=0.0)
+    products = np.triu_indices(k) if is_full else (np.arange(k), np.arange(k))
+    levels = [
+        (near_rows[:, [j]] == found).astype(np.float64)
+        for j, found in choices.items()
+        if 1 < len(found) <= _MOST_CHOICES
+    ]
+    fit = _fit(offsets / scales, products, levels, targets[near])
+    if fit is None:
         return None
-    fit, used = found_fit
-    drawn = np.zeros(features.shape[1])
-    drawn[used] = fit.mean + fit.factor @ rng.standard_normal(len(fit.mean))
-    curvatures = np.zeros((k, k))
-    curvatures[pairs] = drawn[k : k + n_pairs]
-    start, levels = k + n_pairs, {}
+    if turns and not choices and not np.isnan(rows).any():
+        turned = _best_turned(rows - centre, targets, fit, scales, len(near))
+        if turned is not None:
+            axes, fit_there, half = turned
+            slopes, curvatures, _ = fit_there.draw(rng)
+            drawn = DrawnQuadratic(centre, numeric, axes, slopes, curvatures, {}, -half, half)
+            end = drawn.climb(centre[None])
+            if end.min() >= 0.0 and end.max() <= 1.0:
+                return drawn
+    if fit.correlation < LEAST_CORRELATION:
+        return None
+    slopes, curvatures, rest = fit.draw(rng)
+    drawn_levels = {}
     for j, found in choices.items():
         if 1 < len(found) <= _MOST_CHOICES:
-            some = drawn[start : start + len(found)]
-            start += len(found)
-            levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
+            some, rest = rest[: len(found)], rest[len(found) :]
+            drawn_levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
         else:
-            levels[j] = {float(centre[j]): 0.0}
-    half = _BOX * (1.0 + 3.0 * (1.0 - correlation)) * np.quantile(gaps[:, numeric], 0.8, axis=0)
+            drawn_levels[j] = {float(centre[j]): 0.0}
+    half = _half_sides(gaps[:, numeric], fit.correlation)
     # Ends of the box lie in the unit cube.
     low = np.maximum(-half, np.minimum(-centre[numeric], 0.0)) / scales
     high = np.minimum(half, np.maximum(1.0 - centre[numeric], 0.0)) / scales
     return DrawnQuadratic(
-        centre, numeric, scales, drawn[:k], 0.5 * (curvatures + curvatures.T), levels, low, high
+        centre, numeric, np.diag(scales), slopes, curvatures, drawn_levels, low, high
     )
+
+
+class _Turned(NamedTuple):
+    """A quadratic in directions of its own.
+
+    Attributes
+    ----------
+    axes : float64 array of shape (k, k)
+        The directions, see :class:`DrawnQuadratic`.
+    fit : _Fit
+        The fit in these directions.
+    half : float64 array of shape (k,)
+        Half sides of the box where it holds.
+    """
+
+    axes: FloatArray
+    fit: _Fit
+    half: FloatArray
+
+
+def _best_turned(
+    offsets: FloatArray, targets: FloatArray, fit: _Fit, scales: FloatArray, n_near: int
+) -> _Turned | None:
+    """Fit again in two sets of directions, and return the fit that predicts best.
+
+    The first set has the directions and units of the curvatures of a fit. The second one has those
+    of the best trials: the principal axes of their offsets. A long valley shows in these even where
+    no fit along the axes predicts anything.
+
+    Parameters
+    ----------
+    offsets : float64 array of shape (n, k)
+        All trials, less the incumbent.
+    targets : float64 array of shape (n,)
+        Their transformed values.
+    fit : _Fit
+        The fit along the axes.
+    scales : float64 array of shape (k,)
+        Its units.
+    n_near : int
+        Number of trials to fit to.
+
+    Returns
+    -------
+    _Turned or None
+        None if the fit along the axes predicts better, or none predicts well.
+    """
+    curvatures, vectors = np.linalg.eigh(fit.curvatures(fit.fit.mean))
+    good = offsets[np.argsort(-targets, kind="stable")[:n_near]]
+    squares, principal = np.linalg.eigh(good.T @ good)
+    squares = np.maximum(squares, _LEAST_SPREAD * squares[-1])
+    best, least = None, max(fit.correlation, LEAST_CORRELATION)
+    for directions, sizes in (
+        (vectors / scales[:, None], np.abs(curvatures)),
+        (principal, squares[-1] / np.maximum(squares, _TINY)),
+    ):
+        found = _turned(offsets, targets, directions, sizes, fit.products, n_near)
+        if found is not None and found.fit.correlation >= least:
+            best, least = found, found.fit.correlation
+    return best
+
+
+def _turned(
+    offsets: FloatArray,
+    targets: FloatArray,
+    directions: FloatArray,
+    sizes: FloatArray,
+    products: tuple[IntArray, IntArray],
+    n_near: int,
+) -> _Turned | None:
+    """Fit to the trials that are nearest in units of some directions.
+
+    Parameters
+    ----------
+    offsets, targets, n_near
+        See :func:`_best_turned`.
+    directions : float64 array of shape (k, k)
+        Columns are directions, which the product with `offsets` gives the coordinates in.
+    sizes : float64 array of shape (k,)
+        Squares of the factors that turn these coordinates into comparable units.
+    products : pair of int arrays
+        See :class:`_Fit`.
+
+    Returns
+    -------
+    _Turned or None
+        None if the nearest trials do not differ in all directions, or in their targets.
+    """
+    factors = np.sqrt(np.maximum(sizes, _LEAST_CURVATURE * sizes.max()))
+    turn = directions * factors
+    units = offsets @ turn
+    near = np.argsort((units**2).sum(axis=1), kind="stable")[:n_near]
+    units, targets = units[near], targets[near]
+    spreads = np.sqrt((units**2).mean(axis=0))
+    # Without any curvature all factors are 0.
+    if not spreads.min() > 0.0:
+        return None
+    units = units / spreads
+    fit = _fit(units, products, [], targets)
+    if fit is None:
+        return None
+    axes = np.linalg.inv(turn / spreads)
+    return _Turned(axes, fit, _half_sides(np.abs(units), fit.correlation))
+
+
+def _half_sides(gaps: FloatArray, correlation: float) -> FloatArray:
+    """Return half the sides of the box, shape (k,), from distances of trials, (n, k)."""
+    poor = 1.0 + 3.0 * (1.0 - correlation)
+    return np.asarray(_BOX * poor * np.quantile(gaps, 0.8, axis=0))
 
 
 def _distances(rows: FloatArray, centre: FloatArray, is_categorical: BoolArray) -> FloatArray:
@@ -243,73 +353,81 @@ def _distances(rows: FloatArray, centre: FloatArray, is_categorical: BoolArray) 
     return np.where(absent & centre_absent, 0.0, np.where(absent | centre_absent, 1.0, gaps))
 
 
-def _best_fit(
-    features: FloatArray, is_product: BoolArray, targets: FloatArray
-) -> tuple[tuple[RidgeFit, IntArray] | None, float]:
+class _Fit(NamedTuple):
+    """A ridge regression on units, products of two of them and levels of choices.
+
+    Attributes
+    ----------
+    fit : RidgeFit
+        The coefficients that are not 0.
+    used : int array of shape (p,)
+        Which ones these are.
+    n_coefficients : int
+        Number of all coefficients: units, products, levels.
+    n_units : int
+        Number of units.
+    products : pair of int arrays
+        Which units each product is of.
+    correlation : float
+        Rank correlation of targets and their leave-one-out predictions.
+    """
+
+    fit: RidgeFit
+    used: IntArray
+    n_coefficients: int
+    n_units: int
+    products: tuple[IntArray, IntArray]
+    correlation: float
+
+    def curvatures(self, coefficients: FloatArray) -> FloatArray:
+        """Return the symmetric matrix of the products' coefficients, from those that are used."""
+        some = np.zeros(self.n_coefficients)
+        some[self.used] = coefficients
+        matrix = np.zeros((self.n_units, self.n_units))
+        matrix[self.products] = some[self.n_units : self.n_units + len(self.products[0])]
+        return 0.5 * (matrix + matrix.T)
+
+    def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Draw slopes, the matrix of curvatures and the coefficients of levels."""
+        mean, factor = self.fit.mean, self.fit.factor
+        drawn = mean + factor @ rng.standard_normal(len(mean))
+        some = np.zeros(self.n_coefficients)
+        some[self.used] = drawn
+        n_before = self.n_units + len(self.products[0])
+        return some[: self.n_units], self.curvatures(drawn), some[n_before:]
+
+
+def _fit(
+    units: FloatArray,
+    products: tuple[IntArray, IntArray],
+    levels: list[FloatArray],
+    targets: FloatArray,
+) -> _Fit | None:
     """Fit with and without products, and return the fit that predicts left-out ranks best.
 
-    Each is fitted to the targets and to their normal scores. The fit comes with the columns of the
-    features that it uses, and with the rank correlation of its predictions.
+    Each is fitted to the targets and to their normal scores. None if all targets are equal.
     """
+    features = np.concatenate(
+        [units, units[:, products[0]] * units[:, products[1]], *levels], axis=1
+    )
+    k, n_products = units.shape[1], len(products[0])
+    is_product = np.zeros(features.shape[1], dtype=bool)
+    is_product[k : k + n_products] = products[0] != products[1]
     n = len(targets)
     ranks = _ranks(targets)
     weights = np.exp(-_DECAY * (n - 1 - ranks) / n)
     scaled = [
         some / some.std() for some in (targets, _normal_scores(ranks, n)) if some.max() > some.min()
     ]
-    best, best_correlation = None, -1.0
+    best = None
     for used in [np.arange(len(is_product)), np.flatnonzero(~is_product)][: 1 + is_product.any()]:
         regression = RidgeRegression(features[:, used], weights)
         for some in scaled:
             fit = regression.fit(some)
             correlation = _correlation(_ranks(fit.left_out), ranks)
-            if correlation > best_correlation:
-                best, best_correlation = (fit, used), correlation
-    return best, best_correlation
-
-
-class RidgeRegression:
-    """Weighted Bayesian linear regression with an intercept and one prior variance.
-
-    The noise variance of a target is in inverse proportion to its weight, the intercept has a flat
-    prior, and the other coefficients have one prior variance. It maximises the evidence, as does
-    the noise variance.
-
-    Parameters
-    ----------
-    features : float64 array of shape (n, p)
-        Features without the intercept.
-    weights : float64 array of shape (n,)
-        Positive weights; only their ratios matter.
-    """
-
-    def __init__(self, features: FloatArray, weights: FloatArray) -> None:
-        self._weights = weights / weights.sum()
-        self._roots = np.sqrt(self._weights)
-        centred = (features - self._weights @ features) * self._roots[:, None]
-        values, self._vectors = np.linalg.eigh(centred.T @ centred)
-        self._values = np.maximum(values, 0.0)
-        self._rotated = centred @ self._vectors
-
-    def fit(self, targets: FloatArray) -> RidgeFit:
-        """Return the posterior given targets of shape (n,)."""
-        n = len(targets)
-        weighted = (targets - self._weights @ targets) * self._roots
-        projected = self._rotated.T @ weighted
-        total = weighted @ weighted
-        # The ratios are those of a target of average weight, 1 / n.
-        explained = (projected**2 / (self._values + _RIDGES[:, None] / n)).sum(axis=1)
-        noise = np.maximum(total - explained, _LEAST_NOISE * total)
-        determinants = np.log1p(n * self._values / _RIDGES[:, None]).sum(axis=1)
-        chosen = int(np.argmin((n - 1) * np.log(noise) + determinants))
-        precisions = self._values + _RIDGES[chosen] / n
-        leverages = (self._rotated**2 / precisions).sum(axis=1) + self._weights
-        errors = (weighted - self._rotated @ (projected / precisions)) / self._roots
-        return RidgeFit(
-            self._vectors @ (projected / precisions),
-            np.sqrt(noise[chosen] / (n - 1)) * self._vectors / np.sqrt(precisions),
-            targets - errors / np.maximum(1.0 - leverages, _LEAST_FREEDOM),
-        )
+            if best is None or correlation > best.correlation:
+                best = _Fit(fit, used, len(is_product), k, products, correlation)
+    return best
 
 
 def _ranks(values: FloatArray) -> FloatArray:
@@ -319,10 +437,9 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def _normal_scores(ranks: FloatArray, n: int) -> FloatArray:
-    # Loaded here: a sampler is constructed without scipy.
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri((ranks + 0.5) / n))
+    # scipy is not loaded for it: in a child that is forked meanwhile, it would be half loaded.
+    quantile = NormalDist().inv_cdf
+    return np.array([quantile(level) for level in ((ranks + 0.5) / n).tolist()])
 
 
 def _correlation(one: FloatArray, other: FloatArray) -> float:

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixtur
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.fine_scale import ScaleChoice
+from mondrian_bo.optimizer.local_quadratic import DrawnQuadratic, draw_quadratic
 from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
@@ -29,9 +30,6 @@ from mondrian_bo.surrogates.base import (
     SmoothSurrogate,
     Surrogate,
 )
-
-if TYPE_CHECKING:
-    from mondrian_bo.optimizer.local_quadratic import DrawnQuadratic
 
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
@@ -252,9 +250,6 @@ class ObjectiveModel:
         The incumbent is the one of the ten best trials with the largest predicted mean. The latest
         5,000 trials count.
         """
-        # Loaded here: the default portfolio has no quadratic.
-        from mondrian_bo.optimizer.local_quadratic import draw_quadratic
-
         best = self.trials.incumbents()
         mean, _ = mixture_moments(self.predict(best))
         rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]

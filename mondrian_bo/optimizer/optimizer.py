@@ -40,15 +40,16 @@ class MondrianOptimizer(StoredOptimizer):
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model. "gaussian_process" is one Gaussian process up to 200 trials, and beyond them a
         Mondrian forest with Gaussian processes in its leaves. "forest" is the forest of
-        Lakshminarayanan2016 with hyper-parameters that maximise its leave-one-out density; half of
-        the suggestions maximise a draw from a quadratic around the incumbent instead, where that
-        predicts well. "amf" is an aggregated Mondrian forest (Mourtada2021). "kernel" is ridge
-        regression with the Mondrian kernel (Balog2016).
+        Lakshminarayanan2016 with hyper-parameters that maximise its leave-one-out density. "amf" is
+        an aggregated Mondrian forest (Mourtada2021). "kernel" is ridge regression with the Mondrian
+        kernel (Balog2016).
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "ucb", "ei", "log_ei", "pi", "thompson", an instance
         of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
-        acquisitions for each trial. With Gaussian processes and with "forest" the search also
-        restarts when it has collapsed on its incumbent.
+        acquisitions for each trial. With Gaussian processes from 20 trials for each parameter on,
+        200 at most, and with "forest" from the start, half of the suggestions maximise a draw from
+        a quadratic around the incumbent instead, where that predicts well. With Gaussian processes
+        and with "forest" the search also restarts when it has collapsed on its incumbent.
     n_startup_trials : int, default=10
         Number of first trials without the model: the middle of the space, then quasi-random points.
     n_estimators : int or None, default=None

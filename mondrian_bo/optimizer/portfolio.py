@@ -43,7 +43,8 @@ class Arm:
         Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
         the incumbent, where that predicts well; with one objective and without constraints.
     quadratic_after : int, default=0
-        Number of trials up to which there are no quadratics.
+        Number of trials up to which there are no quadratics, or 20 for each parameter if that is
+        less.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
         The best of fewer candidates explores less.
@@ -103,8 +104,8 @@ _ARM = Arm(
     quadratic=0.5,
     quadratic_after=200,
 )
-"""The arm of the default portfolio with one objective. Beyond 200 trials, in one of several leaves,
-a process ends farther from an optimum than a quadratic."""
+"""The arm of the default portfolio with one objective. After many trials a process, which has one
+scale for all values, ends farther from an optimum than a quadratic."""
 
 _DEFAULT = Portfolio((replace(_ARM, quadratic=0.0),))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""

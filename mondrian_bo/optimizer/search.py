@@ -62,6 +62,11 @@ _FAR_SHARE = 0.25
 """Share of the candidates over the space that are scored with more trials, with one objective and
 without constraints: each is in a leaf of its own then, whose arrays come from the main memory."""
 
+_TRIALS_PER_DIMENSION = 20
+"""Number of trials for each parameter up to which there are no quadratics, if that is less than
+:attr:`Arm.quadratic_after`: our choice. In a space of few dimensions a search is near an optimum
+sooner."""
+
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
 
@@ -207,7 +212,8 @@ class Search:
             wanted = CandidateSearch(
                 space, starts, is_taken, rng, n_candidates, near_share, far_share
             )
-            share = arm.quadratic if n_trials > arm.quadratic_after else 0.0
+            few = min(arm.quadratic_after, _TRIALS_PER_DIMENSION * space.n_dimensions)
+            share = arm.quadratic if n_trials > few else 0.0
             if constraints is None and share and isinstance(model, ObjectiveModel):
                 drawn = model.draw_quadratic(space, rng) if rng.random() < share else None
                 if drawn is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import take_roots
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
@@ -167,9 +168,6 @@ class GaussianProcessForestSurrogate:
 
     def left_out(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict each value from all others, by one process that is fitted to these alone."""
-        # Loaded here: few searches compare scales of values.
-        from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
-
         return left_out_moments(self._inputs(rows)[1], values, self._is_categorical, self._prior)
 
     @contextmanager
