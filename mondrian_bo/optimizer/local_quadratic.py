@@ -7,8 +7,10 @@ without products of parameters has fewer coefficients. It is used where it predi
 better.
 
 In a narrow valley that is oblique to the axes, the nearest trials say nothing of the direction
-along it. The quadratic is then fitted again, in the directions and units of its curvatures, to the
-trials that are nearest in these units. It is used where it predicts left-out trials no worse.
+along it. The quadratic is therefore fitted again, to the trials that are nearest in other units:
+those of its curvatures, and those of the principal axes of the best trials. The fit that predicts
+left-out trials best is used. With principal axes this is a form of the metric that CMA-ES learns
+(Hansen and Ostermeier (2001), Completely derandomized self-adaptation in evolution strategies).
 """
 
 from __future__ import annotations

@@ -176,6 +176,41 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
         assert np.all((ends[0] >= 0.0) & (ends[0] <= 1.0))
 
 
+def degenerate(rng):
+    """Return trials that nearly coincide, lie on a line or on a grid, or repeat."""
+    d, n = int(rng.integers(1, 7)), int(rng.integers(8, 120))
+    rows = rng.random((n, d))
+    kind = rng.integers(5)
+    if kind == 1:
+        rows = 0.5 + 10.0 ** rng.uniform(-18.0, -1.0, (n, d)) * rng.normal(size=(n, d))
+    elif kind == 2:
+        rows = rng.random((3, d))[rng.integers(3, size=n)]
+    elif kind == 3:
+        rows = rows[:, :1] + 10.0 ** rng.uniform(-300.0, -8.0) * rng.normal(size=(n, d))
+    elif kind == 4:
+        rows = np.floor(4.0 * rows) / 3.0
+        rows[:, -1] += 10.0 ** rng.uniform(-200.0, 0.0) * rng.normal(size=n)
+    smooth = -((rows - 0.4) ** 2).sum(axis=1)
+    targets = [smooth, np.round(smooth, 1), 1e8 * rng.standard_cauchy(n)]
+    return rows, targets[rng.integers(3)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_degenerate_trials_are_no_error():
+    n_drawn = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        rows, targets = degenerate(rng)
+        centre, numbers = rows[np.argmax(targets)], np.zeros(rows.shape[1], dtype=bool)
+        drawn = draw_quadratic(rows, targets, centre, numbers, rng)
+        if drawn is not None:
+            n_drawn += 1
+            ends = drawn.climb(rows[:5])
+            assert np.isfinite(ends).all()
+            assert np.isfinite(drawn(np.concatenate([ends, rows]))).all()
+    assert n_drawn > 100
+
+
 def test_products_are_used_where_they_predict_better():
     """Left-out predictions of dense algebra, with and without products, decide."""
     rng = np.random.default_rng(6)
