@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from functools import wraps
@@ -122,6 +123,30 @@ _held: list[Any] = []
 """The lock of numba's compiler, while a process forks."""
 
 
+_LOADED_LATE = ("mondrian_bo", "scipy")
+"""Packages whose modules a search may load at any call."""
+
+_PATIENCE = 60.0
+"""Longest wait for modules that another thread loads, in seconds: our choice."""
+
+
+def _is_loading() -> bool:
+    """Return whether a module that a search needs is half loaded."""
+    return any(
+        name.partition(".")[0] in _LOADED_LATE
+        and getattr(getattr(module, "__spec__", None), "_initializing", False)
+        for name, module in list(sys.modules.items())
+    )
+
+
+def _wait_for_modules() -> None:
+    # In a child of a process that loads a module in another thread, the module would stay half
+    # loaded: that thread does not exist there.
+    end = time.monotonic() + _PATIENCE
+    while _is_loading() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
 def _wait_for_compiler() -> None:
     # A child of a process that compiles in another thread would wait for ever at its first
     # compilation: the thread that holds the lock does not exist there.
@@ -141,3 +166,5 @@ if hasattr(os, "register_at_fork"):
         before=_wait_for_compiler, after_in_parent=_free_compiler, after_in_child=_free_compiler
     )
     os.register_at_fork(after_in_child=_renew_locks)
+    # The hooks before a fork run in reverse order: a module may need the compiler to load.
+    os.register_at_fork(before=_wait_for_modules)

@@ -80,3 +80,40 @@ os._exit(0 if status == 0 else 1)
 def test_a_fork_waits_until_other_threads_have_compiled():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", COMPILING], timeout=300)
     assert done.returncode == 0
+
+
+LOADING = """
+import os, signal, sys, threading, time
+from importlib.machinery import ModuleSpec
+import mondrian_bo.optimizer.transactions
+
+is_loading = threading.Event()
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        return ModuleSpec(name, self) if name == "mondrian_bo.slow" else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        is_loading.set()
+        time.sleep(1.0)
+        module.value = 1
+
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=__import__, args=("mondrian_bo.slow",)).start()
+is_loading.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    from mondrian_bo.slow import value
+    os._exit(0 if value == 1 else 1)
+os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="systems that fork")
+def test_a_fork_waits_until_other_threads_have_loaded_modules():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", LOADING], timeout=300)
+    assert done.returncode == 0
