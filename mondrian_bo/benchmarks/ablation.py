@@ -97,7 +97,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "learnt from success": {},
     "no restarts": {"acquisition": _one(restarts=False)},
     "no quadratics": {"acquisition": _one(quadratic=0.0)},
-    "quadratics for a quarter": {"acquisition": _one(quadratic=0.25)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

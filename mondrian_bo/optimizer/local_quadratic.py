@@ -202,11 +202,8 @@ def draw_quadratic(
     }
     offsets = np.nan_to_num(near_rows[:, numeric] - centre[numeric], nan=0.0)
     products = np.triu_indices(k) if is_full else (np.arange(k), np.arange(k))
-    levels = [
-        (near_rows[:, [j]] == found).astype(np.float64)
-        for j, found in choices.items()
-        if 1 < len(found) <= _MOST_CHOICES
-    ]
+    modelled = {j: found for j, found in choices.items() if 1 < len(found) <= _MOST_CHOICES}
+    levels = [(near_rows[:, [j]] == found).astype(np.float64) for j, found in modelled.items()]
     fit = _fit(offsets / scales, products, levels, targets[near])
     if fit is None:
         return None
@@ -222,13 +219,10 @@ def draw_quadratic(
     if fit.correlation < LEAST_CORRELATION:
         return None
     slopes, curvatures, rest = fit.draw(rng)
-    drawn_levels = {}
-    for j, found in choices.items():
-        if 1 < len(found) <= _MOST_CHOICES:
-            some, rest = rest[: len(found)], rest[len(found) :]
-            drawn_levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
-        else:
-            drawn_levels[j] = {float(centre[j]): 0.0}
+    drawn_levels = {j: {float(centre[j]): 0.0} for j in choices}
+    for j, found in modelled.items():
+        some, rest = rest[: len(found)], rest[len(found) :]
+        drawn_levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
     half = _half_sides(gaps[:, numeric], fit.correlation)
     # Ends of the box lie in the unit cube.
     low = np.maximum(-half, np.minimum(-centre[numeric], 0.0)) / scales
@@ -439,7 +433,7 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def _normal_scores(ranks: FloatArray, n: int) -> FloatArray:
-    # scipy is not loaded for it: in a child that is forked meanwhile, it would be half loaded.
+    # That of the standard library: a search need not load scipy for it.
     quantile = NormalDist().inv_cdf
     return np.array([quantile(level) for level in ((ranks + 0.5) / n).tolist()])
 
