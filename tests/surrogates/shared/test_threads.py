@@ -12,6 +12,7 @@ import pytest
 START = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from mondrian_bo.surrogates.shared import threads
 from mondrian_bo.surrogates.shared.threads import _controllers, single_threaded_blas
 
 def n_threads():
@@ -75,55 +76,55 @@ assert n_threads() == before
 
 
 INTERRUPTED = """
-from mondrian_bo.surrogates.shared import threads
-
-def interrupted(self):
+def interrupted():
     raise KeyboardInterrupt
 
-lift = threads._ProcessLimit.lift
-threads._ProcessLimit.lift = interrupted
-try:
-    with single_threaded_blas():
-        pass
-except KeyboardInterrupt:
-    threads._ProcessLimit.lift = lift
-assert set(n_threads()) == {1}
-n_before = threading.active_count()
-with single_threaded_blas():
-    assert set(n_threads()) == {1}
-    # The limit that nobody lifted serves again.
-    assert threading.active_count() == n_before
-assert n_threads() == before
-"""
-
-WITHOUT_A_LIMIT = """
-import sys
-from mondrian_bo.surrogates.shared import threads
-
-# Threads that wait for the same event take turns in every possible order.
-sys.setswitchinterval(1e-6)
-threads._PATIENCE = 0.001
-controllers = _controllers()
-
-class Stuck:
-    lib_controllers = controllers[0].lib_controllers
-
-    def limit(self, **settings):
-        stuck.wait()
-        return controllers[0].limit(**settings)
-
-for _ in range(300):
-    stuck = threading.Event()
-    threads._controllers = lambda: (Stuck(), controllers[1])
-    for _ in range(3):
+for name in ("_lift", "_limit"):
+    whole = getattr(threads, name)
+    setattr(threads, name, interrupted)
+    try:
         with single_threaded_blas():
             pass
-    stuck.set()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(30)
-    threads._controllers = lambda: controllers
+    except KeyboardInterrupt:
+        setattr(threads, name, whole)
+    with single_threaded_blas():
+        assert set(n_threads()) == {1}
     assert n_threads() == before
+"""
+
+IN_A_FORK = """
+import os, sys
+
+with ThreadPoolExecutor(1) as pool:
+    future = pool.submit(other)
+    assert inside.wait(30)
+    if (child := os.fork()) == 0:
+        with single_threaded_blas():
+            assert set(n_threads()) == {1}
+        os._exit(0 if n_threads() == before else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    leave.set()
+    assert future.result() == before
+"""
+
+IN_ANY_ORDER = """
+import random, sys
+
+# Threads take turns in every possible order.
+sys.setswitchinterval(1e-6)
+
+def often(seed):
+    order = random.Random(seed)
+    for _ in range(200):
+        with single_threaded_blas():
+            assert set(n_threads()) == {1}
+            for _ in range(order.randrange(50)):
+                pass
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(often, range(4)))
+assert n_threads() == before
+assert not threads._inside
 """
 
 
@@ -135,7 +136,8 @@ for _ in range(300):
         AFTER_THE_MAIN_THREAD,
         AFTER_AN_ERROR,
         INTERRUPTED,
-        WITHOUT_A_LIMIT,
+        IN_A_FORK,
+        IN_ANY_ORDER,
     ],
     ids=[
         "leaves first",
@@ -143,7 +145,8 @@ for _ in range(300):
         "after the main thread",
         "after an error",
         "interrupted",
-        "stuck",
+        "in a fork",
+        "in any order",
     ],
 )
 def test_the_former_number_of_threads_is_restored(script):
@@ -154,22 +157,14 @@ def test_the_former_number_of_threads_is_restored(script):
 
 
 ONE_THREAD = """
-from mondrian_bo.surrogates.shared import threads
-
 assert set(before) == {1}
-n_before = threading.active_count()
-ended = threads._ProcessLimit()
-ended.lift()
-# An interrupt left a limit behind that has ended since.
-threads._limits[threading.get_ident()] = ended
-for _ in range(2):
-    with single_threaded_blas():
-        assert threading.active_count() == n_before
-assert not threads._limits
+with single_threaded_blas():
+    assert threads._former is None
+assert n_threads() == before
 """
 
 
-def test_a_process_with_one_thread_starts_no_other_one():
+def test_a_process_with_one_thread_changes_no_number():
     run = subprocess.run(
         [sys.executable, "-c", START + ONE_THREAD],
         capture_output=True,
