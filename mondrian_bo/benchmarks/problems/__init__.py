@@ -10,6 +10,7 @@ from mondrian_bo.benchmarks.problems.base import Problem, suggest
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
+from mondrian_bo.benchmarks.problems.larger_learning import LARGER_LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
@@ -42,6 +43,7 @@ _DECLARED = {
         *NUMERIC_PROBLEMS,
         *MIXED_PROBLEMS,
         *LEARNING_PROBLEMS,
+        *LARGER_LEARNING_PROBLEMS,
         *BBOB_FUNCTIONS,
         *UNSEEN_FUNCTIONS,
         *MIXINT_FUNCTIONS,
@@ -55,8 +57,10 @@ _OUTCOME_PROBLEMS = {problem.name: problem for problem in (*OUTCOME_PROBLEMS, *B
 """Problems that may have several outcomes, by name."""
 
 _REMEDIES = {
+    "PIL": "pip install pillow",
     "bayesmark": "python -m mondrian_bo.benchmarks.make_environment bayesmark DIR",
     "cocoex": "pip install 'mondrian-bo[coco]'",
+    "matplotlib": "pip install 'mondrian-bo[bench]'",
     "moocore": "pip install 'mondrian-bo[bench]'",
 }
 """Commands that install the modules of problems."""

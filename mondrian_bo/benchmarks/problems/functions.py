@@ -1,7 +1,8 @@
 """Test functions of real vectors from the literature, and their global minima.
 
 No function is below its minimum outside its box, as far as problems shift it (see
-`mondrian_bo.benchmarks.problems.base.Problem.shift`). For Hartmann's functions, every term of the
+`mondrian_bo.benchmarks.problems.base.Problem.shift` and
+`mondrian_bo.benchmarks.problems.near_bounds`). For Hartmann's functions, every term of the
 sum grows towards the unit cube, which holds all centres. For Michalewicz's, the terms outside
 [0, pi] are positive within the shift.
 """
@@ -17,6 +18,8 @@ __all__ = [
     "HARTMANN3_MINIMUM",
     "HARTMANN6_MINIMUM",
     "MICHALEWICZ5_MINIMUM",
+    "SCHWEFEL_MINIMISER",
+    "SCHWEFEL_MINIMUM",
     "STYBLINSKI_TANG_MINIMUM",
     "ackley",
     "branin",
@@ -26,6 +29,7 @@ __all__ = [
     "levy",
     "michalewicz",
     "rosenbrock",
+    "schwefel",
     "styblinski_tang",
 ]
 
@@ -41,6 +45,12 @@ HARTMANN6_MINIMUM = -3.322368011
 
 MICHALEWICZ5_MINIMUM = -4.687658179088148
 """Minimum of Michalewicz's function of five inputs, found numerically."""
+
+SCHWEFEL_MINIMISER = 420.9687463599821
+"""Each coordinate of the minimiser of Schwefel's function, found numerically."""
+
+SCHWEFEL_MINIMUM = -418.98288727243374
+"""Minimum of Schwefel's function per dimension, found numerically."""
 
 STYBLINSKI_TANG_MINIMUM = -39.16616570377143
 """Minimum of the Styblinski-Tang function per dimension, found numerically."""
@@ -138,3 +148,8 @@ def griewank(x: FloatArray) -> float:
 def styblinski_tang(x: FloatArray) -> float:
     """Return Styblinski's and Tang's function, on [-5, 5]^d."""
     return float(0.5 * np.sum(x**4 - 16 * x**2 + 5 * x))
+
+
+def schwefel(x: FloatArray) -> float:
+    """Return Schwefel's function, on [-500, 500]^d; it falls lower from -526 downwards."""
+    return float(-np.sum(x * np.sin(np.sqrt(np.abs(x)))))

@@ -1,4 +1,4 @@
-"""The numeric problems of the default suite, which every seed shifts to another place."""
+"""The numeric problems of the default suite, which every seed moves to another place."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Half, Problem
+from mondrian_bo.benchmarks.problems.near_bounds import NEAR_BOUNDS_PROBLEMS
 from mondrian_bo.benchmarks.problems.synthetic import BRANIN_SPACE, box, of_vector
 from mondrian_bo.search_space import Float, SearchSpace
 
@@ -155,5 +156,11 @@ _NOISY = (
 )
 """Functions whose values have Gaussian or heavy-tailed noise."""
 
-NUMERIC_PROBLEMS: tuple[Problem, ...] = (*_SMOOTH, *_RUGGED, *_IRRELEVANT, *_NOISY)
+NUMERIC_PROBLEMS: tuple[Problem, ...] = (
+    *_SMOOTH,
+    *_RUGGED,
+    *_IRRELEVANT,
+    *_NOISY,
+    *NEAR_BOUNDS_PROBLEMS,
+)
 """All problems with numeric parameters only."""

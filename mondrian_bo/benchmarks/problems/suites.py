@@ -14,6 +14,7 @@ from mondrian_bo.benchmarks.problems.coco import (
 from mondrian_bo.benchmarks.problems.constrained import CONSTRAINED_PROBLEMS
 from mondrian_bo.benchmarks.problems.constrained_fronts import CONSTRAINED_FRONT_PROBLEMS
 from mondrian_bo.benchmarks.problems.fronts import FRONT_PROBLEMS
+from mondrian_bo.benchmarks.problems.larger_learning import LARGER_LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
@@ -67,6 +68,7 @@ SUITES: dict[str, Suite] = {
             *TABULAR_PROBLEMS,
             *(problem.name for problem in MIXED_PROBLEMS),
             *(problem.name for problem in LEARNING_PROBLEMS),
+            *(problem.name for problem in LARGER_LEARNING_PROBLEMS),
         ),
         n_seeds=20,
     ),
