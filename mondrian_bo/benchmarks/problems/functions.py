@@ -151,5 +151,5 @@ def styblinski_tang(x: FloatArray) -> float:
 
 
 def schwefel(x: FloatArray) -> float:
-    """Return Schwefel's function, on [-500, 500]^d; it falls lower from -526 downwards."""
+    """Return Schwefel's function, on [-500, 500]^d; beyond -525 it falls below its minimum."""
     return float(-np.sum(x * np.sin(np.sqrt(np.abs(x)))))

@@ -20,6 +20,8 @@ REAL = [name for name in SUITES["default"].problems if name.startswith("real_")]
 @pytest.mark.parametrize("name", REAL)
 def test_a_value_depends_on_the_parameters_alone(name):
     problem = get_problem(name)
+    for module in problem.requires:
+        pytest.importorskip(module, reason=f"needs {module}")
     points = [
         problem.space.from_unit(row) for row in problem.space.sample(4, np.random.default_rng(2))
     ]

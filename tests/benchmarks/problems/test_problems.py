@@ -157,7 +157,7 @@ def test_the_default_suite_is_balanced():
     halves = {}
     for problem in map(get_problem, suite.problems):
         halves.setdefault(problem.group, []).append(problem.half)
-    assert len(halves) == 8
+    assert len(halves) == 9
     for half in halves.values():
         assert abs(half.count("development") - half.count("held-out")) <= 1
 
