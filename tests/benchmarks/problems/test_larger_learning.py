@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_limits
 
-from mondrian_bo.benchmarks.problems import get_problem, larger_learning
+from mondrian_bo.benchmarks.problems import base, get_problem, installed_problems, larger_learning
 
 pytest.importorskip("matplotlib", reason="needs the map of matplotlib")
 pytest.importorskip("PIL", reason="needs pillow, to read photographs")
@@ -131,3 +131,14 @@ def test_models_are_better_than_the_mean_and_their_parameters_matter(name):
     mean = rmse(data.training_y.mean(), data.validation_y)
     assert max(values) < 1.1 * mean
     assert min(values) < 0.95 * np.median(values)
+
+
+def test_problems_are_skipped_without_the_packages_that_have_their_data(monkeypatch):
+    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    told = []
+    names = ["real_pipeline", "real_terrain", "real_photographs"]
+    assert installed_problems(names, told.append) == ["real_pipeline"]
+    assert told == [
+        "skipping problems that need matplotlib (pip install 'mondrian-bo[bench]'): real_terrain",
+        "skipping problems that need PIL (pip install pillow): real_photographs",
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
+import json
 import math
 from argparse import Namespace
 from pathlib import Path
@@ -82,6 +84,13 @@ def test_table_and_archive(
     known = [tmp_path / "first" / stopping.ARCHIVE]
     stopping.run(Namespace(seeds=2, trials=30, jobs=1, known=known, out=tmp_path / "second"))
     assert capsys.readouterr().out == first
+
+
+def test_problems_are_those_of_the_archive() -> None:
+    path = Path(__file__).parents[3] / "docs" / "results" / "stopping" / stopping.ARCHIVE
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        known = {json.loads(line)["problem"] for line in lines}
+    assert set(stopping.problems()) == known
 
 
 def test_bbob_functions_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
