@@ -60,16 +60,8 @@ ARCHIVE, BBOB_ARCHIVE = "stopping.jsonl.gz", "stopping_bbob.jsonl.gz"
 
 
 def problems() -> list[str]:
-    """Return the names of the default suite's problems with a known optimum.
-
-    Those near the bounds are left out: they joined the suite after the rule was chosen.
-    """
-    listed = map(get_problem, SUITES["default"].problems)
-    return [
-        problem.name
-        for problem in listed
-        if problem.optimum is not None and problem.group != "near the bounds"
-    ]
+    """Return the names of the default suite's problems with a known optimum."""
+    return [name for name in SUITES["default"].problems if get_problem(name).optimum is not None]
 
 
 def scale(name: str) -> float:
