@@ -56,10 +56,11 @@ def _one(
     options: dict[str, Any] | None = None,
     restarts: bool = True,
     quadratic: float = _ARM.quadratic,
+    evolution: float = _ARM.evolution,
 ) -> Portfolio:
     chosen = _ARM.options if options is None else options
     arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
-    return Portfolio((replace(arm, quadratic=quadratic),), restarts)
+    return Portfolio((replace(arm, quadratic=quadratic, evolution=evolution),), restarts)
 
 
 class Learnt(Sequence[Acquisition]):
@@ -96,7 +97,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "learnt from success": {},
     "no restarts": {"acquisition": _one(restarts=False)},
-    "no quadratics": {"acquisition": _one(quadratic=0.0)},
+    "no quadratics": {"acquisition": _one(quadratic=0.0, evolution=0.0)},
+    "no evolution": {"acquisition": _one(evolution=0.0)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

@@ -103,7 +103,7 @@ class DrawnQuadratic:
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return scores of rows, shape (m,): the values, less a penalty outside of the box."""
         units = self._units(rows)
-        values = units @ self.slopes + ((units @ self.curvatures) * units).sum(axis=1)
+        values = self._values(units)
         outside = np.maximum(units - self.high, self.low - units).clip(0.0).sum(axis=1)
         outside += (np.isnan(rows) != np.isnan(self.centre)).sum(axis=1)
         for j, levels in self.levels.items():
@@ -116,6 +116,13 @@ class DrawnQuadratic:
         size = np.abs(self.slopes).sum() + np.abs(self.curvatures).sum()
         return np.asarray(values - _OUTSIDE * (1.0 + size) * outside)
 
+    def values(self, rows: FloatArray) -> FloatArray:
+        """Return values of rows, shape (m,), less that of the centre, also outside of the box.
+
+        Choices count for nothing.
+        """
+        return self._values(self._units(rows))
+
     def climb(self, rows: FloatArray) -> FloatArray:
         """Return rows after coordinate ascent within the box: a copy of `rows`, (m, d)."""
         units = np.clip(self._units(rows), self.low, self.high)
@@ -125,6 +132,9 @@ class DrawnQuadratic:
         ends = self.centre[self.numeric] + units @ self.axes
         moved[:, self.numeric] = np.where(kept, np.nan, ends)
         return moved
+
+    def _values(self, units: FloatArray) -> FloatArray:
+        return np.asarray(units @ self.slopes + ((units @ self.curvatures) * units).sum(axis=1))
 
     def _units(self, rows: FloatArray) -> FloatArray:
         offsets = np.nan_to_num(rows[:, self.numeric] - self.centre[self.numeric], nan=0.0)

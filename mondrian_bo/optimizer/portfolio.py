@@ -45,6 +45,11 @@ class Arm:
     quadratic_after : int, default=0
         Number of trials up to which there are no quadratics, or 20 for each parameter if that is
         less.
+    evolution : float, default=0.0
+        Share of suggestions that are steps of an evolution strategy: offspring of the best of the
+        latest trials, chosen by the quadratic. With one objective and without constraints, beyond
+        300 trials and 16 for each parameter, where all parameters are numbers and active in the
+        latest trials.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
         The best of fewer candidates explores less.
@@ -58,6 +63,7 @@ class Arm:
     while_running: Sequence[Acquisition] = ()
     quadratic: float = 0.0
     quadratic_after: int = 0
+    evolution: float = 0.0
     candidates: float = 1.0
 
 
@@ -103,16 +109,20 @@ _ARM = Arm(
     while_running=_RUNNING,
     quadratic=0.5,
     quadratic_after=200,
+    evolution=0.25,
 )
 """The arm of the default portfolio with one objective. After many trials a process, which has one
-scale for all values, ends farther from an optimum than a quadratic."""
+scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy gets
+on where a function is no quadratic."""
 
-_DEFAULT = Portfolio((replace(_ARM, quadratic=0.0),))
+_DEFAULT = Portfolio((replace(_ARM, quadratic=0.0, evolution=0.0),))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
 _PORTFOLIOS = {
     "gaussian_process": Portfolio((_ARM,), restarts=True),
-    "forest": Portfolio((replace(_ARM, quadratic_after=0, candidates=0.25),), restarts=True),
+    "forest": Portfolio(
+        (replace(_ARM, quadratic_after=0, evolution=0.0, candidates=0.25),), restarts=True
+    ),
 }
 """Portfolios by surrogate, for `acquisition="auto"` with one objective."""
 
@@ -206,14 +216,20 @@ def get_portfolio(
     ------
     ValueError
         If the acquisition is unknown, an arm has an option that the surrogate does not accept, or
-        its share of quadratics is not in [0, 1], that of candidates not in (0, 1], or
-        `quadratic_after` no integer >= 0.
+        its shares of quadratics and of evolution are not in [0, 1] or add up to more than 1, that
+        of candidates is not in (0, 1], or `quadratic_after` is no integer >= 0.
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
-            if not 0.0 <= arm.quadratic <= 1.0:
-                raise ValueError(f"`quadratic` of an arm must be in [0, 1], got {arm.quadratic!r}.")
+            for name, share in (("quadratic", arm.quadratic), ("evolution", arm.evolution)):
+                if not 0.0 <= share <= 1.0:
+                    raise ValueError(f"`{name}` of an arm must be in [0, 1], got {share!r}.")
+            if arm.quadratic + arm.evolution > 1.0:
+                raise ValueError(
+                    "`quadratic` and `evolution` of an arm must add up to at most 1, got "
+                    f"{arm.quadratic!r} and {arm.evolution!r}."
+                )
             _integer("quadratic_after", arm.quadratic_after, 0)
             if not 0.0 < arm.candidates <= 1.0:
                 raise ValueError(

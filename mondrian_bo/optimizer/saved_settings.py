@@ -106,6 +106,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "while_running": [encode_acquisition(one) for one in arm.while_running],
                 "quadratic": float(arm.quadratic),
                 "quadratic_after": int(arm.quadratic_after),
+                "evolution": float(arm.evolution),
                 "candidates": float(arm.candidates),
             }
             for arm in acquisition.arms
@@ -136,6 +137,7 @@ def decode_acquisition(encoded: Any) -> Any:
             _decode_acquisitions(one, "while_running"),
             quadratic=one.get("quadratic", 0.0),
             quadratic_after=one.get("quadratic_after", 0),
+            evolution=one.get("evolution", 0.0),
             candidates=one.get("candidates", 1.0),
         )
         for one in encoded["arms"]

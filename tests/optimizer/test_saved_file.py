@@ -47,6 +47,7 @@ PORTFOLIO = Portfolio(
             power=False,
             quadratic=0.25,
             quadratic_after=9,
+            evolution=0.5,
         ),
         Arm(
             (ThompsonSampling(),),
