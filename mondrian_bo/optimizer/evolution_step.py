@@ -26,12 +26,12 @@ _PARENTS = 4
 """Number of parents for each parameter, our choice: a quarter, as in an evolution strategy."""
 
 _SCALES = (0.7, 2.0)
-"""Smallest and largest factor of the parents' deviations, our choice. Parents that are selected lie
-closer together than their offspring should; which factor gains tells by which offspring survive."""
+"""Smallest and largest factor of the parents' deviations, our choice. The best of some points lie
+closer together than all of them, so most factors are above 1. The factor is random, and offspring
+of a better one become the next parents."""
 
 _N_OFFSPRING = 10
 """Number of offspring among which a model chooses, our choice."""
-
 
 _SHARE = 0.05
 """Share of all trials that the better half of the parents is among, our choice. It tells a search
@@ -45,7 +45,7 @@ def offspring(rows: FloatArray, values: FloatArray, rng: np.random.Generator) ->
     Parameters
     ----------
     rows : float64 array of shape (n, d)
-        All trials, the latest last; the latest 16 d are parents and have no NaN.
+        All trials, the latest last. Parents are chosen from the last 16 d, which have no NaN.
     values : float64 array of shape (n,)
         Their values, larger is better.
     rng : numpy.random.Generator
