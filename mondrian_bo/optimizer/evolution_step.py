@@ -19,7 +19,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 
-WINDOW = 16
+_WINDOW = 16
 """Number of latest trials for each parameter among which parents are chosen, our choice."""
 
 _PARENTS = 4
@@ -39,13 +39,13 @@ that converges from trials that came from elsewhere, such as random ones: their 
 than those before."""
 
 
-def offspring(rows: FloatArray, values: FloatArray, rng: np.random.Generator) -> FloatArray | None:
+def offspring(rows: FloatArray, values: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw offspring of the best of the latest trials, within the unit cube.
 
     Parameters
     ----------
     rows : float64 array of shape (n, d)
-        All trials, the latest last. Parents are chosen from the last 16 d, which have no NaN.
+        All trials, the latest last; NaN at inactive parameters.
     values : float64 array of shape (n,)
         Their values, larger is better.
     rng : numpy.random.Generator
@@ -53,15 +53,19 @@ def offspring(rows: FloatArray, values: FloatArray, rng: np.random.Generator) ->
 
     Returns
     -------
-    float64 array of shape (10, d) or None
-        The offspring. None if the latest trials are no better than those before.
+    float64 array of shape (10, d) or (0, d)
+        The offspring. None of them if there are at most 16 d trials, if a parameter is inactive in
+        one of the latest, or if these are no better than those before.
     """
     d = rows.shape[1]
-    latest, latest_values = rows[-WINDOW * d :], values[-WINDOW * d :]
+    latest, latest_values = rows[-_WINDOW * d :], values[-_WINDOW * d :]
+    nothing = np.empty((0, d))
+    if len(rows) <= _WINDOW * d or np.isnan(latest).any():
+        return nothing
     best = np.argsort(-latest_values, kind="stable")[: _PARENTS * d]
     n_good = max(len(best), int(_SHARE * len(values)))
     if latest_values[best[len(best) // 2]] < np.partition(values, -n_good)[-n_good]:
-        return None
+        return nothing
     parents = latest[best]
     # The weights of CMA-ES: logarithmic in the rank.
     weights = math.log(len(parents) + 0.5) - np.log(np.arange(1, len(parents) + 1))

@@ -13,6 +13,7 @@ import numpy as np
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.evolution_step import offspring
 from mondrian_bo.optimizer.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.local_quadratic import DrawnQuadratic, draw_quadratic
 from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
@@ -255,6 +256,21 @@ class ObjectiveModel:
         rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]
         centre = best[int(np.argmax(mean))]
         return draw_quadratic(rows, self._transform(values), centre, space.is_categorical, rng)
+
+    def draw_offspring(self, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
+        """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).
+
+        Where no quadratic predicts well, the order is that of predicted means. There are none with
+        categorical parameters, or where :func:`offspring` finds no parents.
+        """
+        if space.is_categorical.any():
+            return np.empty((0, space.n_dimensions))
+        found = offspring(self.trials.rows, self.trials.values, rng)
+        if not len(found):
+            return found
+        drawn = self.draw_quadratic(space, rng)
+        scores = mixture_moments(self.predict(found))[0] if drawn is None else drawn.values(found)
+        return space.snap(found[np.argsort(-scores, kind="stable")])
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions and return their transformed values at rows, shape (n_draws, m).

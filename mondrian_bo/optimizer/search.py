@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Acquisition, Usage, mixture_moments
+from mondrian_bo.acquisitions.base import Acquisition, Usage
 from mondrian_bo.acquisitions.feasibility import Gradients, Score, constrained
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import (
@@ -23,7 +23,6 @@ from mondrian_bo.optimizer.candidates import (
 )
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
-from mondrian_bo.optimizer.evolution_step import WINDOW, offspring
 from mondrian_bo.optimizer.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.local_search import improve
@@ -71,7 +70,7 @@ sooner."""
 _EVOLUTION_AFTER = 300
 """Number of trials up to which there are no steps of an evolution strategy, our choice: until then
 quadratics gain more on smooth functions. In spaces of many dimensions they begin when there are as
-many trials as parents are chosen from."""
+many trials as parents are chosen from (`evolution_step.py`)."""
 
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
@@ -229,9 +228,9 @@ class Search:
                 if drawn is not None:
                     return find(drawn, wanted, drawn.climb)
                 if level >= 1.0 - evolution:
-                    row = self._evolved(model, request)
-                    if row is not None:
-                        return row
+                    for row in model.draw_offspring(space, rng):
+                        if not is_taken(row):
+                            return np.asarray(row)
             n_steps, n_polished, n_evaluations = _STEPS, 0, UNLIMITED
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)
@@ -281,24 +280,6 @@ class Search:
         starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
         wanted = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
         return find(lambda rows: rng.random(len(rows)), wanted, None)
-
-    def _evolved(self, model: ObjectiveModel, request: Request) -> FloatArray | None:
-        """Return the offspring of the latest trials with the best prediction, shape (d,).
-
-        None if there are few trials, if parameters are categorical or inactive in one of them, if
-        the latest ones are no better, or if all offspring are known.
-        """
-        space, rng, rows = request.space, request.rng, self.trials.rows
-        n_latest = WINDOW * space.n_dimensions
-        if len(rows) <= n_latest or space.is_categorical.any() or np.isnan(rows[-n_latest:]).any():
-            return None
-        found = offspring(rows, self.trials.values, rng)
-        if found is None:
-            return None
-        drawn = model.draw_quadratic(space, rng)
-        scores = mixture_moments(model.predict(found))[0] if drawn is None else drawn.values(found)
-        ordered = space.snap(found[np.argsort(-scores, kind="stable")])
-        return next((row for row in ordered if not request.is_taken(row)), None)
 
     def _score_under(
         self,

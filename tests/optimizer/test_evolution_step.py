@@ -10,12 +10,12 @@ import pytest
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer import search
-from mondrian_bo.optimizer.evolution_step import WINDOW, offspring
+from mondrian_bo.optimizer.evolution_step import _WINDOW, offspring
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio
 from mondrian_bo.search_space import Condition
 
 
-def trials(rng, n=48, d=3):
+def trials(rng, n=49, d=3):
     return 0.5 + 0.02 * rng.standard_normal((n, d)), rng.standard_normal(n)
 
 
@@ -23,7 +23,8 @@ def test_offspring_have_the_weighted_moments_of_the_best():
     rng = np.random.default_rng(0)
     rows, values = trials(rng)
     drawn = np.concatenate([offspring(rows, values, rng) for _ in range(20_000)])
-    best = rows[np.argsort(-values)[:12]]  # four for each of three parameters
+    # Of the latest 16 for each of three parameters, four for each.
+    best = rows[1:][np.argsort(-values[1:])[:12]]
     weights = math.log(12.5) - np.log(np.arange(1, 13))
     weights /= weights.sum()
     mean = weights @ best
@@ -55,9 +56,19 @@ def test_offspring_turn_and_stretch_with_the_trials():
     np.testing.assert_allclose(there, 0.5 + (found - 0.5) @ matrix, rtol=1e-9)
 
 
+def test_few_trials_and_inactive_parameters_have_no_offspring():
+    rng = np.random.default_rng(8)
+    rows, values = trials(rng)
+    assert offspring(rows[1:], values[1:], rng).shape == (0, 3)
+    rows[0, 1] = np.nan
+    assert len(offspring(rows, values, rng)) == 10
+    rows[1, 1] = np.nan
+    assert len(offspring(rows, values, rng)) == 0
+
+
 def test_offspring_stay_in_the_cube():
     rng = np.random.default_rng(5)
-    rows = rng.random((32, 2)) ** 8
+    rows = rng.random((33, 2)) ** 8
     found = np.concatenate([offspring(rows, -rows.sum(axis=1), rng) for _ in range(50)])
     assert found.min() == 0.0
     assert found.max() <= 1.0
@@ -78,7 +89,7 @@ def test_random_trials_are_no_parents():
         rng = np.random.default_rng(seed)
         rows = rng.random((600, 3))
         found.append(offspring(rows, -((rows - 0.5) ** 2).sum(axis=1), rng))
-    assert sum(some is not None for some in found) <= 5
+    assert sum(len(some) > 0 for some in found) <= 5
 
 
 BEGIN = 60
@@ -139,10 +150,10 @@ def test_one_seed_gives_one_search(early):
 
 
 def test_more_parameters_wait_for_as_many_trials_as_parents_are_chosen_from(early):
-    d = BEGIN // WINDOW + 2
+    d = BEGIN // _WINDOW + 2
     space = {**PLANE, **{f"z{i}": Float(0.0, 1.0) for i in range(d - 2)}}
-    plain, found = told(space, 0.0, WINDOW * d + 12), told(space, 0.9, WINDOW * d + 12)
-    assert np.array_equal(plain[: WINDOW * d + 1], found[: WINDOW * d + 1])
+    plain, found = told(space, 0.0, _WINDOW * d + 12), told(space, 0.9, _WINDOW * d + 12)
+    assert np.array_equal(plain[: _WINDOW * d + 1], found[: _WINDOW * d + 1])
     assert not np.array_equal(plain, found)
 
 

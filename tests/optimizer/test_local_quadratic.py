@@ -316,6 +316,9 @@ def test_absences_stay():
     at = np.array([centre, [centre[0], np.nan]])
     values = drawn(at)
     assert values[0] > values[1] + 10.0
+    near, far = centre[None] + 1e-3, centre[None] + 10.0
+    assert drawn.values(near) == drawn(near)
+    assert drawn.values(far) > drawn(far)
     ends = drawn.climb(at)
     assert np.array_equal(np.isnan(ends), np.isnan(at))
     assert drawn(ends)[0] >= values[0]
