@@ -261,14 +261,14 @@ def maximize(
     )
     scores = score(rows)
     for _ in range(_ROUNDS):
-        elite = rows[np.argsort(-scores, kind="stable")[:_N_ELITE]]
-        neighbours = perturb(space, elite, n_elite, rng)
+        chosen = np.empty(min(_N_ELITE, len(rows)), dtype=np.int64)
+        _choose_best(scores, chosen)
+        neighbours = perturb(space, rows[chosen], n_elite, rng)
         rows = np.concatenate([rows, neighbours])
         scores = np.concatenate([scores, score(neighbours)])
     if improve is not None:
-        ordered = rows[np.argsort(-scores, kind="stable")]
         starts = np.empty(_N_STARTS, dtype=np.int64)
-        better = space.snap(improve(ordered[starts[: _choose_distinct(ordered, starts)]]))
+        better = space.snap(improve(rows[starts[: _choose_distinct(rows, scores, starts)]]))
         rows = np.concatenate([rows, better])
         scores = np.concatenate([scores, score(better)])
     return best_unknown(rows, scores, is_known)
@@ -288,31 +288,51 @@ def best_unknown(
 
 
 @njit(cache=True, nogil=True)
-def _choose_distinct(rows, chosen):  # type: ignore[no-untyped-def]
-    """Write the indices of rows that are not close to an earlier one, until `chosen` is full.
+def _choose_best(scores, chosen):  # type: ignore[no-untyped-def]
+    """Write the indices of the best scores, the best first, until `chosen` is full.
 
-    Returns the number of indices written.
+    Of equal scores the first comes first, and NaN comes last.
     """
     n_chosen = 0
-    for i in range(len(rows)):
-        if n_chosen == len(chosen):
-            break
-        is_close = False
-        for k in range(n_chosen):
-            is_close = is_close or _are_close(rows[i], rows[chosen[k]])
-        if not is_close:
-            chosen[n_chosen] = i
-            n_chosen += 1
-    return n_chosen
+    for i in range(len(scores)):
+        k = n_chosen
+        while k > 0 and not scores[chosen[k - 1]] >= scores[i] and not math.isnan(scores[i]):
+            k -= 1
+        if k < len(chosen):
+            n_chosen = min(n_chosen + 1, len(chosen))
+            for later in range(n_chosen - 1, k, -1):
+                chosen[later] = chosen[later - 1]
+            chosen[k] = i
 
 
 @njit(cache=True, nogil=True)
-def _are_close(row, other):  # type: ignore[no-untyped-def]
-    for j in range(len(row)):
-        # A parameter that one row lacks sets them apart; one that both lack does not.
-        if math.isnan(row[j]) or math.isnan(other[j]):
-            if math.isnan(row[j]) != math.isnan(other[j]):
-                return False
-        elif abs(row[j] - other[j]) > _APART:
-            return False
-    return True
+def _choose_distinct(rows, scores, chosen):  # type: ignore[no-untyped-def]
+    """Write the indices of the best rows that are not close to a better one, until it is full.
+
+    Of equal scores the first counts as better, and NaN is worst. Returns the number of indices
+    written.
+    """
+    is_left = np.ones(len(rows), dtype=np.bool_)
+    for k in range(len(chosen)):
+        best = -1
+        for i in range(len(rows)):
+            if is_left[i] and (
+                best < 0
+                or scores[i] > scores[best]
+                or (math.isnan(scores[best]) and not math.isnan(scores[i]))
+            ):
+                best = i
+        if best < 0:
+            return k
+        chosen[k], is_left[best] = best, False
+        for i in range(len(rows)):
+            if not is_left[i]:
+                continue
+            for j in range(rows.shape[1]):
+                x, y = rows[i, j], rows[best, j]
+                # A parameter that one row lacks sets them apart; one that both lack does not.
+                if math.isnan(x) != math.isnan(y) or abs(x - y) > _APART:
+                    break
+            else:
+                is_left[i] = False
+    return len(chosen)

@@ -15,7 +15,9 @@ left-out trials best is used. With principal axes this is a form of the metric t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -220,8 +222,9 @@ def draw_quadratic(
     if turns and not choices and not np.isnan(rows).any():
         turned = _best_turned(rows - centre, targets, fit, scales, len(near))
         if turned is not None:
-            axes, fit_there, half = turned
-            slopes, curvatures, _ = fit_there.draw(rng)
+            axes = np.asarray(np.linalg.inv(turned.turn), dtype=np.float64)
+            half = _half_sides(np.abs(turned.units), turned.fit.correlation)
+            slopes, curvatures, _ = turned.fit.draw(rng)
             drawn = DrawnQuadratic(centre, numeric, axes, slopes, curvatures, {}, -half, half)
             end = drawn.climb(centre[None])
             if end.min() >= 0.0 and end.max() <= 1.0:
@@ -247,17 +250,18 @@ class _Turned(NamedTuple):
 
     Attributes
     ----------
-    axes : float64 array of shape (k, k)
-        The directions, see :class:`DrawnQuadratic`.
+    turn : float64 array of shape (k, k)
+        The product with offsets from the incumbent gives the units: the inverse of the axes of
+        :class:`DrawnQuadratic`.
+    units : float64 array of shape (n, k)
+        Those of the trials that the quadratic is fitted to.
     fit : _Fit
-        The fit in these directions.
-    half : float64 array of shape (k,)
-        Half sides of the box where it holds.
+        The fit in these units.
     """
 
-    axes: FloatArray
+    turn: FloatArray
+    units: FloatArray
     fit: _Fit
-    half: FloatArray
 
 
 def _best_turned(
@@ -339,10 +343,7 @@ def _turned(
         return None
     units = units / spreads
     fit = _fit(units, products, [], targets)
-    if fit is None:
-        return None
-    axes = np.linalg.inv(turn / spreads)
-    return _Turned(axes, fit, _half_sides(np.abs(units), fit.correlation))
+    return None if fit is None else _Turned(turn / spreads, units, fit)
 
 
 def _half_sides(gaps: FloatArray, correlation: float) -> FloatArray:
@@ -438,18 +439,53 @@ def _fit(
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Return the ranks of values, from 0; equal ones share their mean."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1))[which])
+    ranks = np.empty(len(values))
+    _write_ranks(values, np.argsort(values, kind="stable"), ranks)
+    return ranks
+
+
+@njit(cache=True, nogil=True)
+def _write_ranks(values, order, ranks):  # type: ignore[no-untyped-def]
+    """Write the ranks of values that `order` sorts."""
+    first = 0
+    while first < len(order):
+        end = first + 1
+        while end < len(order) and values[order[end]] == values[order[first]]:
+            end += 1
+        for i in range(first, end):
+            ranks[order[i]] = 0.5 * (first + end - 1)
+        first = end
 
 
 def _normal_scores(ranks: FloatArray, n: int) -> FloatArray:
+    """Return the normal quantiles of ranks, which are multiples of 1/2 below n."""
+    return _quantiles(n)[(2.0 * ranks).astype(np.int64)]
+
+
+@lru_cache(maxsize=8)
+def _quantiles(n: int) -> FloatArray:
+    """Return the normal quantiles of the ranks 0, 1/2, 1, ..., n - 1/2 of n values."""
     # That of the standard library: a search need not load scipy for it.
     quantile = NormalDist().inv_cdf
-    return np.array([quantile(level) for level in ((ranks + 0.5) / n).tolist()])
+    return np.array([quantile((0.5 * k + 0.5) / n) for k in range(2 * n - 1)])
 
 
-def _correlation(one: FloatArray, other: FloatArray) -> float:
-    """Return the correlation of two arrays, 0 if one is constant."""
-    one, other = one - one.mean(), other - other.mean()
-    size = float(np.sqrt((one @ one) * (other @ other)))
-    return float(one @ other) / size if size > 0.0 else 0.0
+@njit(cache=True, nogil=True)
+def _correlation(one, other):  # type: ignore[no-untyped-def]
+    """Return the correlation of two arrays of shape (n,), 0 if one is constant."""
+    n = len(one)
+    one_mean, other_mean = 0.0, 0.0
+    for i in range(n):
+        one_mean += one[i]
+        other_mean += other[i]
+    # The mean of ranks is exact, as their sum is: so equal correlations are equal numbers.
+    one_mean /= n
+    other_mean /= n
+    product, one_square, other_square = 0.0, 0.0, 0.0
+    for i in range(n):
+        one_gap, other_gap = one[i] - one_mean, other[i] - other_mean
+        product += one_gap * other_gap
+        one_square += one_gap * one_gap
+        other_square += other_gap * other_gap
+    size = math.sqrt(one_square * other_square)
+    return product / size if size > 0.0 else 0.0

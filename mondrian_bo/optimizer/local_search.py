@@ -64,11 +64,11 @@ class _Ascent(NamedTuple):
     current, gradient : float64 arrays of shape (k, d)
         Where the rows are, and the derivatives of their scores there.
     step : float64 array of shape (k,)
-        Factors of the gradients in the next move.
+        Factors of the gradients in the next move, first 0.
     best : float64 array of shape (k, d)
         The best rows met, one for each start.
     best_scores : float64 array of shape (k,)
-        Their scores.
+        Their scores, first minus infinity.
     """
 
     current: FloatArray
@@ -102,34 +102,22 @@ def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: i
     free = (space.grid_sizes == 0) & ~np.isnan(rows)
     if not free.any():
         return rows
-    scores, new_gradient = gradients(rows)
-    gradient = np.where(free, new_gradient, 0.0)
-    size = np.max(np.abs(gradient), axis=1)
-    step = _FIRST_MOVE / np.maximum(size, np.finfo(np.float64).tiny)
-    ascent = _Ascent(rows.copy(), gradient, step, rows.copy(), scores.copy())
+    step, best_scores = np.zeros(len(rows)), np.full(len(rows), -math.inf)
+    ascent = _Ascent(rows.copy(), np.zeros(rows.shape), step, rows.copy(), best_scores)
     proposal = rows.copy()
-    for _ in range(n_steps):
-        _propose(ascent, free, proposal)
-        scores, new_gradient = gradients(proposal)
-        if _accept(ascent, free, proposal, scores, new_gradient) < _SMALLEST_MOVE:
+    for k in range(n_steps + 1):
+        largest = _advance(ascent, free, proposal, *gradients(proposal))
+        if k > 0 and largest < _SMALLEST_MOVE:
             break
     return ascent.best
 
 
 @njit(cache=True, nogil=True)
-def _propose(ascent, free, proposal):  # type: ignore[no-untyped-def]
-    """Write the ends of the steps, within the cube; columns that are not free stay."""
-    current, gradient, step = ascent.current, ascent.gradient, ascent.step
-    for i in range(current.shape[0]):
-        for j in range(current.shape[1]):
-            if free[i, j]:
-                move = min(max(step[i] * gradient[i, j], -_LARGEST_MOVE), _LARGEST_MOVE)
-                proposal[i, j] = min(max(current[i, j] + move, 0.0), 1.0)
+def _advance(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-untyped-def]
+    """Go to the proposal, keep the best rows and write the next proposal, within the cube.
 
-
-@njit(cache=True, nogil=True)
-def _accept(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-untyped-def]
-    """Go to the proposal, keep the best rows and set the next steps; return the largest move."""
+    Returns the largest move to the former proposal. Columns that are not free stay.
+    """
     current, gradient, step = ascent.current, ascent.gradient, ascent.step
     largest = 0.0
     for i in range(current.shape[0]):
@@ -137,7 +125,7 @@ def _accept(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-un
             ascent.best_scores[i] = scores[i]
             for j in range(current.shape[1]):
                 ascent.best[i, j] = proposal[i, j]
-        overlap, square = 0.0, 0.0
+        overlap, square, steepest = 0.0, 0.0, np.finfo(np.float64).tiny
         for j in range(current.shape[1]):
             if free[i, j]:
                 moved = proposal[i, j] - current[i, j]
@@ -146,8 +134,16 @@ def _accept(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-un
                 largest = max(largest, abs(moved))
                 current[i, j] = proposal[i, j]
                 gradient[i, j] = new_gradient[i, j]
-        # The step doubles if the score is not concave along the move.
-        step[i] = min(square / overlap if overlap > 1e-300 else 2.0 * step[i], 1e100)
+                steepest = max(steepest, abs(gradient[i, j]))
+        if step[i] == 0.0:
+            step[i] = _FIRST_MOVE / steepest
+        else:
+            # The step doubles if the score is not concave along the move.
+            step[i] = min(square / overlap if overlap > 1e-300 else 2.0 * step[i], 1e100)
+        for j in range(current.shape[1]):
+            if free[i, j]:
+                move = min(max(step[i] * gradient[i, j], -_LARGEST_MOVE), _LARGEST_MOVE)
+                proposal[i, j] = min(max(current[i, j] + move, 0.0), 1.0)
     return largest
 
 

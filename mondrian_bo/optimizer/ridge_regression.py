@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from mondrian_bo.array_types import FloatArray
 
@@ -23,17 +25,28 @@ class RidgeFit(NamedTuple):
 
     Attributes
     ----------
-    mean : float64 array of shape (p,)
-        Its mean.
-    factor : float64 array of shape (p, p)
-        A matrix whose product with its transpose is the covariance.
+    vectors : float64 array of shape (p, p)
+        Columns are the principal directions of the coefficients, along which they are independent.
+    location, deviations : float64 arrays of shape (p,)
+        Mean and standard deviations along these directions.
     left_out : float64 array of shape (n,)
         Predictions of the targets, each given all others.
     """
 
-    mean: FloatArray
-    factor: FloatArray
+    vectors: FloatArray
+    location: FloatArray
+    deviations: FloatArray
     left_out: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean of the coefficients, shape (p,)."""
+        return self.vectors @ self.location
+
+    @property
+    def factor(self) -> FloatArray:
+        """A matrix of shape (p, p) whose product with its transpose is the covariance."""
+        return self.vectors * self.deviations
 
 
 class RidgeRegression:
@@ -58,23 +71,83 @@ class RidgeRegression:
         values, self._vectors = np.linalg.eigh(centred.T @ centred)
         self._values = np.maximum(values, 0.0)
         self._rotated = centred @ self._vectors
+        # The ratios of variances are those of a target of average weight, 1 / n.
+        n = len(weights)
+        self._determinants = np.log1p(n * self._values / _RIDGES[:, None]).sum(axis=1)
 
     def fit(self, targets: FloatArray) -> RidgeFit:
         """Return the posterior given targets of shape (n,)."""
-        n = len(targets)
-        weighted = (targets - self._weights @ targets) * self._roots
-        projected = self._rotated.T @ weighted
-        total = weighted @ weighted
-        # The ratios are those of a target of average weight, 1 / n.
-        explained = (projected**2 / (self._values + _RIDGES[:, None] / n)).sum(axis=1)
-        noise = np.maximum(total - explained, _LEAST_NOISE * total)
-        determinants = np.log1p(n * self._values / _RIDGES[:, None]).sum(axis=1)
-        chosen = int(np.argmin((n - 1) * np.log(noise) + determinants))
-        precisions = self._values + _RIDGES[chosen] / n
-        leverages = (self._rotated**2 / precisions).sum(axis=1) + self._weights
-        errors = (weighted - self._rotated @ (projected / precisions)) / self._roots
-        return RidgeFit(
-            self._vectors @ (projected / precisions),
-            np.sqrt(noise[chosen] / (n - 1)) * self._vectors / np.sqrt(precisions),
-            targets - errors / np.maximum(1.0 - leverages, _LEAST_FREEDOM),
+        n, p = self._rotated.shape
+        location, precisions, left_out = np.empty(p), np.empty(p), np.empty(n)
+        noise = _fit(
+            self._rotated,
+            self._values,
+            self._determinants,
+            self._weights,
+            self._roots,
+            targets,
+            location,
+            precisions,
+            left_out,
         )
+        return RidgeFit(self._vectors, location, np.sqrt(noise / precisions), left_out)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fit(  # type: ignore[no-untyped-def]
+    rotated, values, determinants, weights, roots, targets, location, precisions, left_out
+):
+    """Write a posterior and left-out predictions, and return the noise variance.
+
+    Parameters
+    ----------
+    rotated : float64 array of shape (n, p)
+        Centred features along the principal directions, times the roots of weights.
+    values : float64 array of shape (p,)
+        Squares of their lengths.
+    determinants : float64 array of shape (r,)
+        For each ratio of variances, minus twice the part of the log evidence without targets.
+    weights, roots, targets : float64 arrays of shape (n,)
+        Weights of sum 1, their roots, and the targets.
+    location, precisions : float64 arrays of shape (p,)
+        Results: means along the directions, and precisions in those of the noise.
+    left_out : float64 array of shape (n,)
+        Result.
+
+    Returns
+    -------
+    float
+        Noise variance of a target of weight 1.
+    """
+    n, p = rotated.shape
+    middle = 0.0
+    for i in range(n):
+        middle += weights[i] * targets[i]
+    total = 0.0
+    for k in range(p):
+        location[k] = 0.0
+    for i in range(n):
+        weighted = (targets[i] - middle) * roots[i]
+        total += weighted * weighted
+        for k in range(p):
+            location[k] += rotated[i, k] * weighted
+    chosen, noise, least = 0, math.nan, math.inf
+    for r in range(len(_RIDGES)):
+        left = total
+        for k in range(p):
+            left -= location[k] * location[k] / (values[k] + _RIDGES[r] / n)
+        left = max(left, _LEAST_NOISE * total)
+        loss = (n - 1) * math.log(left) + determinants[r]
+        if loss < least:
+            chosen, noise, least = r, left, loss
+    for k in range(p):
+        precisions[k] = values[k] + _RIDGES[chosen] / n
+        location[k] /= precisions[k]
+    for i in range(n):
+        explained, leverage = 0.0, weights[i]
+        for k in range(p):
+            explained += rotated[i, k] * location[k]
+            leverage += rotated[i, k] * rotated[i, k] / precisions[k]
+        error = targets[i] - middle - explained / roots[i]
+        left_out[i] = targets[i] - error / max(1.0 - leverage, _LEAST_FREEDOM)
+    return noise / (n - 1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, qmc
 
-from mondrian_bo.optimizer import MondrianOptimizer, search
+from mondrian_bo.optimizer import MondrianOptimizer, candidates, search
 from mondrian_bo.optimizer.candidates import CandidateSearch, centre, maximize, perturb, spread
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -281,6 +281,27 @@ def test_infinite_scores():
         CandidateSearch(CUBE, rng.random((2, 6)), nothing_known, rng, 60),
     )
     assert row[0] > 0.5
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.0, 2.0, np.inf, np.nan]), min_size=1))
+def test_the_chosen_rows_are_those_of_a_stable_sort(scores):
+    """Also with ties, infinities and NaN; starts are those far from all better ones."""
+    scores = np.array(scores)
+    rows = 0.3 * np.random.default_rng(len(scores)).random((len(scores), 2))
+    rows[::7, 1] = np.nan
+    order = np.argsort(-scores, kind="stable")
+    chosen = np.empty(min(4, len(scores)), dtype=np.int64)
+    candidates._choose_best(scores, chosen)
+    assert chosen.tolist() == order[:4].tolist()
+    expected = []
+    for i in order:
+        gaps = np.where(np.isnan(rows[i]) & np.isnan(rows[expected]), 0.0, rows[i] - rows[expected])
+        if len(expected) < 5 and not (np.abs(gaps) <= 0.05).all(axis=1).any():
+            expected.append(i)
+    starts = np.empty(5, dtype=np.int64)
+    n_starts = candidates._choose_distinct(rows, scores, starts)
+    assert starts[:n_starts].tolist() == expected
 
 
 @spaces
