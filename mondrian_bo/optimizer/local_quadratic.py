@@ -4,7 +4,8 @@ A forest of constants has no slope: within a leaf it does not tell in which dire
 quadratic has slopes and curvatures, but it holds only near the incumbent. The model is ridge
 regression, a Bayesian linear model with one prior variance for all coefficients. A quadratic
 without products of parameters has fewer coefficients. It is used where it predicts left-out trials
-better.
+better, and where trials are few. The scale of the values on which left-out trials are predicted
+best is chosen in the same way: their own, that of the surrogate, or that of their normal scores.
 
 In a narrow valley that is oblique to the axes, the nearest trials say nothing of the direction
 along it. The quadratic is therefore fitted again, to the trials that are nearest in other units:
@@ -16,7 +17,6 @@ left-out trials best is used. With principal axes this is a form of the metric t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
 from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression
 
 FEWEST_TRIALS = 8
@@ -40,12 +41,24 @@ _MOST_FULL = 10
 _MOST_CHOICES = 12
 """Most choices, among the nearest trials, of a categorical parameter that has coefficients."""
 
+_TRIALS_PER_PRODUCT = 1.5
+"""Number of trials for each coefficient from which on products of pairs have coefficients, our
+choice: fewer gain little, and most of the time of a fit is spent on products."""
+
 _DECAY = 2.0
 """Weights of trials fall from 1 for the best of the nearest to exp(-2) for the worst."""
 
 LEAST_CORRELATION = 0.5
 """Smallest rank correlation of targets and their leave-one-out predictions with which the quadratic
 is used, our choice."""
+
+_SURE = 0.9
+"""The same for a search of few trials, our choice: a process explores better than a quadratic that
+predicts less well."""
+
+_PROMISING = 0.8
+"""Smallest rank correlation along the axes with which a search of few trials tries other
+directions, our choice: it takes two thirds of the time and rarely reaches :data:`_SURE` below."""
 
 _BOX = 0.6
 """Half sides of the box where the quadratic holds, in distances within which 80 % of the nearest
@@ -61,110 +74,6 @@ _LEAST_SPREAD = 1e-16
 _TINY = float(np.finfo(np.float64).tiny)
 """Smallest normal float64, in place of 0 below a fraction."""
 
-_SWEEPS = 1000
-"""Largest number of rounds of coordinate ascent, our choice: along an oblique valley it is slow."""
-
-_STILL = 1e-9
-"""Largest move of a coordinate, in units, in the last round of the ascent."""
-
-_OUTSIDE = 1e3
-"""Penalty of the score for each unit of distance outside the box, in sums of coefficients."""
-
-
-@dataclass(frozen=True)
-class DrawnQuadratic:
-    """A quadratic function of the numeric columns, plus a level for each choice, within a box.
-
-    Attributes
-    ----------
-    centre : float64 array of shape (d,)
-        The incumbent.
-    numeric : int array of shape (k,)
-        Columns of the quadratic.
-    axes : float64 array of shape (k, k)
-        Rows are the directions of the quadratic in these columns, each as long as its unit.
-    slopes : float64 array of shape (k,)
-        Coefficients of the directions.
-    curvatures : float64 array of shape (k, k)
-        Symmetric matrix of the coefficients of products.
-    levels : dict of int to dict of float to float
-        For each categorical column the choices that were seen, with their coefficients.
-    low, high : float64 arrays of shape (k,)
-        Ends of the box in units from the centre.
-    """
-
-    centre: FloatArray
-    numeric: IntArray
-    axes: FloatArray
-    slopes: FloatArray
-    curvatures: FloatArray
-    levels: dict[int, dict[float, float]]
-    low: FloatArray
-    high: FloatArray
-
-    def __call__(self, rows: FloatArray) -> FloatArray:
-        """Return scores of rows, shape (m,): the values, less a penalty outside of the box."""
-        units = self._units(rows)
-        values = self._values(units)
-        outside = np.maximum(units - self.high, self.low - units).clip(0.0).sum(axis=1)
-        outside += (np.isnan(rows) != np.isnan(self.centre)).sum(axis=1)
-        for j, levels in self.levels.items():
-            level = np.full(len(rows), np.nan)
-            for choice, value in levels.items():
-                level[rows[:, j] == choice] = value
-            unseen = np.isnan(level)
-            values += np.where(unseen, 0.0, level)
-            outside += unseen
-        size = np.abs(self.slopes).sum() + np.abs(self.curvatures).sum()
-        return np.asarray(values - _OUTSIDE * (1.0 + size) * outside)
-
-    def values(self, rows: FloatArray) -> FloatArray:
-        """Return values of rows, shape (m,), less that of the centre, also outside of the box.
-
-        Choices count for nothing.
-        """
-        return self._values(self._units(rows))
-
-    def climb(self, rows: FloatArray) -> FloatArray:
-        """Return rows after coordinate ascent within the box: a copy of `rows`, (m, d)."""
-        units = np.clip(self._units(rows), self.low, self.high)
-        _ascend(units, self.slopes, self.curvatures, self.low, self.high)
-        moved = rows.copy()
-        kept = np.isnan(rows[:, self.numeric])
-        ends = self.centre[self.numeric] + units @ self.axes
-        moved[:, self.numeric] = np.where(kept, np.nan, ends)
-        return moved
-
-    def _values(self, units: FloatArray) -> FloatArray:
-        return np.asarray(units @ self.slopes + ((units @ self.curvatures) * units).sum(axis=1))
-
-    def _units(self, rows: FloatArray) -> FloatArray:
-        offsets = np.nan_to_num(rows[:, self.numeric] - self.centre[self.numeric], nan=0.0)
-        return np.asarray(np.linalg.solve(self.axes.T, offsets.T).T)
-
-
-@njit(cache=True, nogil=True)
-def _ascend(units, slopes, curvatures, low, high):  # type: ignore[no-untyped-def]
-    """Move each row of `units` to the best place along each coordinate in turn, in sweeps."""
-    for i in range(units.shape[0]):
-        for _ in range(_SWEEPS):
-            largest = 0.0
-            for j in range(units.shape[1]):
-                bend = 2.0 * curvatures[j, j]
-                slope = slopes[j]
-                for k in range(units.shape[1]):
-                    if k != j:
-                        slope += 2.0 * curvatures[j, k] * units[i, k]
-                if bend < 0.0:
-                    best = min(max(-slope / bend, low[j]), high[j])
-                else:
-                    gain = (slope + 0.5 * bend * (low[j] + high[j])) * (high[j] - low[j])
-                    best = high[j] if gain > 0.0 else low[j]
-                largest = max(largest, abs(best - units[i, j]))
-                units[i, j] = best
-            if largest <= _STILL:
-                break
-
 
 def draw_quadratic(
     rows: FloatArray,
@@ -172,6 +81,7 @@ def draw_quadratic(
     centre: FloatArray,
     is_categorical: BoolArray,
     rng: np.random.Generator,
+    sure: bool = False,
 ) -> DrawnQuadratic | None:
     """Fit a quadratic to the trials nearest to the centre and draw from its posterior.
 
@@ -179,14 +89,17 @@ def draw_quadratic(
     ----------
     rows : float64 array of shape (n, d)
         Trials; NaN at inactive parameters.
-    targets : float64 array of shape (n,)
-        Their transformed values; finite, larger is better.
+    targets : float64 array of shape (n, s)
+        Their values on one scale or on several ones, which order them alike; finite, larger is
+        better. The quadratic has the scale on which it predicts best.
     centre : float64 array of shape (d,)
         The incumbent: one of the rows.
     is_categorical : bool array of shape (d,)
         Which columns hold categories.
     rng : numpy.random.Generator
         Source of the draw.
+    sure : bool, default=False
+        Whether predictions of left-out trials must be nearly perfect.
 
     Returns
     -------
@@ -219,8 +132,11 @@ def draw_quadratic(
     fit = _fit(offsets / scales, products, levels, targets[near])
     if fit is None:
         return None
+    if sure and fit.correlation < _PROMISING:
+        return None
+    least = _SURE if sure else LEAST_CORRELATION
     if turns and not choices and not np.isnan(rows).any():
-        turned = _best_turned(rows - centre, targets, fit, scales, len(near))
+        turned = _best_turned(rows - centre, targets, fit, scales, len(near), least)
         if turned is not None:
             axes = np.asarray(np.linalg.inv(turned.turn), dtype=np.float64)
             half = _half_sides(np.abs(turned.units), turned.fit.correlation)
@@ -229,7 +145,7 @@ def draw_quadratic(
             end = drawn.climb(centre[None])
             if end.min() >= 0.0 and end.max() <= 1.0:
                 return drawn
-    if fit.correlation < LEAST_CORRELATION:
+    if fit.correlation < least:
         return None
     slopes, curvatures, rest = fit.draw(rng)
     drawn_levels = {j: {float(centre[j]): 0.0} for j in choices}
@@ -265,7 +181,12 @@ class _Turned(NamedTuple):
 
 
 def _best_turned(
-    offsets: FloatArray, targets: FloatArray, fit: _Fit, scales: FloatArray, n_near: int
+    offsets: FloatArray,
+    targets: FloatArray,
+    fit: _Fit,
+    scales: FloatArray,
+    n_near: int,
+    least: float,
 ) -> _Turned | None:
     """Fit again in two sets of directions, and return the fit that predicts best.
 
@@ -277,14 +198,16 @@ def _best_turned(
     ----------
     offsets : float64 array of shape (n, k)
         All trials, less the incumbent.
-    targets : float64 array of shape (n,)
-        Their transformed values.
+    targets : float64 array of shape (n, s)
+        Their values on several scales.
     fit : _Fit
         The fit along the axes.
     scales : float64 array of shape (k,)
         Its units.
     n_near : int
         Number of trials to fit to.
+    least : float
+        Smallest rank correlation of a fit that is used.
 
     Returns
     -------
@@ -292,10 +215,10 @@ def _best_turned(
         None if the fit along the axes predicts better, or none predicts well.
     """
     curvatures, vectors = np.linalg.eigh(fit.curvatures(fit.fit.mean))
-    good = offsets[np.argsort(-targets, kind="stable")[:n_near]]
+    good = offsets[np.argsort(-targets[:, 0], kind="stable")[:n_near]]
     squares, principal = np.linalg.eigh(good.T @ good)
     squares = np.maximum(squares, _LEAST_SPREAD * squares[-1])
-    best, least = None, max(fit.correlation, LEAST_CORRELATION)
+    best, least = None, max(fit.correlation, least)
     for directions, sizes in (
         (vectors / scales[:, None], np.abs(curvatures)),
         (principal, squares[-1] / np.maximum(squares, _TINY)),
@@ -412,7 +335,8 @@ def _fit(
 ) -> _Fit | None:
     """Fit with and without products, and return the fit that predicts left-out ranks best.
 
-    Each is fitted to the targets and to their normal scores. None if all targets are equal.
+    Each is fitted to the targets on each scale, shape (n, s), and to their normal scores. None if
+    all targets are equal.
     """
     features = np.concatenate(
         [units, units[:, products[0]] * units[:, products[1]], *levels], axis=1
@@ -421,13 +345,17 @@ def _fit(
     is_product = np.zeros(features.shape[1], dtype=bool)
     is_product[k : k + n_products] = products[0] != products[1]
     n = len(targets)
-    ranks = _ranks(targets)
+    ranks = _ranks(targets[:, 0])
     weights = np.exp(-_DECAY * (n - 1 - ranks) / n)
-    scaled = [
-        some / some.std() for some in (targets, _normal_scores(ranks, n)) if some.max() > some.min()
-    ]
+    scales = *targets.T, _normal_scores(ranks, n)
+    # Beside an outlier all other values may be so small that their squares are 0.
+    scaled = [some / size for some in scales if (size := float(some.std())) > 0.0]
+    every, some_used = np.arange(len(is_product)), np.flatnonzero(~is_product)
+    options = [some_used]
+    if n >= _TRIALS_PER_PRODUCT * len(every):
+        options = [every, some_used] if len(some_used) < len(every) else [every]
     best = None
-    for used in [np.arange(len(is_product)), np.flatnonzero(~is_product)][: 1 + is_product.any()]:
+    for used in options:
         regression = RidgeRegression(features[:, used], weights)
         for some in scaled:
             fit = regression.fit(some)

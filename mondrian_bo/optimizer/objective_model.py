@@ -13,9 +13,10 @@ import numpy as np
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
 from mondrian_bo.optimizer.evolution_step import offspring
 from mondrian_bo.optimizer.fine_scale import ScaleChoice
-from mondrian_bo.optimizer.local_quadratic import DrawnQuadratic, draw_quadratic
+from mondrian_bo.optimizer.local_quadratic import draw_quadratic
 from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
@@ -245,17 +246,25 @@ class ObjectiveModel:
         self._learn()
         return self._surrogate.draw(rng)
 
-    def draw_quadratic(self, space: SearchSpace, rng: np.random.Generator) -> DrawnQuadratic | None:
+    def draw_quadratic(
+        self, space: SearchSpace, rng: np.random.Generator, sure: bool = False
+    ) -> DrawnQuadratic | None:
         """Draw a quadratic around the incumbent, or return None where it would not predict well.
 
         The incumbent is the one of the ten best trials with the largest predicted mean. The latest
-        5,000 trials count.
+        5,000 trials count. The quadratic is one of the values or of the transformed values. If
+        `sure`, it must predict nearly perfectly.
         """
         best = self.trials.incumbents()
         mean, _ = mixture_moments(self.predict(best))
         rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]
         centre = best[int(np.argmax(mean))]
-        return draw_quadratic(rows, self._transform(values), centre, space.is_categorical, rng)
+        scales = [self._transform(values)]
+        size = np.abs(values).max()
+        if 0.0 < size < math.inf:
+            scales.append(values / size)
+        targets = np.stack(scales, axis=1)
+        return draw_quadratic(rows, targets, centre, space.is_categorical, rng, sure)
 
     def draw_offspring(self, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
         """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).

@@ -79,36 +79,23 @@ class RidgeRegression:
         """Return the posterior given targets of shape (n,)."""
         n, p = self._rotated.shape
         location, precisions, left_out = np.empty(p), np.empty(p), np.empty(n)
-        noise = _fit(
-            self._rotated,
-            self._values,
-            self._determinants,
-            self._weights,
-            self._roots,
-            targets,
-            location,
-            precisions,
-            left_out,
-        )
+        data = self._rotated, self._values, self._determinants, self._weights, self._roots
+        noise = _fit(data, targets, location, precisions, left_out)
         return RidgeFit(self._vectors, location, np.sqrt(noise / precisions), left_out)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fit(  # type: ignore[no-untyped-def]
-    rotated, values, determinants, weights, roots, targets, location, precisions, left_out
-):
+def _fit(data, targets, location, precisions, left_out):  # type: ignore[no-untyped-def]
     """Write a posterior and left-out predictions, and return the noise variance.
 
     Parameters
     ----------
-    rotated : float64 array of shape (n, p)
-        Centred features along the principal directions, times the roots of weights.
-    values : float64 array of shape (p,)
-        Squares of their lengths.
-    determinants : float64 array of shape (r,)
-        For each ratio of variances, minus twice the part of the log evidence without targets.
-    weights, roots, targets : float64 arrays of shape (n,)
-        Weights of sum 1, their roots, and the targets.
+    data : tuple of five float64 arrays
+        Centred features along the principal directions, times the roots of weights, (n, p). Squares
+        of their lengths, (p,). For each ratio of variances, minus twice the part of the log
+        evidence without targets, (r,). Weights of sum 1, and their roots, (n,).
+    targets : float64 array of shape (n,)
+        The targets.
     location, precisions : float64 arrays of shape (p,)
         Results: means along the directions, and precisions in those of the noise.
     left_out : float64 array of shape (n,)
@@ -119,6 +106,7 @@ def _fit(  # type: ignore[no-untyped-def]
     float
         Noise variance of a target of weight 1.
     """
+    rotated, values, determinants, weights, roots = data
     n, p = rotated.shape
     middle = 0.0
     for i in range(n):

@@ -63,9 +63,13 @@ _FAR_SHARE = 0.25
 without constraints: each is in a leaf of its own then, whose arrays come from the main memory."""
 
 _TRIALS_PER_DIMENSION = 20
-"""Number of trials for each parameter up to which there are no quadratics, if that is less than
-:attr:`Arm.quadratic_after`: our choice. In a space of few dimensions a search is near an optimum
-sooner."""
+"""Number of trials for each parameter up to which a quadratic must predict nearly perfectly, if
+that is less than :attr:`Arm.quadratic_after`: our choice. In a space of few dimensions a search is
+near an optimum sooner."""
+
+_FEWEST_PER_DIMENSION = 2
+"""Smallest number of trials for each parameter that such a quadratic is fitted to: it has as many
+coefficients without products of parameters."""
 
 _EVOLUTION_AFTER = 300
 """Number of trials up to which there are no steps of an evolution strategy, our choice: until then
@@ -218,13 +222,18 @@ class Search:
                 space, starts, is_taken, rng, n_candidates, near_share, far_share
             )
             few = min(arm.quadratic_after, _TRIALS_PER_DIMENSION * space.n_dimensions)
-            quadratic = arm.quadratic if n_trials > few else 0.0
+            sure, quadratic = n_trials <= few, arm.quadratic
+            # Which parameters are active is a question that a quadratic does not ask.
+            if sure and (
+                n_trials < _FEWEST_PER_DIMENSION * space.n_dimensions or np.isnan(starts).any()
+            ):
+                quadratic = 0.0
             may_evolve = n_trials > _EVOLUTION_AFTER and valid is None
             evolution = arm.evolution if may_evolve else 0.0
             has_steps = constraints is None and quadratic + evolution > 0.0
             if has_steps and isinstance(model, ObjectiveModel):
                 level = rng.random()
-                drawn = model.draw_quadratic(space, rng) if level < quadratic else None
+                drawn = model.draw_quadratic(space, rng, sure) if level < quadratic else None
                 if drawn is not None:
                     return find(drawn, wanted, drawn.climb)
                 if level >= 1.0 - evolution:

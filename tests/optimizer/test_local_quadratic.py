@@ -8,10 +8,11 @@ from scipy.stats import multivariate_normal, spearmanr
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
-from mondrian_bo.optimizer import Arm, Portfolio, ridge_regression
+from mondrian_bo.optimizer import Arm, Portfolio, objective_model, ridge_regression
 from mondrian_bo.optimizer import local_quadratic as module
 from mondrian_bo.optimizer.local_quadratic import draw_quadratic
 from mondrian_bo.optimizer.ridge_regression import RidgeRegression
+from mondrian_bo.search_space import Categorical, Condition
 
 
 def make_regression(seed, n=30, p=6):
@@ -74,7 +75,7 @@ def test_the_optimum_of_a_bowl_is_found(d, n):
     rows, best = 0.3 + 0.4 * rng.random((n, d)), np.full(d, 0.45)
     targets = bowl(rows, best) if d <= 4 else -((rows - best) ** 2).sum(axis=1)
     centre = rows[np.argmax(targets)]
-    drawn = draw_quadratic(rows, targets, centre, np.zeros(d, dtype=bool), rng)
+    drawn = draw_quadratic(rows, targets[:, None], centre, np.zeros(d, dtype=bool), rng)
     probes = np.concatenate([centre[None], rng.random((20, d))])
     ends = drawn.climb(probes)
     units = in_units(drawn, ends)
@@ -125,7 +126,7 @@ def gains_in_the_valley(best, n=100):
         rows = rows[((rows >= 0.0) & (rows <= 1.0)).all(axis=1)]
         targets = valley(rows, best)
         centre = rows[np.argmax(targets)]
-        drawn = draw_quadratic(rows, targets, centre, np.zeros(2, dtype=bool), rng)
+        drawn = draw_quadratic(rows, targets[:, None], centre, np.zeros(2, dtype=bool), rng)
         end = np.clip(drawn.climb(centre[None]), 0.0, 1.0)
         gains.append(max(valley(end, best)[0], targets.max()) / targets.max())
         turned += is_turned(drawn)
@@ -148,7 +149,7 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
     rows = along_the_valley(rng, 100, best)
     targets = valley(rows, best)
     centre = rows[np.argmax(targets)]
-    assert is_turned(draw_quadratic(rows, targets, centre, numbers, rng))
+    assert is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
     fit, found = module._fit, []
 
     def worse(*args):
@@ -156,14 +157,14 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
         return found[-1]._replace(correlation=0.9 - 0.01 * len(found))
 
     monkeypatch.setattr(module, "_fit", worse)
-    assert not is_turned(draw_quadratic(rows, targets, centre, numbers, rng))
+    assert not is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
     assert len(found) == 3
     # The best trials have directions even where no other fit predicts anything.
     correlations = iter((0.0, 0.4, 0.8))
     monkeypatch.setattr(
         module, "_fit", lambda *args: fit(*args)._replace(correlation=next(correlations))
     )
-    assert is_turned(draw_quadratic(rows, targets, centre, numbers, rng))
+    assert is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
     monkeypatch.undo()
     # The lower end of the valley is out of the space: the best point is at a bound.
     shifted = rows - best - 0.02
@@ -171,7 +172,7 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
     targets = valley(inside, np.full(2, -0.02))
     for seed in range(5):
         draws = np.random.default_rng(seed)
-        drawn = draw_quadratic(inside, targets, inside[np.argmax(targets)], numbers, draws)
+        drawn = draw_quadratic(inside, targets[:, None], inside[np.argmax(targets)], numbers, draws)
         ends = drawn.climb(inside[:5])
         assert np.all((ends[0] >= 0.0) & (ends[0] <= 1.0))
 
@@ -202,7 +203,7 @@ def test_degenerate_trials_are_no_error():
         rng = np.random.default_rng(seed)
         rows, targets = degenerate(rng)
         centre, numbers = rows[np.argmax(targets)], np.zeros(rows.shape[1], dtype=bool)
-        drawn = draw_quadratic(rows, targets, centre, numbers, rng)
+        drawn = draw_quadratic(rows, targets[:, None], centre, numbers, rng)
         if drawn is not None:
             n_drawn += 1
             ends = drawn.climb(rows[:5])
@@ -226,7 +227,7 @@ def test_products_are_used_where_they_predict_better():
         else:
             targets += 0.002 * rng.normal(size=n)
         units = 8.0 * (rows - centre)
-        fit = module._fit(units, np.triu_indices(d), [], targets)
+        fit = module._fit(units, np.triu_indices(d), [], targets[:, None])
         curvatures = fit.curvatures(fit.fit.mean)
         diagonal[name] = np.array_equal(curvatures, np.diag(np.diag(curvatures)))
         correlations = []
@@ -251,7 +252,7 @@ def test_ascent_never_descends():
     centre = rows[np.argmax(targets)]
     for seed in range(20):
         draws = np.random.default_rng(seed)
-        drawn = draw_quadratic(rows, targets, centre, np.zeros(3, dtype=bool), draws)
+        drawn = draw_quadratic(rows, targets[:, None], centre, np.zeros(3, dtype=bool), draws)
         probes = centre + draws.uniform(drawn.low, drawn.high, (30, 3)) @ drawn.axes
         assert np.all(drawn(drawn.climb(probes)) >= drawn(probes) - 1e-9)
 
@@ -265,7 +266,7 @@ def test_draws_scatter_where_targets_do():
     for noise in (0.0, 0.05):
         targets = signal + noise * rng.normal(size=60)
         ends = [
-            draw_quadratic(rows, targets, centre, numbers, rng).climb(centre[None])[0]
+            draw_quadratic(rows, targets[:, None], centre, numbers, rng).climb(centre[None])[0]
             for _ in range(50)
         ]
         spreads.append(np.std(ends, axis=0).max())
@@ -286,10 +287,10 @@ def test_none_where_left_out_trials_are_not_predicted():
         (np.full(40, 0.1), 40, False),
     ):
         centre = rows[np.argmax(targets[:n])]
-        drawn = draw_quadratic(rows[:n], targets[:n], centre, numbers, rng)
+        drawn = draw_quadratic(rows[:n], targets[:n, None], centre, numbers, rng)
         assert (drawn is not None) == is_drawn
     same = np.repeat(rows[:1], 20, axis=0)
-    assert draw_quadratic(same, smooth[:20], same[0], numbers, rng) is None
+    assert draw_quadratic(same, smooth[:20, None], same[0], numbers, rng) is None
 
 
 def test_choices_that_are_near_have_levels():
@@ -297,7 +298,7 @@ def test_choices_that_are_near_have_levels():
     rows = np.column_stack([0.3 + 0.3 * rng.random((18, 2)), rng.integers(2, size=18)])
     targets = 0.1 * rows[:, 2] - ((rows[:, :2] - 0.45) ** 2).sum(axis=1)
     centre = rows[np.argmax(targets)]
-    drawn = draw_quadratic(rows, targets, centre, np.array([False, False, True]), rng)
+    drawn = draw_quadratic(rows, targets[:, None], centre, np.array([False, False, True]), rng)
     at = np.repeat(centre[None], 3, axis=0)
     at[:, 2] = 0.0, 1.0, 2.0
     values = drawn(at)
@@ -312,7 +313,7 @@ def test_absences_stay():
     targets = -((rows[:, 0] - 0.4) ** 2) - np.nan_to_num((rows[:, 1] - 0.7) ** 2)
     targets[::3] -= 1.0
     centre = rows[np.argmax(targets)]
-    drawn = draw_quadratic(rows, targets, centre, np.zeros(2, dtype=bool), rng)
+    drawn = draw_quadratic(rows, targets[:, None], centre, np.zeros(2, dtype=bool), rng)
     at = np.array([centre, [centre[0], np.nan]])
     values = drawn(at)
     assert values[0] > values[1] + 10.0
@@ -350,15 +351,89 @@ def test_a_search_with_quadratics_finds_more_digits():
     assert found_digits < plain_digits - 2.0
 
 
-def test_quadratics_after_some_trials_only():
-    plain, always, later = told(0.0)[1], told(1.0)[1], told(1.0, after=20)[1]
-    # Trial 20 is suggested when 20 trials are known, and trial 21 is the first after more of them.
-    assert later[:21] == plain[:21] != always[:21]
-    assert later[21:] != plain[21:]
-    # Without a smaller number it is 20 for each of two parameters.
-    plain, later = told(0.0, 44)[1], told(1.0, 44, after=1000)[1]
-    assert later[:41] == plain[:41]
-    assert later[41:] != plain[41:]
+def test_few_trials_need_a_quadratic_that_is_sure(monkeypatch):
+    """Until 20 trials for each parameter, or fewer, with two trials for each parameter."""
+    calls = []
+
+    def record(rows, *others):
+        calls.append((len(rows), others[-1]))
+
+    monkeypatch.setattr(objective_model, "draw_quadratic", record)
+
+    def sure(**settings):
+        calls.clear()
+        told(1.0, 44, n_startup_trials=2, **settings)
+        assert [n for n, _ in calls] == list(range(calls[0][0], 44))
+        return [n for n, is_sure in calls if is_sure]
+
+    assert sure(after=20) == list(range(4, 21))
+    assert sure(after=1000) == list(range(4, 41))
+    assert sure(after=0) == []
+    assert calls[0][0] == 2
+
+
+def test_few_trials_need_all_parameters():
+    """Which parameters are active is not a question for a quadratic."""
+    space = SearchSpace(
+        {
+            "kind": Categorical(("a", "b")),
+            "x": Float(-1.0, 1.0, condition=Condition("kind", ("a",))),
+            "y": Float(-1.0, 1.0, condition=Condition("kind", ("b",))),
+        }
+    )
+
+    def values(share, after):
+        arm = Arm((UpperConfidenceBound(),), quadratic=share, quadratic_after=after)
+        optimizer = MondrianOptimizer(space, acquisition=Portfolio((arm,)), seed=0)
+        for _ in range(30):
+            params = optimizer.ask()
+            value = params.get("x", 0.5) ** 2 + params.get("y", 0.5) ** 2
+            optimizer.tell(params, value)
+            yield value
+
+    plain = list(values(0.0, 1000))
+    assert list(values(1.0, 1000)) == plain
+    assert list(values(1.0, 0)) != plain
+
+
+def test_predictions_of_a_sure_quadratic_are_nearly_perfect():
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 2))
+    numbers, centre = np.zeros(2, dtype=bool), np.full(2, 0.5)
+    found = []
+    for noise in (0.0, 0.01):
+        targets = -((rows - centre) ** 2).sum(axis=1) + noise * rng.normal(size=60)
+        targets = targets[:, None]
+        drawn = [
+            draw_quadratic(rows, targets, centre, numbers, rng, sure) for sure in (False, True)
+        ]
+        found.append([one is not None for one in drawn])
+    assert found == [[True, True], [True, False]]
+
+
+def test_the_quadratic_has_the_scale_on_which_it_predicts_best():
+    """On the second scale the function is a quadratic, far from the trials, too."""
+    rng = np.random.default_rng(0)
+    rows, best = rng.random((40, 3)), np.array([0.1, 0.8, 0.5])
+    values = -((rows - best) ** 2 * [1.0, 5.0, 20.0]).sum(axis=1)
+    scales = np.stack([-np.log1p(-100.0 * values), values], axis=1)
+    centre, numbers = rows[np.argmax(values)], np.zeros(3, dtype=bool)
+
+    def error(targets):
+        drawn = draw_quadratic(rows, targets, centre, numbers, np.random.default_rng(1), True)
+        return np.abs(drawn.climb(centre[None])[0] - best).max()
+
+    assert error(scales) < 1e-4 < 0.01 < error(scales[:, :1])
+
+
+def test_products_need_trials():
+    rng = np.random.default_rng(0)
+    products = np.triu_indices(5)
+    for n, has_products in ((29, False), (30, True)):
+        units = rng.normal(size=(n, 5))
+        fit = module._fit(units, products, [], (units[:, 0] * units[:, 1])[:, None])
+        # Of 20 coefficients, 10 are those of products of two parameters.
+        assert (len(fit.used) == 20) == has_products
 
 
 def test_one_seed_gives_one_search_and_constraints_have_no_quadratic():
