@@ -46,10 +46,10 @@ class MondrianOptimizer(StoredOptimizer):
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "ucb", "ei", "log_ei", "pi", "thompson", an instance
         of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
-        acquisitions for each trial. With Gaussian processes from 20 trials for each parameter on,
-        200 at most, and with "forest" from the start, half of the suggestions maximise a draw from
-        a quadratic around the incumbent instead, where that predicts well. With Gaussian processes,
-        after 300 trials and 16 for each parameter, a quarter are steps of an evolution strategy.
+        acquisitions for each trial. With Gaussian processes and with "forest", half of the
+        suggestions maximise a draw from a quadratic around the incumbent instead, where that
+        predicts well. With Gaussian processes, after 300 trials and 16 for each parameter, a
+        quarter are steps of an evolution strategy.
         With Gaussian processes and with "forest" the search also restarts when it has collapsed on
         its incumbent.
     n_startup_trials : int, default=10
