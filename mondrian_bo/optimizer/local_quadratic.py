@@ -41,9 +41,9 @@ _MOST_FULL = 10
 _MOST_CHOICES = 12
 """Most choices, among the nearest trials, of a categorical parameter that has coefficients."""
 
-_TRIALS_PER_PRODUCT = 1.5
-"""Number of trials for each coefficient from which on products of pairs have coefficients, our
-choice: fewer gain little, and most of the time of a fit is spent on products."""
+_TRIALS_FOR_PRODUCTS = 1.5
+"""Number of trials for each coefficient, those of products among them, from which on products of
+parameters have coefficients: our choice, most of the time of a fit is spent on them."""
 
 _DECAY = 2.0
 """Weights of trials fall from 1 for the best of the nearest to exp(-2) for the worst."""
@@ -58,7 +58,7 @@ predicts less well."""
 
 _PROMISING = 0.8
 """Smallest rank correlation along the axes with which a search of few trials tries other
-directions, our choice: it takes two thirds of the time and rarely reaches :data:`_SURE` below."""
+directions, our choice: they take two thirds of the time."""
 
 _BOX = 0.6
 """Half sides of the box where the quadratic holds, in distances within which 80 % of the nearest
@@ -350,10 +350,9 @@ def _fit(
     scales = *targets.T, _normal_scores(ranks, n)
     # Beside an outlier all other values may be so small that their squares are 0.
     scaled = [some / size for some in scales if (size := float(some.std())) > 0.0]
-    every, some_used = np.arange(len(is_product)), np.flatnonzero(~is_product)
-    options = [some_used]
-    if n >= _TRIALS_PER_PRODUCT * len(every):
-        options = [every, some_used] if len(some_used) < len(every) else [every]
+    options = [np.flatnonzero(~is_product)]
+    if is_product.any() and n >= _TRIALS_FOR_PRODUCTS * len(is_product):
+        options.insert(0, np.arange(len(is_product)))
     best = None
     for used in options:
         regression = RidgeRegression(features[:, used], weights)

@@ -252,8 +252,8 @@ class ObjectiveModel:
         """Draw a quadratic around the incumbent, or return None where it would not predict well.
 
         The incumbent is the one of the ten best trials with the largest predicted mean. The latest
-        5,000 trials count. The quadratic is one of the values or of the transformed values. If
-        `sure`, it must predict nearly perfectly.
+        5,000 trials count. The quadratic is fitted to the transformed values and, if all are
+        finite, to the values. If `sure`, it must predict nearly perfectly.
         """
         best = self.trials.incumbents()
         mean, _ = mixture_moments(self.predict(best))

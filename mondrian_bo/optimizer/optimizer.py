@@ -49,9 +49,8 @@ class MondrianOptimizer(StoredOptimizer):
         acquisitions for each trial. With Gaussian processes and with "forest", half of the
         suggestions maximise a draw from a quadratic around the incumbent instead, where that
         predicts well. With Gaussian processes, after 300 trials and 16 for each parameter, a
-        quarter are steps of an evolution strategy.
-        With Gaussian processes and with "forest" the search also restarts when it has collapsed on
-        its incumbent.
+        quarter are steps of an evolution strategy. With Gaussian processes and with "forest" the
+        search also restarts when it has collapsed on its incumbent.
     n_startup_trials : int, default=10
         Number of first trials without the model: the middle of the space, then quasi-random points.
     n_estimators : int or None, default=None

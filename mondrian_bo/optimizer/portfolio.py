@@ -43,9 +43,9 @@ class Arm:
         Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
         the incumbent, where that predicts well; with one objective and without constraints.
     quadratic_after : int, default=0
-        Number of trials up to which a quadratic must predict left-out trials nearly perfectly, or
-        20 for each parameter if that is less. Up to two for each parameter, and where a parameter
-        is inactive in the best trials, there are none before.
+        Number of trials, or 20 for each parameter if that is less, up to which a quadratic must
+        predict left-out trials nearly perfectly. Until then there is none with fewer than two
+        trials for each parameter, or where a parameter is inactive in one of the best trials.
     evolution : float, default=0.0
         Share of suggestions that are steps of an evolution strategy: offspring of the best of the
         latest trials, chosen by the quadratic. With one objective and without constraints, beyond

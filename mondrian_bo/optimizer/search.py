@@ -223,7 +223,7 @@ class Search:
             )
             few = min(arm.quadratic_after, _TRIALS_PER_DIMENSION * space.n_dimensions)
             sure, quadratic = n_trials <= few, arm.quadratic
-            # Which parameters are active is a question that a quadratic does not ask.
+            # A quadratic does not choose which parameters are active.
             if sure and (
                 n_trials < _FEWEST_PER_DIMENSION * space.n_dimensions or np.isnan(starts).any()
             ):

@@ -373,7 +373,7 @@ def test_few_trials_need_a_quadratic_that_is_sure(monkeypatch):
 
 
 def test_few_trials_need_all_parameters():
-    """Which parameters are active is not a question for a quadratic."""
+    """A quadratic does not choose which parameters are active."""
     space = SearchSpace(
         {
             "kind": Categorical(("a", "b")),
