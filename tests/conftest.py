@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,6 +28,10 @@ os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}-{_NUMBA}
 # Some hundred tests start processes, which would compile the sources again and again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Times depend on the machine, and first calls compile: no test fails because it is slow.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

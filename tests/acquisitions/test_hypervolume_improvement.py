@@ -319,7 +319,7 @@ def test_nan_is_the_worst_score(function):
     np.testing.assert_array_equal(function(means, stds, boxes), expected)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.integers(1, 4),
     st.integers(0, 2**32),

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -127,7 +127,6 @@ def test_log_ei_in_the_tail_against_mpmath():
 gaussians = st.tuples(st.floats(-30.0, 30.0), st.floats(1e-3, 1e3))
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(st.lists(gaussians, min_size=1, max_size=5), st.floats(-30.0, 30.0))
 def test_log_ei_is_the_log_of_ei(components, incumbent):
     means, stds = zip(*components, strict=True)
@@ -139,7 +138,6 @@ def test_log_ei_is_the_log_of_ei(components, incumbent):
         assert -INF < log_ei < math.log(1e-249)
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(st.lists(gaussians, min_size=1, max_size=5), st.floats(-30.0, 30.0), st.floats(0.0, 5.0))
 def test_scores_grow_with_the_mean_and_shrink_with_the_margin(components, incumbent, rise):
     means, stds = (np.array(part) for part in zip(*components, strict=True))
@@ -156,7 +154,6 @@ def test_scores_grow_with_the_mean_and_shrink_with_the_margin(components, incumb
         assert margin == one(kind(), means, stds, incumbent + rise)
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(gaussians, st.floats(-30.0, 30.0), st.floats(1.0, 10.0))
 def test_scores_grow_with_the_spread(gaussian, incumbent, factor):
     mean, std = gaussian

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mondrian_bo.acquisitions import BoxDecomposition, decompose, hypervolume, non_dominated
@@ -50,7 +50,6 @@ grids = (
 )
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(grids)
 def test_non_dominated_against_all_pairs(values):
     np.testing.assert_array_equal(non_dominated(values), plain_non_dominated(values))
@@ -71,7 +70,6 @@ def test_non_dominated_keeps_copies():
     assert non_dominated(np.empty((0, 3))).tolist() == []
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(grids)
 def test_hypervolume_against_inclusion_exclusion(points):
     reference = np.ones(points.shape[1])
@@ -100,7 +98,6 @@ def test_hypervolume_of_thin_layers_does_not_cancel():
     assert hypervolume(points, np.ones(3)) == pytest.approx(expected, rel=1e-14)
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(grids, st.permutations(range(4)), st.integers(-5, 5), st.integers(1, 5))
 def test_hypervolume_under_transformations(points, order, shift, factor):
     n_objectives = points.shape[1]
@@ -128,7 +125,6 @@ def check_boxes(front, reference, boxes):
     assert not (lower[:, None] < np.minimum(front, upper[:, None])).all(axis=2).any()
 
 
-@settings(deadline=None)  # The first call compiles.
 @given(grids)
 def test_boxes_of_grids(front):
     reference = np.ones(front.shape[1])

@@ -65,7 +65,7 @@ def test_spread_gives_valid_rows(space):
     assert spread(space, 0, 0, np.zeros(space.n_dimensions)).shape == (0, space.n_dimensions)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(start=st.integers(0, 70), n=st.integers(0, 40), seed=st.integers(0, 5))
 def test_spread_is_the_shifted_sequence(start, n, seed):
     shift = np.random.default_rng(seed).random(6)
@@ -283,7 +283,7 @@ def test_infinite_scores():
     assert row[0] > 0.5
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.0, 2.0, np.inf, np.nan]), min_size=1))
 def test_the_chosen_rows_are_those_of_a_stable_sort(scores):
     """Also with ties, infinities and NaN; starts are those far from all better ones."""

@@ -101,7 +101,7 @@ def test_exact_invariance_under_powers_of_two(values):
     assert np.array_equal(OutcomeTransform(0.125 * values)(0.125 * values), expected)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=any_floats)
 def test_any_floats(values):
     before = values.copy()
@@ -120,7 +120,7 @@ def test_any_floats(values):
         assert (transformed == 0.0).all()
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(values=any_floats)
 def test_equal_values_transform_equally(values):
     doubled = OutcomeTransform(np.concatenate([values, values]))

@@ -29,7 +29,6 @@ N_EXAMPLES = int(os.environ.get("MONDRIAN_BO_EXAMPLES", "20"))
 PROFILE = settings(
     max_examples=N_EXAMPLES,
     stateful_step_count=20,
-    deadline=None,
     derandomize="MONDRIAN_BO_EXAMPLES" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

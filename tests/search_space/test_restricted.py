@@ -107,7 +107,7 @@ def test_enumeration_keeps_what_is_feasible():
     assert found == {(i, j, "b") for i in range(6) for j in range(6) if i + 2 * j <= 4}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.floats(-3, 3), min_size=3, max_size=3),
     st.floats(-4, 4),

@@ -15,7 +15,7 @@ from mondrian_bo.trees.aggregation_predict import AGGREGATED
 from mondrian_bo.trees.layout import N_NODES, ROOT
 
 N_TREES = 3
-examples = settings(max_examples=150, deadline=None, derandomize=True)
+examples = settings(max_examples=150, derandomize=True)
 streams = {
     "seed": st.integers(0, 10**6),
     "n": st.integers(1, 60),

@@ -109,7 +109,7 @@ stream_options = {
 }
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     **stream_options,
     record=st.booleans(),

@@ -68,7 +68,7 @@ def check_cells(tree, points, box, classes=None):
     assert sorted(seen) == list(range(tree.counters[N_NODES]))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 40),

@@ -38,7 +38,7 @@ def streams(draw):
     lifetime=st.sampled_from([np.inf, 1.0, 1e-3]),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@settings(max_examples=400, derandomize=True, database=None)
 def test_any_points_in_any_portions(stream, min_samples_split, lifetime, seed):
     points, first, steps = stream
     forest = grow(

@@ -127,7 +127,7 @@ def test_an_empty_forest_may_change_the_number_of_views():
     first=st.integers(0, 12),
     min_samples_split=st.integers(2, 6),
 )
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 def test_any_points(known, fantasy, n_known, first, min_samples_split):
     forest = grow(
         known[:n_known],

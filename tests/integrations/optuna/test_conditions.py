@@ -106,13 +106,13 @@ def any_trial(draw):
     return names, {name: draw(st.integers(0, 2)) for name in names if name in "abc"}
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=300)
 @given(trials=st.lists(any_trial(), min_size=1, max_size=8))
 def test_is_the_definition_for_any_trials(trials):
     check(trials)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     trials=st.lists(any_trial(), min_size=2, max_size=6),
     order=st.randoms(use_true_random=False),

@@ -309,7 +309,7 @@ def test_loss_trace(kind, bounds):
     assert np.array_equal(kind(**options).fit(X, y).weighted_depth(X), model.weighted_depth(X))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     st.lists(st.floats(-1e3, 1e3).map(lambda y: round(y, 3)), min_size=2, max_size=30),
     st.booleans(),

@@ -87,13 +87,13 @@ def check_divisions(kind, options, y, ends, weights, n_jobs):
     assert np.array_equal(one.model_.scales.rates, several.model_.scales.rates)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.fixed_dictionaries(REGRESSOR), ENDS, WEIGHTS, st.sampled_from([1, 1, 2]))
 def test_divisions_of_a_regression_stream(options, ends, weights, n_jobs):
     check_divisions(AMFRegressor, options, make_data(N)[1], ends, weights, n_jobs)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(st.fixed_dictionaries(CLASSIFIER), ENDS, WEIGHTS, st.sampled_from([1, 1, 2]))
 def test_divisions_of_a_classification_stream(options, ends, weights, n_jobs):
     y = NAMES[np.digitize(make_data(N)[1], [-0.5, 0.5])]

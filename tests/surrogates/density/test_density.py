@@ -59,7 +59,7 @@ def draw_points(seed, n, d, rounded):
 
 
 @given(**CASES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_posterior_means_are_beta_binomial(seed, n, d, lifetime, concentration, rounded):
     points = draw_points(seed, n, d, rounded)
     box = np.array([[-1.0] * d, [2.0] * d])
@@ -76,7 +76,7 @@ def test_posterior_means_are_beta_binomial(seed, n, d, lifetime, concentration, 
 
 
 @given(**CASES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_masses_add_up_and_empty_cells_do_not_matter(seed, n, d, lifetime, concentration, rounded):
     points = draw_points(seed, n, d, rounded)
     options = {"seed": seed, "concentration": concentration}

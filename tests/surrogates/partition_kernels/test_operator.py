@@ -40,7 +40,7 @@ SIZES = {
 
 
 @given(**SIZES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_gram_is_the_share_of_partitions(seed, m, n, k, alone):
     clusters, n_clusters = draw_clusters(seed, m, n, k, alone)
     gram = PartitionGram(clusters, None, n_clusters)
@@ -56,7 +56,7 @@ def test_gram_is_the_share_of_partitions(seed, m, n, k, alone):
 
 
 @given(**SIZES, others=st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cross_gram_is_a_block_of_the_gram_matrix(seed, m, n, k, alone, others):
     clusters, n_clusters = draw_clusters(seed, m, n + others, k, alone)
     cross = PartitionGram(clusters[:, :n], clusters[:, n:], n_clusters)
@@ -70,7 +70,7 @@ def test_cross_gram_is_a_block_of_the_gram_matrix(seed, m, n, k, alone, others):
 
 
 @given(**SIZES, shift=st.sampled_from([1e-3, 0.1, 2.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_preconditioner_is_the_mean_of_inverses(seed, m, n, k, alone, shift):
     clusters, n_clusters = draw_clusters(seed, m, n, k, alone)
     gram = PartitionGram(clusters, None, n_clusters)

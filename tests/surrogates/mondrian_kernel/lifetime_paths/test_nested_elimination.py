@@ -113,7 +113,7 @@ def test_block_sizes(monkeypatch, few, chunk, ridge):
     few=st.integers(0, 12),
     chunk=st.integers(1, 12),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_path_equals_refitting(
     seed, n, n_val, n_trees, n_features, max_lifetime, log_ridge, n_evaluations, few, chunk
 ):

@@ -45,7 +45,7 @@ def assert_solved(system, dense, tolerance=1e-9):
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_sequence_of_updates(form, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     pool, moments = make(rng, 24)
