@@ -34,13 +34,14 @@ PROBABILITY = 0.05
 
 RULES = {
     "the search's model": Caution(1.0, surprise=False, branches=False, structure=False),
-    "no structure": Caution(structure=False),
-    "no branches": Caution(branches=False),
-    "no surprise": Caution(surprise=False),
-    "no shorter lengthscales": Caution(1.0),
-    "all": CAREFUL,
+    "lengthscales x 0.5, no structure": Caution(0.5, structure=False),
+    "lengthscales x 0.5, no branches": Caution(0.5, branches=False),
+    "lengthscales x 0.5, no surprise": Caution(0.5, surprise=False),
+    "lengthscales x 0.5": Caution(0.5),
+    "lengthscales x 0.4": Caution(0.4),
+    "lengthscales x 0.33": Caution(0.33),
 }
-"""Rules that are compared: the model of the search, the terminator's, and those without a part."""
+"""Rules that are compared: the model of the search, and careful ones with and without a part."""
 
 (TERMINATOR,) = (name for name, caution in RULES.items() if caution == CAREFUL)
 """Name of the terminator's rule."""

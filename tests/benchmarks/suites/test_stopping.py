@@ -48,7 +48,7 @@ def test_tables_count_stops_and_kept_promises(monkeypatch: pytest.MonkeyPatch) -
     interval = "({:.0%} to {:.0%})".format(*stopping.wilson_interval(3, 4))
     assert by_rule[stopping.TERMINATOR][:3] == ["4/4", "45", f"3/4 = 75% {interval}"]
     assert by_rule[stopping.TERMINATOR][3:] == ["4/4", "30", "4/4 = 100% (51% to 100%)"]
-    assert by_rule["no surprise"][:3] == ["4/4", "30", "0/4 = 0% (0% to 49%)"]
+    assert by_rule["the search's model"][:3] == ["4/4", "30", "0/4 = 0% (0% to 49%)"]
     _, rows = stopping.summary(records)
     assert [row[0] for row in rows] == ["shifted_branin", "development", "all"]
     assert rows[0][1] == "4/4"
