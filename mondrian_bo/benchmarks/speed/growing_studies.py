@@ -29,15 +29,13 @@ class GrowingStudies:
         The objective of all studies.
     storage : str, storage or None, default=None
         Where the studies are stored; None is in memory.
-    shared : bool, default=False
-        Whether all samplers work on one study. By default each sampler has a study of its own.
     n_objectives : int, default=1
         Number of values of the objective, all minimised.
 
     Attributes
     ----------
     studies : list of Study
-        A study for each sampler: the same one, if it is shared.
+        A study for each sampler.
     """
 
     def __init__(
@@ -46,26 +44,13 @@ class GrowingStudies:
         objective: Objective,
         storage: str | optuna.storages.BaseStorage | None = None,
         *,
-        shared: bool = False,
         n_objectives: int = 1,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._objective = objective
         new_study = partial(optuna.create_study, directions=["minimize"] * n_objectives)
         self._random = new_study(sampler=RandomSampler(seed=0))
-        first = new_study(storage=storage, sampler=samplers[0])
-        self.studies = [first]
-        for sampler in samplers[1:]:
-            if shared:
-                study = optuna.load_study(
-                    study_name=first.study_name, storage=first._storage, sampler=sampler
-                )
-            else:
-                study = new_study(storage=storage, sampler=sampler)
-            self.studies.append(study)
-        self._different = [first] if shared else self.studies
-        # Trials that one turn adds to a study.
-        self._per_turn = len(samplers) if shared else 1
+        self.studies = [new_study(storage=storage, sampler=sampler) for sampler in samplers]
         self._n_trials = 0
 
     def fill(self, n_trials: int, n_turns: int) -> None:
@@ -74,20 +59,19 @@ class GrowingStudies:
         Each sampler then suggests one more trial, as samplers read the random trials when they are
         first asked.
         """
-        n_missing = max(n_trials - n_turns * self._per_turn - self._n_trials, 0)
+        n_missing = max(n_trials - n_turns - self._n_trials, 0)
         self._random.optimize(self._objective, n_trials=n_missing)
         drawn = self._random.get_trials(deepcopy=False)
-        for study in self._different:
-            study.add_trials(drawn[len(drawn) - n_missing :])
         for study in self.studies:
+            study.add_trials(drawn[len(drawn) - n_missing :])
             step(study, self._objective)
-        self._n_trials += n_missing + self._per_turn
+        self._n_trials += n_missing + 1
         gc.collect()
 
     def take_turns(self, n_turns: int) -> list[list[Cost]]:
         """Let the samplers suggest trials in turns, and return each one's costs in seconds."""
         programs = [partial(timed, partial(step, one, self._objective)) for one in self.studies]
-        self._n_trials += n_turns * self._per_turn
+        self._n_trials += n_turns
         return in_turns(programs, n_turns)
 
 

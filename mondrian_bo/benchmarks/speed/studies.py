@@ -107,16 +107,16 @@ class Parts(NamedTuple):
 def grow(
     space: str, storage: str | optuna.storages.BaseStorage | None, sizes: Sequence[int]
 ) -> Iterator[tuple[int, list[Cost], list[Cost], Parts]]:
-    """Measure trials of one growing study, ours and TPE's in turns.
+    """Measure trials of a growing study of each sampler, ours and TPE's in turns.
 
-    The trials between the measured ones are random.
+    The trials between the measured ones are random, and the same in both studies.
 
     Parameters
     ----------
     space : str
         A key of `SPACES`.
     storage : str, storage or None
-        Where the study is stored; None is in memory.
+        Where the studies are stored; None is in memory.
     sizes : sequence of int
         Numbers of trials at which to measure, increasing.
 
@@ -130,7 +130,7 @@ def grow(
         Means over our trials.
     """
     samplers = MondrianSampler(seed=0), TPESampler(seed=0)
-    studies = GrowingStudies(samplers, SPACES[space], storage, shared=True)
+    studies = GrowingStudies(samplers, SPACES[space], storage)
     for size in sizes:
         n_timed = _FEWER if size >= 100_000 else _TIMED
         studies.fill(size, n_timed)
