@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
+from itertools import chain
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest import mock
@@ -41,7 +42,14 @@ _IN_DATABASES = (100, 200, 1_000, 10_000)
 """Numbers of trials in databases, which take minutes to store 100,000."""
 
 _TIMED = 30
-"""Measured trials of each sampler: a mean that is known to some 5 %."""
+"""Measured trials of each study."""
+
+_SEEDS = 4
+"""Studies of each sampler with up to 1,000 trials: what a suggestion costs depends on what is drawn
+for it, and the means of single studies differ by 10 %."""
+
+_SEVERAL_UP_TO = 1_000
+"""Largest number of trials at which several studies of each sampler are measured."""
 
 _FEWER = 10
 """Measured trials of each sampler from 100,000 trials on, where TPE takes 1 s or so for each."""
@@ -105,11 +113,14 @@ class Parts(NamedTuple):
 
 
 def grow(
-    space: str, storage: str | optuna.storages.BaseStorage | None, sizes: Sequence[int]
+    space: str,
+    storage: str | optuna.storages.BaseStorage | None,
+    sizes: Sequence[int],
+    n_seeds: int = 1,
 ) -> Iterator[tuple[int, list[Cost], list[Cost], Parts]]:
-    """Measure trials of a growing study of each sampler, ours and TPE's in turns.
+    """Measure trials of growing studies of each sampler, ours and TPE's in turns.
 
-    The trials between the measured ones are random, and the same in both studies.
+    The trials between the measured ones are random, and the same in all studies.
 
     Parameters
     ----------
@@ -119,6 +130,8 @@ def grow(
         Where the studies are stored; None is in memory.
     sizes : sequence of int
         Numbers of trials at which to measure, increasing.
+    n_seeds : int, default=1
+        Number of studies of each sampler, with different seeds.
 
     Yields
     ------
@@ -129,19 +142,22 @@ def grow(
     parts : Parts
         Means over our trials.
     """
-    samplers = MondrianSampler(seed=0), TPESampler(seed=0)
+    samplers: list[BaseSampler] = []
+    for seed in range(n_seeds):
+        samplers += [MondrianSampler(seed=seed), TPESampler(seed=seed)]
     studies = GrowingStudies(samplers, SPACES[space], storage)
     for size in sizes:
         n_timed = _FEWER if size >= 100_000 else _TIMED
         studies.fill(size, n_timed)
         with _stopwatch() as seconds:
-            ours, theirs = studies.take_turns(n_timed)
+            costs = studies.take_turns(n_timed)
+        ours, theirs = list(chain(*costs[::2])), list(chain(*costs[1::2]))
         in_all = sum(cost.cpu for cost in ours)
         yield (
             size,
             [cost.in_milliseconds() for cost in ours],
             [cost.in_milliseconds() for cost in theirs],
-            _parts(in_all, seconds, n_timed),
+            _parts(in_all, seconds, len(ours)),
         )
 
 
@@ -256,7 +272,10 @@ def run(arguments: Namespace) -> None:
         for space, name, storage, sizes in tqdm(studies, desc="suggestions"):
             kept = [n for n in sizes if arguments.trials is None or n <= arguments.trials]
             former = None
-            for n_trials, ours, theirs, part in grow(space, storage, kept):
+            few = [n for n in kept if n <= _SEVERAL_UP_TO]
+            for n_trials, ours, theirs, part in chain(
+                grow(space, storage, few, _SEEDS), grow(space, storage, kept[len(few) :])
+            ):
                 what = f"{space}, {name}, at {n_trials:,} trials"
                 limit = Limit("ratio", 10.0 if n_trials >= _FASTER_AT else 1.0)
                 row = time_row(what, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
