@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 import optuna
@@ -54,7 +55,7 @@ class GrowingStudies:
         self._n_trials = 0
 
     def fill(self, n_trials: int, n_turns: int) -> None:
-        """Add random trials, so that a study has `n_trials` trials after `n_turns` turns.
+        """Add random trials, so that the first study has `n_trials` trials after `n_turns` turns.
 
         Each sampler then suggests one more trial, as samplers read the random trials when they are
         first asked.
@@ -68,11 +69,15 @@ class GrowingStudies:
         self._n_trials += n_missing + 1
         gc.collect()
 
-    def take_turns(self, n_turns: int) -> list[list[Cost]]:
-        """Let the samplers suggest trials in turns, and return each one's costs in seconds."""
+    def take_turns(self, n_turns: int, n_first: int = 1) -> list[list[Cost]]:
+        """Let the samplers suggest trials in turns, and return each one's costs in seconds.
+
+        The first sampler suggests `n_first` trials in each turn, the others one.
+        """
         programs = [partial(timed, partial(step, one, self._objective)) for one in self.studies]
-        self._n_trials += n_turns
-        return in_turns(programs, n_turns)
+        costs = in_turns([programs[0]] * (n_first - 1) + programs, n_turns)
+        self._n_trials += n_turns * n_first
+        return [list(chain(*costs[:n_first])), *costs[n_first:]]
 
 
 def step(study: optuna.Study, objective: Objective) -> None:

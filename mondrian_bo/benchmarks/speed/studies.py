@@ -42,7 +42,7 @@ _IN_DATABASES = (100, 200, 1_000, 10_000)
 """Numbers of trials in databases, which take minutes to store 100,000."""
 
 _TIMED = 30
-"""Measured trials of each study."""
+"""Measured trials of each study with up to 1,000 trials."""
 
 _SEEDS = 4
 """Studies of each sampler with up to 1,000 trials: what a suggestion costs depends on what is drawn
@@ -52,7 +52,10 @@ _SEVERAL_UP_TO = 1_000
 """Largest number of trials at which several studies of each sampler are measured."""
 
 _FEWER = 10
-"""Measured trials of each sampler from 100,000 trials on, where TPE takes 1 s or so for each."""
+"""Measured trials of TPE in larger studies, where it takes up to 2 s for each."""
+
+_OURS_IN_A_TURN = 10
+"""Measured trials of ours in a turn in larger studies, for one of TPE."""
 
 _FASTER_AT = 10_000
 """Number of trials from which on the target is a tenth of TPE's cost. Below it is TPE's cost."""
@@ -147,10 +150,10 @@ def grow(
         samplers += [MondrianSampler(seed=seed), TPESampler(seed=seed)]
     studies = GrowingStudies(samplers, SPACES[space], storage)
     for size in sizes:
-        n_timed = _FEWER if size >= 100_000 else _TIMED
-        studies.fill(size, n_timed)
+        n_turns, n_ours = (_TIMED, 1) if size <= _SEVERAL_UP_TO else (_FEWER, _OURS_IN_A_TURN)
+        studies.fill(size, n_turns * n_ours)
         with _stopwatch() as seconds:
-            costs = studies.take_turns(n_timed)
+            costs = studies.take_turns(n_turns, n_ours)
         ours, theirs = list(chain(*costs[::2])), list(chain(*costs[1::2]))
         in_all = sum(cost.cpu for cost in ours)
         yield (

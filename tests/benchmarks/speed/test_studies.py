@@ -31,6 +31,16 @@ def test_a_study_grows(space):
     assert search.maximize is maximize
 
 
+def test_large_studies_have_more_trials_of_ours(monkeypatch):
+    monkeypatch.setattr(studies, "_SEVERAL_UP_TO", 20)
+    storage = optuna.storages.InMemoryStorage()
+    ((_, ours, theirs, parts),) = studies.grow("5 floats", storage, [150])
+    assert (len(ours), len(theirs)) == (100, 10)
+    assert sum(parts) == pytest.approx(mean(ours).cpu)
+    ids = [study._study_id for study in storage.get_all_studies()]
+    assert [storage.get_n_trials(study_id) for study_id in ids] == [151, 61]
+
+
 def test_running_trials_are_counted():
     row = studies.beside_running(20, 4, 3, 10.0)
     assert row.name == "3 floats, in memory, at 20 trials, 4 running"
