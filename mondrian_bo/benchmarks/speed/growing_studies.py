@@ -19,6 +19,10 @@ Objective: TypeAlias = Callable[[optuna.Trial], float | Sequence[float]]
 """An objective of no cost, or several."""
 
 
+_N_FIRST = 2
+"""Trials after random ones that are not measured."""
+
+
 class GrowingStudies:
     """The studies of the compared samplers, with the same random trials.
 
@@ -57,16 +61,17 @@ class GrowingStudies:
     def fill(self, n_trials: int, n_turns: int) -> None:
         """Add random trials, so that the first study has `n_trials` trials after `n_turns` turns.
 
-        Each sampler then suggests one more trial, as samplers read the random trials when they are
-        first asked.
+        Each sampler then suggests two more trials: samplers read the random trials when they are
+        first asked, and arrays of trials get room for more at the next trial.
         """
         n_missing = max(n_trials - n_turns - self._n_trials, 0)
         self._random.optimize(self._objective, n_trials=n_missing)
         drawn = self._random.get_trials(deepcopy=False)
         for study in self.studies:
             study.add_trials(drawn[len(drawn) - n_missing :])
-            step(study, self._objective)
-        self._n_trials += n_missing + 1
+            for _ in range(_N_FIRST):
+                step(study, self._objective)
+        self._n_trials += n_missing + _N_FIRST
         gc.collect()
 
     def take_turns(self, n_turns: int, n_first: int = 1) -> list[list[Cost]]:

@@ -27,7 +27,7 @@ def test_a_study_grows(space):
         assert min(parts) > 0.0
     # One for each sampler and seed, with the trials in which samplers read the random ones.
     ids = [study._study_id for study in storage.get_all_studies()]
-    assert [storage.get_n_trials(study_id) for study_id in ids] == [31] * 4
+    assert [storage.get_n_trials(study_id) for study_id in ids] == [32] * 4
     assert search.maximize is maximize
 
 
@@ -38,7 +38,7 @@ def test_large_studies_have_more_trials_of_ours(monkeypatch):
     assert (len(ours), len(theirs)) == (100, 10)
     assert sum(parts) == pytest.approx(mean(ours).cpu)
     ids = [study._study_id for study in storage.get_all_studies()]
-    assert [storage.get_n_trials(study_id) for study_id in ids] == [151, 61]
+    assert [storage.get_n_trials(study_id) for study_id in ids] == [152, 62]
 
 
 def test_running_trials_are_counted():
