@@ -45,11 +45,11 @@ _TIMED = 30
 """Measured trials of each study with up to 1,000 trials."""
 
 _SEEDS = 4
-"""Studies of each sampler with up to 1,000 trials: what a suggestion costs depends on what is drawn
-for it, and the means of single studies differ by 10 %."""
+"""Studies in memory of each sampler with up to 1,000 trials: the cost of a suggestion depends on what
+is drawn for it, and the means of single studies differ by 10 %."""
 
 _SEVERAL_UP_TO = 1_000
-"""Largest number of trials at which several studies of each sampler are measured."""
+"""Largest number of trials at which several studies in memory of each sampler are measured."""
 
 _FEWER = 10
 """Measured trials of TPE in larger studies, where it takes up to 2 s for each."""
@@ -272,14 +272,19 @@ def run(arguments: Namespace) -> None:
         ]
         if url := os.environ.get(URL_VARIABLE):
             studies.append(("10 floats", "PostgreSQL", url, _IN_DATABASES))
+        # Before databases, which take longest.
+        alone = [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
+        alone += joining(min(_JOINED, arguments.trials or _JOINED))
         for space, name, storage, sizes in tqdm(studies, desc="suggestions"):
             kept = [n for n in sizes if arguments.trials is None or n <= arguments.trials]
             former = None
-            few = [n for n in kept if n <= _SEVERAL_UP_TO]
-            measured = [grow(space, storage, few, _SEEDS)]
-            # In studies of their own: where a search has restarted it seldom restarts again, and
-            # trials of a restart cost less.
-            measured += [grow(space, storage, [n]) for n in kept[len(few) :]]
+            measured = [grow(space, storage, kept)]
+            if storage is None:
+                few = [n for n in kept if n <= _SEVERAL_UP_TO]
+                # Larger ones are studies of their own: where a search has restarted it seldom
+                # restarts again, and trials of a restart cost less.
+                measured = [grow(space, storage, [n]) for n in kept[len(few) :]]
+                measured.insert(0, grow(space, storage, few, _SEEDS))
             for n_trials, ours, theirs, part in chain(*measured):
                 what = f"{space}, {name}, at {n_trials:,} trials"
                 limit = Limit("ratio", 10.0 if n_trials >= _FASTER_AT else 1.0)
@@ -291,10 +296,9 @@ def run(arguments: Namespace) -> None:
                     what = f"{space}, {name}, at {n_trials:,} trials beside {_FASTER_AT:,}"
                     rows.append(time_row(what, mean(ours), unit="ms", limit=most))
                 former = row.ours
-        rows += [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
-        rows += joining(min(_JOINED, arguments.trials or _JOINED))
-    write_tables(rows, arguments.out, "suggestions")
-    publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
+            # After each study: an interrupted run leaves what it has measured.
+            write_tables(rows + alone, arguments.out, "suggestions")
+            publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
 
 
 _CLOCKED: dict[str, tuple[Any, str]] = {
