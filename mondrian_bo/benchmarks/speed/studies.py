@@ -45,8 +45,8 @@ _TIMED = 30
 """Measured trials of each study with up to 1,000 trials."""
 
 _SEEDS = 4
-"""Studies in memory of each sampler with up to 1,000 trials: the cost of a suggestion depends on what
-is drawn for it, and the means of single studies differ by 10 %."""
+"""Studies in memory of each sampler with up to 1,000 trials. The cost of a suggestion depends on
+what is drawn for it, and the means of single studies differ by 10 %."""
 
 _SEVERAL_UP_TO = 1_000
 """Largest number of trials at which several studies in memory of each sampler are measured."""
