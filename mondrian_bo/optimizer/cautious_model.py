@@ -4,7 +4,9 @@ The trials of a search are close together around its best one. They decide the l
 the model is too certain elsewhere. Two changes make up for that. Lengthscales are halved. Standard
 deviations are multiplied by the *surprise* at the best basin: the distance of the best trial's
 value, in standard deviations, from what the trials outside of its basin predict. A basin that could
-not be foreseen is a sign that there may be more of them.
+not be foreseen is a sign that there may be more of them. The model also takes for noise what it
+cannot follow. In an objective without noise these differences are structure, such as the many small
+basins of Rastrigin's function, and better points may lie in it.
 """
 
 from __future__ import annotations
@@ -40,11 +42,14 @@ class Caution(NamedTuple):
         Whether deviations are multiplied by the surprise at the best basin.
     branches : bool
         Whether each branch of a conditional space is also judged by its own trials alone.
+    structure : bool
+        Whether what the model takes for noise is structure of the objective.
     """
 
     lengthscales: float = 0.5
     surprise: bool = True
     branches: bool = True
+    structure: bool = True
 
 
 CAREFUL = Caution()

@@ -180,6 +180,18 @@ class ObjectiveModel:
             return Prediction(*self._surrogate.predict_values(rows))
         return self.predict(rows)
 
+    def noise(self, rows: FloatArray) -> FloatArray:
+        """Return standard deviations of the noise of transformed values, shape (m,).
+
+        They are 0 if the surrogate does not know the noise.
+        """
+        self._learn()
+        if not isinstance(self._surrogate, NoisySurrogate):
+            return np.zeros(len(rows))
+        _, noisy = mixture_moments(self.predict_values(rows))
+        _, std = mixture_moments(self.predict(rows, calibrated=False))
+        return np.asarray(np.sqrt((noisy**2 - std**2).clip(0.0)))
+
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
         self._learn()

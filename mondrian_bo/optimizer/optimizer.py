@@ -48,9 +48,10 @@ class MondrianOptimizer(StoredOptimizer):
         of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
         acquisitions for each trial. With Gaussian processes and with "forest", half of the
         suggestions maximise a draw from a quadratic around the incumbent instead, where that
-        predicts well. With Gaussian processes, after 300 trials and 16 for each parameter, a
-        quarter are steps of an evolution strategy. With Gaussian processes and with "forest" the
-        search also restarts when it has collapsed on its incumbent.
+        predicts well. With Gaussian processes, after many trials a quarter are steps of an
+        evolution strategy: after 16 for each of d parameters, and 8 * 2^d or 300 if that is less.
+        With Gaussian processes and with "forest" the search also restarts when it has collapsed on
+        its incumbent.
     n_startup_trials : int, default=10
         Number of first trials without the model: the middle of the space, then quasi-random points.
     n_estimators : int or None, default=None

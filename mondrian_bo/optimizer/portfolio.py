@@ -48,9 +48,9 @@ class Arm:
         trials for each parameter, or where a parameter is inactive in one of the best trials.
     evolution : float, default=0.0
         Share of suggestions that are steps of an evolution strategy: offspring of the best of the
-        latest trials, chosen by the quadratic. With one objective and without constraints, beyond
-        300 trials and 16 for each parameter, where all parameters are numbers and active in the
-        latest trials.
+        latest trials, chosen by the quadratic. With one objective and without constraints, where
+        all parameters are numbers and active in the latest trials. There are none up to 16 trials
+        for each of d parameters, nor up to 8 * 2^d trials or 300 if that is less.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
         The best of fewer candidates explores less.

@@ -3,8 +3,9 @@
 The regret of a trial is the difference between the optimum and its expected value. Functions are
 drawn from the posterior of the cautious model
 (:mod:`mondrian_bo.optimizer.cautious_model`), jointly at the trial and at candidates for the
-optimum. In each draw the best of these values minus the trial's is the regret. In a conditional
-space a model of each branch's own trials draws regrets too, and the largest one of a draw counts.
+optimum. In each draw the best of these values minus the trial's is the regret. The candidates'
+values have the noise of the model, as it may be structure of the objective. In a conditional space
+a model of each branch's own trials draws regrets too, and the largest one of a draw counts.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def remaining_gain(
     rows = _candidates(cautious, space, near, screened, rng)
     good = _are_feasible(rows, constraints)
     good[0] = True
-    draws = cautious.transform.inverse(cautious.draw_at(rows[good], n_draws, rng))
+    draws = _draws(cautious, rows[good], 1, n_draws, rng, caution)
     regrets = np.asarray(draws.max(axis=1) - draws[:, 0])
     parts = branches(space, search.trials.rows, rng) if caution.branches else []
     if not all(branch.is_known for branch in parts):
@@ -122,9 +123,28 @@ def remaining_gain(
         rows = _candidates(rough, space, own.incumbents(), branch.points, rng)
         rows = rows[_are_feasible(rows, constraints)]
         if len(rows):
-            draws = rough.transform.inverse(rough.draw_at(rows, n_draws, rng))
+            draws = _draws(rough, rows, 0, n_draws, rng, caution)
             regrets = np.maximum(regrets, draws.max(axis=1) - value)
     return RemainingGain(best, regrets)
+
+
+def _draws(
+    model: ObjectiveModel,
+    rows: FloatArray,
+    n_expected: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    caution: Caution,
+) -> FloatArray:
+    """Draw values at rows, shape (n_draws, m), in the units of the objective.
+
+    Those of the first `n_expected` rows are expected values, without structure.
+    """
+    draws = model.draw_at(rows, n_draws, rng)
+    if caution.structure:
+        steps = rng.standard_normal((n_draws, len(rows) - n_expected))
+        draws[:, n_expected:] += model.noise(rows[n_expected:]) * steps
+    return np.asarray(model.transform.inverse(draws))
 
 
 def _candidates(

@@ -76,6 +76,10 @@ _EVOLUTION_AFTER = 300
 quadratics gain more on smooth functions. In spaces of many dimensions they begin when there are as
 many trials as parents are chosen from (`evolution_step.py`)."""
 
+_TRIALS_PER_ORTHANT = 8
+"""The same for each of the 2^d orthants of the space, if that is less, our choice: a space of few
+dimensions is explored sooner."""
+
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
 
@@ -228,7 +232,8 @@ class Search:
                 n_trials < _FEWEST_PER_DIMENSION * space.n_dimensions or np.isnan(starts).any()
             ):
                 quadratic = 0.0
-            may_evolve = n_trials > _EVOLUTION_AFTER and valid is None
+            n_explored = min(_TRIALS_PER_ORTHANT * 2**space.n_dimensions, _EVOLUTION_AFTER)
+            may_evolve = n_trials > n_explored and valid is None
             evolution = arm.evolution if may_evolve else 0.0
             has_steps = constraints is None and quadratic + evolution > 0.0
             if has_steps and isinstance(model, ObjectiveModel):

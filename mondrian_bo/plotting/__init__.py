@@ -2,7 +2,8 @@
 
 They work with studies of any sampler. Each function draws into given axes or a new figure, and
 returns the axes. :mod:`mondrian_bo.plotting.plotly` has the same plots for notebooks and
-optuna-dashboard. ``docs/reading.md`` shows them.
+optuna-dashboard. ``docs/reading.md`` shows them. This package only gives them a short name: their
+code is in :mod:`mondrian_bo.integrations.optuna.plots`.
 """
 
 from __future__ import annotations

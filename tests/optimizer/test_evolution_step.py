@@ -135,11 +135,14 @@ def test_steps_gain_digits_where_a_function_has_a_kink(early):
     assert found_digits < plain_digits - 1.0
 
 
-def test_steps_begin_after_300_trials():
-    plain, found = told(SPACE, 0.0, 312), told(SPACE, 0.8, 312)
-    # Trial 300 is suggested when 300 trials are known, and trial 301 is the first after more of
-    # them.
-    assert np.array_equal(plain[:301], found[:301])
+@pytest.mark.parametrize(("n_parameters", "begin"), [(2, 32), (4, 128), (6, 300)])
+def test_steps_begin_after_300_trials_or_8_for_each_orthant(n_parameters, begin):
+    names = [*SPACE, "z0", "z1"][:n_parameters]
+    space = {name: Float(-1.0, 1.0) for name in names}
+    plain, found = told(space, 0.0, begin + 12), told(space, 0.8, begin + 12)
+    # The trial after `begin` ones is suggested when as many are known, and the next one is the
+    # first after more of them.
+    assert np.array_equal(plain[: begin + 1], found[: begin + 1])
     assert not np.array_equal(plain, found)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions.base import mixture_moments
+from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "kind": Categorical(("a", "b"))})
@@ -51,6 +52,26 @@ def test_draws_of_other_surrogates() -> None:
     assert gain is not None
     assert gain.regrets.shape == (20,)
     assert (gain.regrets >= 0.0).all()
+
+
+@pytest.mark.parametrize("surrogate", ["gaussian_process", "forest"])
+def test_what_the_model_takes_for_noise_may_be_structure(surrogate: str) -> None:
+    """Each of some 200 candidates may be better by a deviation of the noise or two."""
+    optimizer = _told(60, surrogate)
+    (model, _), *_ = optimizer._search.whole.arms
+    (model,) = model.models
+    noise = model.noise(SPACE.sample(3, np.random.default_rng(1)))
+    expected, careful = (
+        optimizer.remaining_gain(400, Caution(structure=structure)) for structure in (False, True)
+    )
+    assert expected is not None and careful is not None
+    if surrogate == "forest":
+        assert (noise == 0.0).all()
+        np.testing.assert_array_equal(careful.regrets, expected.regrets)
+        return
+    step = float(model.transform.inverse(noise[:1])[0] - model.transform.inverse(np.zeros(1))[0])
+    assert 0.05 < step < 0.2  # the objective's own noise is 0.1
+    assert careful.regrets.mean() > expected.regrets.mean() + step
 
 
 def test_regret_shrinks_as_trials_come() -> None:

@@ -22,6 +22,7 @@ from scipy.stats import binomtest
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
+from mondrian_bo.integrations.optuna.terminator import default_patience
 from mondrian_bo.optimizer.cautious_model import CAREFUL, Caution
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
@@ -32,25 +33,30 @@ PROBABILITY = 0.05
 """Promised probability of a larger regret, the terminator's default."""
 
 RULES = {
-    "the search's model": Caution(1.0, surprise=False, branches=False),
-    "lengthscales x 0.5": Caution(0.5, surprise=False, branches=False),
-    "lengthscales x 0.5, surprise": Caution(0.5, branches=False),
-    "lengthscales x 0.7, surprise, branches": Caution(0.7),
-    "lengthscales x 0.5, surprise, branches": Caution(0.5),
+    "the search's model": Caution(1.0, surprise=False, branches=False, structure=False),
+    "lengthscales x 0.5, no structure": Caution(0.5, structure=False),
+    "lengthscales x 0.5, no branches": Caution(0.5, branches=False),
+    "lengthscales x 0.5, no surprise": Caution(0.5, surprise=False),
+    "lengthscales x 0.5": Caution(0.5),
+    "lengthscales x 0.4": Caution(0.4),
+    "lengthscales x 0.33": Caution(0.33),
 }
-"""Rules that are compared."""
+"""Rules that are compared: the model of the search, and careful ones with and without a part."""
 
 (TERMINATOR,) = (name for name, caution in RULES.items() if caution == CAREFUL)
 """Name of the terminator's rule."""
 
-_PATIENCES = (10, 20, 30, 50)
-"""Patiences that are compared, in trials."""
+_PATIENCES = (10, 20, 30, 50, None)
+"""Patiences that are compared, in trials; None is the terminator's."""
 
-_FIRST, _INTERVAL, _PATIENCE = 20, 5, 20
+_FIRST, _INTERVAL = 20, 5
 """The terminator's defaults, in trials."""
 
 _N_DRAWS = 512
 """Draws of an estimate, as the terminator has."""
+
+_N_CHOSEN_ON = 4
+"""Instances of each function of BBOB that the rule was chosen on."""
 
 _N_SCALE = 500
 """Number of random points that determine a problem's scale, our choice."""
@@ -112,9 +118,11 @@ def _rounded(number: float) -> float:
 
 
 def stop_of(
-    record: dict[str, Any], tolerance: float, rule: str = TERMINATOR, patience: int = _PATIENCE
+    record: dict[str, Any], tolerance: float, rule: str = TERMINATOR, patience: int | None = None
 ) -> tuple[int, float] | None:
     """Return the number of trials and the true regret when a rule stops a run; None if never."""
+    if patience is None:
+        patience = default_patience(get_problem(record["problem"]).space.n_dimensions)
     since = None
     for (n_trials, regret), bound in zip(record["estimates"], record["bounds"][rule], strict=True):
         if bound > tolerance:
@@ -137,8 +145,8 @@ def run(arguments: Namespace) -> None:
 
 
 def run_bbob(arguments: Namespace) -> None:
-    """Do the same on BBOB's functions of ten inputs, as the suite ``stopping_bbob``."""
-    names = [name for name in SUITES["bbob"].problems if name.endswith("_d10")]
+    """Do the same on BBOB's functions of five and ten inputs, as the suite ``stopping_bbob``."""
+    names = [name for name in SUITES["bbob"].problems if name.endswith(("_d5", "_d10"))]
     _run(arguments, BBOB_ARCHIVE, names, "stopping_bbob")
 
 
@@ -153,47 +161,56 @@ def _records(name: str, seed: int, n_trials: int | None) -> list[dict[str, Any]]
 
 
 def summary(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each problem, each half and all: runs that stopped, trials, kept promises.
+    """Return a row for each problem, each part and all: runs that stopped, trials, kept promises.
 
-    "Trials" is their mean number until the stop. Halves and all have Wilson's 95 % interval of the
-    share of kept promises.
+    Parts are the halves of the default suite, or the instances of BBOB that the rule was chosen on
+    and the others. "Trials" is their mean number until the stop. Parts and all have Wilson's 95 %
+    interval of the share of kept promises.
     """
     header = ["problem", "at the end"]
     for tolerance in TOLERANCES:
         header += [f"{tolerance:.0%}: stopped", "trials", "kept"]
     sizes = {name: scale(name) for name in dict.fromkeys(record["problem"] for record in records)}
-    halves = {name: get_problem(name).half for name in sizes}
-    groups = {name: [name] for name in sizes}
-    for half in dict.fromkeys(halves.values()):
-        groups[half] = [name for name in sizes if halves[name] == half]
-    groups["all"] = list(sizes)
+    groups = {name: [run for run in records if run["problem"] == name] for name in sizes}
+    groups |= {**_parts(records), "all": records}
     rows = []
-    for group, names in groups.items():
-        runs = [record for record in records if record["problem"] in names]
+    for group, runs in groups.items():
         strict = TOLERANCES[0]
         ended = sum(run["estimates"][-1][1] <= strict * sizes[run["problem"]] for run in runs)
         row = [group, f"{ended}/{len(runs)}"]
         for tolerance in TOLERANCES:
-            row += _cells(runs, sizes, tolerance, TERMINATOR, _PATIENCE, group not in sizes)
+            row += _cells(runs, sizes, tolerance, TERMINATOR, None, group not in sizes)
         rows.append(row)
     return header, rows
 
 
 def comparison(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each half of the problems, rule and patience, as in :func:`summary`."""
-    header = ["half", "rule", "patience"]
+    """Return a row for each part of the runs, rule and patience, as in :func:`summary`."""
+    header = ["runs", "rule", "patience"]
     for tolerance in TOLERANCES:
         header += [f"{tolerance:.0%}: stopped", "trials", "kept"]
     sizes = {name: scale(name) for name in dict.fromkeys(record["problem"] for record in records)}
     rows = []
-    for half in ("development", "held-out"):
-        runs = [record for record in records if get_problem(record["problem"]).half == half]
-        for rule, patience in product(RULES, _PATIENCES) if runs else ():
-            row = [half, rule, str(patience)]
+    for part, runs in _parts(records).items():
+        for rule, patience in product(RULES, _PATIENCES):
+            row = [part, rule, "default" if patience is None else str(patience)]
             for tolerance in TOLERANCES:
                 row += _cells(runs, sizes, tolerance, rule, patience, True)
             rows.append(row)
     return header, rows
+
+
+def _parts(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the runs that the rule was chosen on, and the others, by name."""
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for record in sorted(records, key=lambda one: one["seed"]):
+        name = record["problem"]
+        if name in SUITES["bbob"].problems:
+            part = "first instances" if record["seed"] < _N_CHOSEN_ON else "further instances"
+        else:
+            part = get_problem(name).half
+        parts.setdefault(part, []).append(record)
+    return parts
 
 
 def _cells(
@@ -201,7 +218,7 @@ def _cells(
     sizes: dict[str, float],
     tolerance: float,
     rule: str,
-    patience: int,
+    patience: int | None,
     with_interval: bool,
 ) -> list[str]:
     """Return how many runs stop, after how many trials, and how many of them keep the promise."""

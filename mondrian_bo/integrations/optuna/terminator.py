@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.transactions import renew_at_fork
 
 TERMINATOR_KEY = "mondrian:terminator"
@@ -21,6 +22,12 @@ TERMINATOR_KEY = "mondrian:terminator"
 _N_DRAWS = 512
 """Functions drawn from the posterior for an estimate: probabilities have errors of 1 % or less at
 the default of 5 %."""
+
+_TRIALS_PER_PARAMETER = 5
+"""Trials of patience for each parameter: a search of more parameters finds a basin later."""
+
+_LEAST_PATIENCE, _MOST_PATIENCE = 20, 50
+"""Bounds of the default patience in trials."""
 
 _logger = optuna.logging.get_logger(__name__)
 
@@ -39,12 +46,15 @@ class GainEstimate(NamedTuple):
     satisfied_since : int or None
         Number of finished trials since which all estimates satisfy the rule; None if the latest
         does not.
+    patience : int
+        Number of trials for which all estimates must satisfy the rule.
     """
 
     n_trials: int
     expected_gain: float
     probability: float
     satisfied_since: int | None
+    patience: int
 
 
 class MondrianTerminator:
@@ -67,9 +77,13 @@ class MondrianTerminator:
         and `expected_gain` must be given.
     min_trials : int, default=20
         Number of finished trials before the first estimate.
-    patience : int, default=20
+    patience : int or None, default=None
         Number of trials for which all estimates must satisfy the rule, >= 0. Meanwhile the search
-        explores, and may find a basin that the model did not expect.
+        explores, and may find a basin that the model did not expect. None is 5 for each parameter,
+        at least 20 and at most 50.
+    noisy : bool, default=False
+        Whether the objective has noise. Without it, differences that the model takes for noise are
+        structure, in which better points may lie, and such a study seldom stops.
     interval : int, default=5
         An estimate is made each time that so many trials have finished.
     show : bool, default=True
@@ -85,14 +99,14 @@ class MondrianTerminator:
     -----
     The model of the search is too certain far from its best trials. So the regret is that of a more
     careful model: half the lengthscales, wider deviations where the basin of the best trial could
-    not be foreseen from the other trials, and a model of each branch of a conditional space. A
-    branch with fewer than five trials for each of its numbers keeps the study from stopping. Basins
-    that no trial has met may still be missed, so that fewer promises are kept on functions with
-    many basins: ``docs/reading.md`` has the measured shares.
+    not be foreseen from the other trials, differences between trials that are not taken for noise,
+    and a model of each branch of a conditional space. A branch with fewer than five trials for each
+    of its numbers keeps the study from stopping. Basins that no trial has met may still be missed:
+    ``docs/reading.md`` has the measured shares of kept promises.
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
-    goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance) and
-    `satisfied_since`. An estimate takes some 0.1 s.
+    goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance),
+    `satisfied_since` and `patience`. An estimate takes some 0.1 s.
 
     Examples
     --------
@@ -113,8 +127,9 @@ class MondrianTerminator:
         *,
         expected_gain: float | None = None,
         min_trials: int = 20,
-        patience: int = 20,
+        patience: int | None = None,
         interval: int = 5,
+        noisy: bool = False,
         show: bool = True,
     ) -> None:
         if (tolerance is None) == (expected_gain is None):
@@ -126,7 +141,7 @@ class MondrianTerminator:
             raise ValueError(f"`probability` must be in (0, 1), got {probability!r}.")
         for name, least, number in (
             ("min_trials", 1, min_trials),
-            ("patience", 0, patience),
+            ("patience", 0, 0 if patience is None else patience),
             ("interval", 1, interval),
         ):
             if number < least:
@@ -137,6 +152,7 @@ class MondrianTerminator:
         self._min_trials = min_trials
         self._patience = patience
         self._interval = interval
+        self._caution = Caution(structure=not noisy)
         self._show = show
         self._fallback = MondrianSampler(seed=0)
         self.renew_lock()
@@ -169,13 +185,15 @@ class MondrianTerminator:
             trials = study.get_trials(deepcopy=False)
             n_trials = sum(trial.state.is_finished() for trial in trials)
             latest = self.latest(study)
+            if latest is not None and self._patience is not None:
+                latest = latest._replace(patience=self._patience)
             if n_trials < self._min_trials:
                 return False
             if latest is None or not 0 <= n_trials - latest.n_trials < self._interval:
                 latest = self._estimate(study, n_trials, latest)
             if latest is None or latest.satisfied_since is None:
                 return False
-            return latest.n_trials - latest.satisfied_since >= self._patience
+            return latest.n_trials - latest.satisfied_since >= latest.patience
 
     def latest(self, study: optuna.Study) -> GainEstimate | None:
         """Return the latest estimate that is stored on a study, by whichever terminator."""
@@ -187,6 +205,7 @@ class MondrianTerminator:
             stored["expected_gain"],
             stored.get("probability", math.nan),
             stored["satisfied_since"],
+            stored["patience"],
         )
 
     def _estimate(
@@ -198,7 +217,7 @@ class MondrianTerminator:
         except ValueError:
             # No trial has a value yet.
             return None
-        gain = model.optimizer.remaining_gain(_N_DRAWS)
+        gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution)
         if gain is None:
             return None
         expected, probability = float(np.mean(gain.regrets)), math.nan
@@ -208,6 +227,9 @@ class MondrianTerminator:
         else:
             assert self._expected_gain is not None
             satisfied = expected <= self._expected_gain
+        patience = self._patience
+        if patience is None:
+            patience = default_patience(model.optimizer.space.n_dimensions)
         since = None
         if satisfied:
             since = n_trials
@@ -217,6 +239,7 @@ class MondrianTerminator:
             "n_trials": n_trials,
             "expected_gain": expected,
             "satisfied_since": since,
+            "patience": patience,
         }
         text = f"expected gain {expected:.3g}"
         if self._tolerance is not None:
@@ -225,7 +248,12 @@ class MondrianTerminator:
         study.set_user_attr(TERMINATOR_KEY, stored)
         if self._show:
             _show_in_progress_bar(text)
-        return GainEstimate(n_trials, expected, probability, since)
+        return GainEstimate(n_trials, expected, probability, since, patience)
+
+
+def default_patience(n_parameters: int) -> int:
+    """Return the default patience, in trials, in a space of so many parameters."""
+    return min(max(_TRIALS_PER_PARAMETER * n_parameters, _LEAST_PATIENCE), _MOST_PATIENCE)
 
 
 def _show_in_progress_bar(text: str) -> None:

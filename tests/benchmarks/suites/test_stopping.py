@@ -48,7 +48,7 @@ def test_tables_count_stops_and_kept_promises(monkeypatch: pytest.MonkeyPatch) -
     interval = "({:.0%} to {:.0%})".format(*stopping.wilson_interval(3, 4))
     assert by_rule[stopping.TERMINATOR][:3] == ["4/4", "45", f"3/4 = 75% {interval}"]
     assert by_rule[stopping.TERMINATOR][3:] == ["4/4", "30", "4/4 = 100% (51% to 100%)"]
-    assert by_rule["lengthscales x 0.5"][:3] == ["4/4", "30", "0/4 = 0% (0% to 49%)"]
+    assert by_rule["the search's model"][:3] == ["4/4", "30", "0/4 = 0% (0% to 49%)"]
     _, rows = stopping.summary(records)
     assert [row[0] for row in rows] == ["shifted_branin", "development", "all"]
     assert rows[0][1] == "4/4"
@@ -66,9 +66,9 @@ def test_defaults_are_those_of_the_terminator() -> None:
     defaults = inspect.signature(MondrianTerminator).parameters
     assert defaults["min_trials"].default == stopping._FIRST
     assert defaults["interval"].default == stopping._INTERVAL
-    assert defaults["patience"].default == stopping._PATIENCE
+    assert defaults["patience"].default is None
     assert defaults["probability"].default == stopping.PROBABILITY
-    assert stopping._PATIENCE in stopping._PATIENCES
+    assert None in stopping._PATIENCES
 
 
 def test_table_and_archive(
@@ -93,14 +93,32 @@ def test_problems_are_those_of_the_archive() -> None:
     assert set(stopping.problems()) == known
 
 
-def test_bbob_functions_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bbob_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(stopping, "_run", lambda *arguments: seen.append(arguments))
     stopping.run_bbob(Namespace())
     ((_, archive, names, label),) = seen
     assert (archive, label) == ("stopping_bbob.jsonl.gz", "stopping_bbob")
     problems = [get_problem(name) for name in names]
-    assert len(problems) == 24
-    assert {(one.half, one.space.n_dimensions, one.optimum) for one in problems} == {
-        ("held-out", 10, 0.0)
-    }
+    assert len(problems) == 48
+    assert {(one.space.n_dimensions, one.optimum) for one in problems} == {(5, 0.0), (10, 0.0)}
+
+
+def test_instances_that_the_rule_was_chosen_on_have_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "scale", lambda name: 650.0)
+    record = {**_record([1.0] * 7, [1.0] * 7), "problem": "bbob_f1_d5"}
+    _, rows = stopping.summary([{**record, "seed": seed} for seed in range(7)])
+    assert [row[:2] for row in rows] == [
+        ["bbob_f1_d5", "7/7"],
+        ["first instances", "4/4"],
+        ["further instances", "3/3"],
+        ["all", "7/7"],
+    ]
+
+
+def test_default_patience_grows_with_the_space() -> None:
+    """Five trials for each of ten inputs, and 20 in two dimensions."""
+    bounds = [1.0] * 15
+    record = _record(bounds, bounds)
+    assert stopping.stop_of(record, 2.0) == (40, 6.0)
+    assert stopping.stop_of({**record, "problem": "bbob_f1_d10"}, 2.0) == (70, 0.0)

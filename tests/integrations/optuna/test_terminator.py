@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 
+import numpy as np
 import optuna
 import pytest
 
@@ -78,6 +79,31 @@ def test_estimates_are_due_at_intervals() -> None:
 
     study.optimize(_bowl, n_trials=12, callbacks=[terminator, note])
     assert seen == [None] * 4 + [5] * 4 + [9] * 4
+
+
+@pytest.mark.parametrize(("n_parameters", "expected"), [(2, 20), (6, 30), (12, 50)])
+def test_default_patience(n_parameters: int, expected: int) -> None:
+    def flat(trial: optuna.Trial) -> float:
+        return sum(trial.suggest_float(f"x{i}", 0, 1) for i in range(n_parameters))
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(flat, n_trials=20, callbacks=[MondrianTerminator(0.1)])
+    assert study.user_attrs[KEY]["patience"] == expected
+    given = MondrianTerminator(0.1, patience=3)
+    given.should_terminate(study)
+    study.optimize(flat, n_trials=5, callbacks=[given])
+    assert study.user_attrs[KEY]["patience"] == 3
+
+
+def test_noise_that_is_not_declared_may_be_structure() -> None:
+    """Two and a half deviations of the noise are above the tolerance."""
+    rng = np.random.default_rng(0)
+    study = optuna.create_study(sampler=MondrianSampler(seed=0))
+    study.optimize(lambda trial: _bowl(trial) + 0.03 * rng.standard_normal(), n_trials=80)
+    declared = MondrianTerminator(0.05, patience=0, noisy=True)
+    assert not MondrianTerminator(0.05, patience=0).should_terminate(study)
+    study.set_user_attr(KEY, None)
+    assert declared.should_terminate(study)
 
 
 def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
