@@ -113,7 +113,7 @@ def decompose(
 
 def _quasi_random_rows(space: SearchSpace, axes: list[Axis]) -> FloatArray:
     """Return rows that cover the space evenly, with absent values."""
-    points = (sobol_points(space.n_dimensions, _POINTS.bit_length() - 1) + 0.5 / _POINTS) % 1.0
+    points = (sobol_points(space.n_dimensions, 0, _POINTS) + 0.5 / _POINTS) % 1.0
     shares = np.array([axis.weights[-1] for axis in axes])
     left_out = points < shares
     rows = space.from_uniform(np.clip((points - shares) / np.maximum(1.0 - shares, 1e-9), 0.0, 1.0))

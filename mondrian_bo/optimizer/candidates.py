@@ -65,9 +65,7 @@ def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> 
     float64 array of shape (n_points, d)
         Snapped rows.
     """
-    # Sobol points come in powers of two; the surplus is dropped.
-    power = (start + n_points - 1).bit_length()
-    points = sobol_points(space.n_dimensions, power)[start : start + n_points]
+    points = sobol_points(space.n_dimensions, start, n_points)
     return space.from_uniform((points + shift) % 1.0)
 
 

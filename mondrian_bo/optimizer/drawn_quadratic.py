@@ -29,8 +29,9 @@ class DrawnQuadratic:
         The incumbent.
     numeric : int array of shape (k,)
         Columns of the quadratic.
-    axes : float64 array of shape (k, k)
-        Rows are the directions of the quadratic in these columns, each as long as its unit.
+    turn, axes : float64 arrays of shape (k, k)
+        The product of offsets from the centre in these columns and `turn` gives the units. Rows of
+        `axes`, its inverse, are the directions of the quadratic, each as long as its unit.
     slopes : float64 array of shape (k,)
         Coefficients of the directions.
     curvatures : float64 array of shape (k, k)
@@ -43,6 +44,7 @@ class DrawnQuadratic:
 
     centre: FloatArray
     numeric: IntArray
+    turn: FloatArray
     axes: FloatArray
     slopes: FloatArray
     curvatures: FloatArray
@@ -87,8 +89,9 @@ class DrawnQuadratic:
         return np.asarray(units @ self.slopes + ((units @ self.curvatures) * units).sum(axis=1))
 
     def _units(self, rows: FloatArray) -> FloatArray:
-        offsets = np.nan_to_num(rows[:, self.numeric] - self.centre[self.numeric], nan=0.0)
-        return np.asarray(np.linalg.solve(self.axes.T, offsets.T).T)
+        offsets = rows[:, self.numeric] - self.centre[self.numeric]
+        offsets[np.isnan(offsets)] = 0.0
+        return np.asarray(offsets @ self.turn)
 
 
 @njit(cache=True, nogil=True)

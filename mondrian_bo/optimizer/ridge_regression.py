@@ -31,12 +31,15 @@ class RidgeFit(NamedTuple):
         Mean and standard deviations along these directions.
     left_out : float64 array of shape (n,)
         Predictions of the targets, each given all others.
+    correlation : float
+        Rank correlation of the targets and these predictions.
     """
 
     vectors: FloatArray
     location: FloatArray
     deviations: FloatArray
     left_out: FloatArray
+    correlation: float
 
     @property
     def mean(self) -> FloatArray:
@@ -75,18 +78,87 @@ class RidgeRegression:
         n = len(weights)
         self._determinants = np.log1p(n * self._values / _RIDGES[:, None]).sum(axis=1)
 
-    def fit(self, targets: FloatArray) -> RidgeFit:
-        """Return the posterior given targets of shape (n,)."""
-        n, p = self._rotated.shape
-        location, precisions, left_out = np.empty(p), np.empty(p), np.empty(n)
+    def fit(self, scales: FloatArray, ranks: FloatArray) -> RidgeFit:
+        """Return the posterior on the scale on which left-out targets are ranked best.
+
+        Parameters
+        ----------
+        scales : float64 array of shape (s, n)
+            The targets on each scale.
+        ranks : float64 array of shape (n,)
+            Their ranks, the same on all scales (see :func:`ranks_of`).
+        """
         data = self._rotated, self._values, self._determinants, self._weights, self._roots
-        noise = _fit(data, targets, location, precisions, left_out)
-        return RidgeFit(self._vectors, location, np.sqrt(noise / precisions), left_out)
+        return RidgeFit(self._vectors, *_fit_best(data, scales, ranks))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fit(data, targets, location, precisions, left_out):  # type: ignore[no-untyped-def]
-    """Write a posterior and left-out predictions, and return the noise variance.
+def _fit_best(data, scales, ranks):  # type: ignore[no-untyped-def]
+    """Fit to the targets on each scale; return what :class:`RidgeFit` has beside the vectors.
+
+    `data` are those of :func:`_fit`.
+    """
+    n, p = data[0].shape
+    best = np.empty(p), np.empty(p), np.empty(n), -math.inf
+    for k in range(len(scales)):
+        location, deviations, left_out = np.empty(p), np.empty(p), np.empty(n)
+        _fit(data, scales[k], location, deviations, left_out)
+        correlation = correlation_of(ranks_of(left_out), ranks)
+        if k == 0 or correlation > best[3]:
+            best = location, deviations, left_out, correlation
+    return best
+
+
+@njit(cache=True, nogil=True)
+def ranks_of(values):  # type: ignore[no-untyped-def]
+    """Return the ranks of values, from 0, shape (n,); equal ones share their mean."""
+    n = len(values)
+    # Shell's sort: numba takes more than a second to compile `numpy.argsort`.
+    order = np.arange(n)
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            index, k = order[i], i
+            while k >= gap and values[order[k - gap]] > values[index]:
+                order[k] = order[k - gap]
+                k -= gap
+            order[k] = index
+        gap //= 2
+    ranks, first = np.empty(n), 0
+    while first < n:
+        end = first + 1
+        while end < n and values[order[end]] == values[order[first]]:
+            end += 1
+        for i in range(first, end):
+            ranks[order[i]] = 0.5 * (first + end - 1)
+        first = end
+    return ranks
+
+
+@njit(cache=True, nogil=True)
+def correlation_of(one, other):  # type: ignore[no-untyped-def]
+    """Return the correlation of two arrays of shape (n,), 0 if one is constant."""
+    n = len(one)
+    one_mean, other_mean = 0.0, 0.0
+    for i in range(n):
+        one_mean += one[i]
+        other_mean += other[i]
+    # The mean of ranks is exact, as their sum is: so equal correlations are equal numbers.
+    one_mean /= n
+    other_mean /= n
+    product, one_square, other_square = 0.0, 0.0, 0.0
+    for i in range(n):
+        one_gap, other_gap = one[i] - one_mean, other[i] - other_mean
+        product += one_gap * other_gap
+        one_square += one_gap * one_gap
+        other_square += other_gap * other_gap
+    size = math.sqrt(one_square * other_square)
+    return product / size if size > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fit(data, targets, location, deviations, left_out):  # type: ignore[no-untyped-def]
+    """Write the posterior given targets on one scale, and left-out predictions.
 
     Parameters
     ----------
@@ -96,15 +168,8 @@ def _fit(data, targets, location, precisions, left_out):  # type: ignore[no-unty
         evidence without targets, (r,). Weights of sum 1, and their roots, (n,).
     targets : float64 array of shape (n,)
         The targets.
-    location, precisions : float64 arrays of shape (p,)
-        Results: means along the directions, and precisions in those of the noise.
-    left_out : float64 array of shape (n,)
-        Result.
-
-    Returns
-    -------
-    float
-        Noise variance of a target of weight 1.
+    location, deviations, left_out : float64 arrays of shapes (p,), (p,) and (n,)
+        Results, see :class:`RidgeFit`.
     """
     rotated, values, determinants, weights, roots = data
     n, p = rotated.shape
@@ -128,9 +193,12 @@ def _fit(data, targets, location, precisions, left_out):  # type: ignore[no-unty
         loss = (n - 1) * math.log(left) + determinants[r]
         if loss < least:
             chosen, noise, least = r, left, loss
+    # In units of the precision of the noise.
+    precisions = np.empty(p)
     for k in range(p):
         precisions[k] = values[k] + _RIDGES[chosen] / n
         location[k] /= precisions[k]
+        deviations[k] = math.sqrt(noise / (n - 1) / precisions[k])
     for i in range(n):
         explained, leverage = 0.0, weights[i]
         for k in range(p):
@@ -138,4 +206,3 @@ def _fit(data, targets, location, precisions, left_out):  # type: ignore[no-unty
             leverage += rotated[i, k] * rotated[i, k] / precisions[k]
         error = targets[i] - middle - explained / roots[i]
         left_out[i] = targets[i] - error / max(1.0 - leverage, _LEAST_FREEDOM)
-    return noise / (n - 1)

@@ -66,37 +66,42 @@ _DIRECTIONS: tuple[tuple[int, tuple[int, ...]], ...] = (
 integers modulo 2, its coefficients as binary digits, and the initial direction numbers."""
 
 
-@lru_cache(maxsize=4)
-def sobol_points(n_dimensions: int, power: int) -> FloatArray:
-    """Return the first `2 ** power` points of the sequence; they are kept, as all take the same.
+@lru_cache(maxsize=16)
+def sobol_points(n_dimensions: int, start: int, n_points: int) -> FloatArray:
+    """Return points of the sequence; they are kept, as all suggestions need the first ones.
 
     Parameters
     ----------
     n_dimensions : int
         Dimension d.
-    power : int
-        Logarithm of the number of points, at most 30.
+    start, n_points : int
+        Which points; `start + n_points` is below 2**30.
 
     Returns
     -------
-    float64 array of shape (2 ** power, d)
+    float64 array of shape (n_points, d)
         Points in [0, 1), the first of which is the origin; not to be written to.
     """
     if n_dimensions > len(_DIRECTIONS) + 1:
         from scipy.stats import qmc
 
-        return np.asarray(qmc.Sobol(n_dimensions, scramble=False).random_base2(power))
+        sequence = qmc.Sobol(n_dimensions, scramble=False)
+        if start == 0:
+            # Without a warning that such a number of points is less balanced.
+            return np.asarray(sequence.random_base2((n_points - 1).bit_length())[:n_points])
+        return np.asarray(sequence.fast_forward(start).random(n_points))
     numbers = _direction_numbers(n_dimensions)
-    index = np.arange(2**power)
+    index = np.arange(start, start + n_points)
     gray_code = index ^ (index >> 1)
-    points = np.zeros((2**power, n_dimensions), dtype=np.int64)
-    for bit in range(power):
+    points = np.zeros((n_points, n_dimensions), dtype=np.int64)
+    for bit in range((start + n_points).bit_length()):
         points ^= ((gray_code >> bit) & 1)[:, None] * numbers[:, bit]
     return points / 2.0**_N_BITS
 
 
+@lru_cache(maxsize=4)
 def _direction_numbers(n_dimensions: int) -> IntArray:
-    """Return the direction numbers of each dimension as integers, shape (d, 30)."""
+    """Return the direction numbers of each dimension as integers, shape (d, 30); they are kept."""
     numbers = np.ones((n_dimensions, _N_BITS), dtype=np.int64)
     for row, (polynomial, initial) in zip(numbers[1:], _DIRECTIONS, strict=False):
         degree = len(initial)

@@ -11,7 +11,7 @@ from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer import Arm, Portfolio, objective_model, ridge_regression
 from mondrian_bo.optimizer import local_quadratic as module
 from mondrian_bo.optimizer.local_quadratic import draw_quadratic
-from mondrian_bo.optimizer.ridge_regression import RidgeRegression
+from mondrian_bo.optimizer.ridge_regression import RidgeRegression, correlation_of, ranks_of
 from mondrian_bo.search_space import Categorical, Condition
 
 
@@ -47,7 +47,7 @@ def log_evidence(features, targets, weights, ridge):
 @pytest.mark.parametrize("seed", range(3))
 def test_ridge_regression_is_that_of_dense_algebra(seed):
     features, targets, weights = make_regression(seed)
-    fit = RidgeRegression(features, 7.0 * weights).fit(targets)
+    fit = RidgeRegression(features, 7.0 * weights).fit(targets[None], ranks_of(targets))
     weights = weights / weights.mean()
     # Dense algebra loses the evidence of smaller ones to rounding; they are far from the best.
     ridges = ridge_regression._RIDGES[ridge_regression._RIDGES > 1e-7]
@@ -62,6 +62,20 @@ def test_ridge_regression_is_that_of_dense_algebra(seed):
         parts = features[rest], targets[rest], weights[rest], ridge
         own, _ = by_least_squares(*parts)
         assert fit.left_out[i] == pytest.approx(own[0] + features[i] @ own[1:])
+    assert fit.correlation == pytest.approx(spearmanr(fit.left_out, targets).statistic)
+
+
+def test_ridge_regression_has_the_scale_that_ranks_best():
+    features, targets, weights = make_regression(0)
+    # An increasing function of the targets that no linear one is near to.
+    steep = np.exp(8.0 * targets / targets.std())
+    regression, ranks = RidgeRegression(features, weights), ranks_of(targets)
+    one, other = (regression.fit(some[None], ranks) for some in (targets, steep))
+    assert other.correlation < one.correlation
+    for scales in ([targets, steep], [steep, targets]):
+        found = regression.fit(np.array(scales), ranks)
+        for own, expected in zip(found, one, strict=True):
+            assert np.array_equal(own, expected)
 
 
 def bowl(rows, best):
@@ -152,9 +166,12 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
     assert is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
     fit, found = module._fit, []
 
+    def with_correlation(one, correlation):
+        return one._replace(ridge=one.ridge._replace(correlation=correlation))
+
     def worse(*args):
         found.append(fit(*args))
-        return found[-1]._replace(correlation=0.9 - 0.01 * len(found))
+        return with_correlation(found[-1], 0.9 - 0.01 * len(found))
 
     monkeypatch.setattr(module, "_fit", worse)
     assert not is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
@@ -162,7 +179,7 @@ def test_turned_only_where_it_predicts_no_worse_and_stays_in_the_space(monkeypat
     # The best trials have directions even where no other fit predicts anything.
     correlations = iter((0.0, 0.4, 0.8))
     monkeypatch.setattr(
-        module, "_fit", lambda *args: fit(*args)._replace(correlation=next(correlations))
+        module, "_fit", lambda *args: with_correlation(fit(*args), next(correlations))
     )
     assert is_turned(draw_quadratic(rows, targets[:, None], centre, numbers, rng))
     monkeypatch.undo()
@@ -228,16 +245,16 @@ def test_products_are_used_where_they_predict_better():
             targets += 0.002 * rng.normal(size=n)
         units = 8.0 * (rows - centre)
         fit = module._fit(units, np.triu_indices(d), [], targets[:, None])
-        curvatures = fit.curvatures(fit.fit.mean)
+        curvatures = fit.curvatures(fit.ridge.mean)
         diagonal[name] = np.array_equal(curvatures, np.diag(np.diag(curvatures)))
         correlations = []
         i, j = np.triu_indices(d)
-        ranks = module._ranks(targets)
+        ranks = ranks_of(targets)
         weights = np.exp(-module._DECAY * (n - 1 - ranks) / n)
         for kept in (np.ones(len(i), dtype=bool), i == j):
             features = np.column_stack([units, (units[:, i] * units[:, j])[:, kept]])
             found = [
-                RidgeRegression(features, weights).fit(one).left_out
+                RidgeRegression(features, weights).fit(one[None], ranks).left_out
                 for one in (targets / targets.std(), module._normal_scores(ranks, n))
             ]
             correlations.append(max(spearmanr(one, targets).statistic for one in found))
@@ -467,4 +484,4 @@ def test_left_out_ranks_decide():
     rng = np.random.default_rng(4)
     one, other = rng.normal(size=25), rng.normal(size=25).round()
     expected = spearmanr(one, other).statistic
-    assert module._correlation(module._ranks(one), module._ranks(other)) == pytest.approx(expected)
+    assert correlation_of(ranks_of(one), ranks_of(other)) == pytest.approx(expected)

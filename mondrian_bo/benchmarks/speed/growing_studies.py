@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 import optuna
@@ -18,6 +19,10 @@ Objective: TypeAlias = Callable[[optuna.Trial], float | Sequence[float]]
 """An objective of no cost, or several."""
 
 
+_N_FIRST = 2
+"""Trials after random ones that are not measured."""
+
+
 class GrowingStudies:
     """The studies of the compared samplers, with the same random trials.
 
@@ -29,15 +34,13 @@ class GrowingStudies:
         The objective of all studies.
     storage : str, storage or None, default=None
         Where the studies are stored; None is in memory.
-    shared : bool, default=False
-        Whether all samplers work on one study. By default each sampler has a study of its own.
     n_objectives : int, default=1
         Number of values of the objective, all minimised.
 
     Attributes
     ----------
     studies : list of Study
-        A study for each sampler: the same one, if it is shared.
+        A study for each sampler.
     """
 
     def __init__(
@@ -46,49 +49,40 @@ class GrowingStudies:
         objective: Objective,
         storage: str | optuna.storages.BaseStorage | None = None,
         *,
-        shared: bool = False,
         n_objectives: int = 1,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._objective = objective
         new_study = partial(optuna.create_study, directions=["minimize"] * n_objectives)
         self._random = new_study(sampler=RandomSampler(seed=0))
-        first = new_study(storage=storage, sampler=samplers[0])
-        self.studies = [first]
-        for sampler in samplers[1:]:
-            if shared:
-                study = optuna.load_study(
-                    study_name=first.study_name, storage=first._storage, sampler=sampler
-                )
-            else:
-                study = new_study(storage=storage, sampler=sampler)
-            self.studies.append(study)
-        self._different = [first] if shared else self.studies
-        # Trials that one turn adds to a study.
-        self._per_turn = len(samplers) if shared else 1
+        self.studies = [new_study(storage=storage, sampler=sampler) for sampler in samplers]
         self._n_trials = 0
 
     def fill(self, n_trials: int, n_turns: int) -> None:
-        """Add random trials, so that a study has `n_trials` trials after `n_turns` turns.
+        """Add random trials, so that the first study has `n_trials` trials after `n_turns` turns.
 
-        Each sampler then suggests one more trial, as samplers read the random trials when they are
-        first asked.
+        Each sampler then suggests two more trials: samplers read the random trials when they are
+        first asked, and arrays of trials get room for more at the next trial.
         """
-        n_missing = max(n_trials - n_turns * self._per_turn - self._n_trials, 0)
+        n_missing = max(n_trials - n_turns - self._n_trials, 0)
         self._random.optimize(self._objective, n_trials=n_missing)
         drawn = self._random.get_trials(deepcopy=False)
-        for study in self._different:
-            study.add_trials(drawn[len(drawn) - n_missing :])
         for study in self.studies:
-            step(study, self._objective)
-        self._n_trials += n_missing + self._per_turn
+            study.add_trials(drawn[len(drawn) - n_missing :])
+            for _ in range(_N_FIRST):
+                step(study, self._objective)
+        self._n_trials += n_missing + _N_FIRST
         gc.collect()
 
-    def take_turns(self, n_turns: int) -> list[list[Cost]]:
-        """Let the samplers suggest trials in turns, and return each one's costs in seconds."""
+    def take_turns(self, n_turns: int, n_first: int = 1) -> list[list[Cost]]:
+        """Let the samplers suggest trials in turns, and return each one's costs in seconds.
+
+        The first sampler suggests `n_first` trials in each turn, the others one.
+        """
         programs = [partial(timed, partial(step, one, self._objective)) for one in self.studies]
-        self._n_trials += n_turns * self._per_turn
-        return in_turns(programs, n_turns)
+        costs = in_turns([programs[0]] * (n_first - 1) + programs, n_turns)
+        self._n_trials += n_turns * n_first
+        return [list(chain(*costs[:n_first])), *costs[n_first:]]
 
 
 def step(study: optuna.Study, objective: Objective) -> None:

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
+from itertools import chain
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest import mock
@@ -41,10 +42,20 @@ _IN_DATABASES = (100, 200, 1_000, 10_000)
 """Numbers of trials in databases, which take minutes to store 100,000."""
 
 _TIMED = 30
-"""Measured trials of each sampler: a mean that is known to some 5 %."""
+"""Measured trials of each study with up to 1,000 trials."""
+
+_SEEDS = 4
+"""Studies in memory of each sampler with up to 1,000 trials. The cost of a suggestion depends on
+what is drawn for it, and the means of single studies differ by 10 %."""
+
+_SEVERAL_UP_TO = 1_000
+"""Largest number of trials at which several studies in memory of each sampler are measured."""
 
 _FEWER = 10
-"""Measured trials of each sampler from 100,000 trials on, where TPE takes 1 s or so for each."""
+"""Measured trials of TPE in larger studies, where it takes up to 2 s for each."""
+
+_OURS_IN_A_TURN = 10
+"""Measured trials of ours in a turn in larger studies, for one of TPE."""
 
 _FASTER_AT = 10_000
 """Number of trials from which on the target is a tenth of TPE's cost. Below it is TPE's cost."""
@@ -105,20 +116,25 @@ class Parts(NamedTuple):
 
 
 def grow(
-    space: str, storage: str | optuna.storages.BaseStorage | None, sizes: Sequence[int]
+    space: str,
+    storage: str | optuna.storages.BaseStorage | None,
+    sizes: Sequence[int],
+    n_seeds: int = 1,
 ) -> Iterator[tuple[int, list[Cost], list[Cost], Parts]]:
-    """Measure trials of one growing study, ours and TPE's in turns.
+    """Measure trials of growing studies of each sampler, ours and TPE's in turns.
 
-    The trials between the measured ones are random.
+    The trials between the measured ones are random, and the same in all studies.
 
     Parameters
     ----------
     space : str
         A key of `SPACES`.
     storage : str, storage or None
-        Where the study is stored; None is in memory.
+        Where the studies are stored; None is in memory.
     sizes : sequence of int
         Numbers of trials at which to measure, increasing.
+    n_seeds : int, default=1
+        Number of studies of each sampler, with different seeds.
 
     Yields
     ------
@@ -129,19 +145,22 @@ def grow(
     parts : Parts
         Means over our trials.
     """
-    samplers = MondrianSampler(seed=0), TPESampler(seed=0)
-    studies = GrowingStudies(samplers, SPACES[space], storage, shared=True)
+    samplers: list[BaseSampler] = []
+    for seed in range(n_seeds):
+        samplers += [MondrianSampler(seed=seed), TPESampler(seed=seed)]
+    studies = GrowingStudies(samplers, SPACES[space], storage)
     for size in sizes:
-        n_timed = _FEWER if size >= 100_000 else _TIMED
-        studies.fill(size, n_timed)
+        n_turns, n_ours = (_TIMED, 1) if size <= _SEVERAL_UP_TO else (_FEWER, _OURS_IN_A_TURN)
+        studies.fill(size, n_turns * n_ours)
         with _stopwatch() as seconds:
-            ours, theirs = studies.take_turns(n_timed)
+            costs = studies.take_turns(n_turns, n_ours)
+        ours, theirs = list(chain(*costs[::2])), list(chain(*costs[1::2]))
         in_all = sum(cost.cpu for cost in ours)
         yield (
             size,
             [cost.in_milliseconds() for cost in ours],
             [cost.in_milliseconds() for cost in theirs],
-            _parts(in_all, seconds, n_timed),
+            _parts(in_all, seconds, len(ours)),
         )
 
 
@@ -253,10 +272,20 @@ def run(arguments: Namespace) -> None:
         ]
         if url := os.environ.get(URL_VARIABLE):
             studies.append(("10 floats", "PostgreSQL", url, _IN_DATABASES))
+        # Before databases, which take longest.
+        alone = [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
+        alone += joining(min(_JOINED, arguments.trials or _JOINED))
         for space, name, storage, sizes in tqdm(studies, desc="suggestions"):
             kept = [n for n in sizes if arguments.trials is None or n <= arguments.trials]
             former = None
-            for n_trials, ours, theirs, part in grow(space, storage, kept):
+            measured = [grow(space, storage, kept)]
+            if storage is None:
+                few = [n for n in kept if n <= _SEVERAL_UP_TO]
+                # Larger ones are studies of their own: where a search has restarted it seldom
+                # restarts again, and trials of a restart cost less.
+                measured = [grow(space, storage, [n]) for n in kept[len(few) :]]
+                measured.insert(0, grow(space, storage, few, _SEEDS))
+            for n_trials, ours, theirs, part in chain(*measured):
                 what = f"{space}, {name}, at {n_trials:,} trials"
                 limit = Limit("ratio", 10.0 if n_trials >= _FASTER_AT else 1.0)
                 row = time_row(what, mean(ours), "TPE", mean(theirs), unit="ms", limit=limit)
@@ -267,10 +296,9 @@ def run(arguments: Namespace) -> None:
                     what = f"{space}, {name}, at {n_trials:,} trials beside {_FASTER_AT:,}"
                     rows.append(time_row(what, mean(ours), unit="ms", limit=most))
                 former = row.ours
-        rows += [beside_running(128, 32, n_parameters, 10.0) for n_parameters in (5, 10)]
-        rows += joining(min(_JOINED, arguments.trials or _JOINED))
-    write_tables(rows, arguments.out, "suggestions")
-    publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
+            # After each study: an interrupted run leaves what it has measured.
+            write_tables(rows + alone, arguments.out, "suggestions")
+            publish(arguments.out / "parts.md", ["CPU time in ms", *Parts._fields], parts)
 
 
 _CLOCKED: dict[str, tuple[Any, str]] = {

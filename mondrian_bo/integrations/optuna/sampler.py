@@ -479,6 +479,8 @@ class _StudyMemory:
         errors = self.reader.errors_of(told)
         costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
         optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
+        if rows is asked:
+            return
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
         if is_filled.any():
             # With the values that it asked for, the trial would be the same whatever else is

@@ -271,8 +271,7 @@ class StudyReader:
             outcomes = (outcome,)
         constraints = trial.constraints
         self.constraints.extend(name for name in constraints if name not in self.constraints)
-        internal = _internal(trial)
-        proposed = running_values(trial)
+        internal, proposed = _internal(trial), _published(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
         self.finished.append(
             FinishedTrial(internal, unasked, outcomes, constraints, error, trial.user_attrs)
@@ -281,9 +280,8 @@ class StudyReader:
             # It may have ended before it asked for all its parameters.
             return
         distributions = trial.distributions
-        constants = {
-            name: trial.params[name] for name, one in distributions.items() if one.single()
-        }
+        varied = {name: one for name, one in distributions.items() if not one.single()}
+        constants = {name: trial.params[name] for name in distributions if name not in varied}
         if self.constants is not None:
             former = self.constants
             constants = {
@@ -292,9 +290,7 @@ class StudyReader:
                 if name in former and former[name] == value
             }
         self.constants = constants
-        for name, distribution in distributions.items():
-            if distribution.single():
-                continue
+        for name, distribution in varied.items():
             known = self.distributions.get(name)
             # Optuna compares choices one by one in Python, which takes 2 ms for 5,000 of them.
             has_same_choices = getattr(known, "choices", ()) == getattr(
@@ -412,6 +408,11 @@ def publish(
 
 def running_values(trial: FrozenTrial) -> dict[str, float]:
     """Return the values of a running trial: those proposed, and those it has asked for."""
+    return {**_published(trial), **_internal(trial)}
+
+
+def _published(trial: FrozenTrial) -> dict[str, float]:
+    """Return the values that were proposed for a trial."""
     parts: list[str] = []
     while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
         parts.append(part)
@@ -420,7 +421,7 @@ def running_values(trial: FrozenTrial) -> dict[str, float]:
     except json.JSONDecodeError:
         # Another worker is writing it right now.
         published = {}
-    return {**published, **_internal(trial)}
+    return published
 
 
 # Rows: trials as points of the search space -------------------------------------------------------

@@ -10,7 +10,7 @@ _SMALLEST_CAPACITY = 64
 """Rows. Fewer would be copied several times within the first trials of a study."""
 
 _GROWTH = 1.5
-"""Factor of the capacity at each copy; a row is then copied twice on average."""
+"""Factor of the rows that there is room for after a copy; a row is then copied twice on average."""
 
 
 class GrowingArray:
@@ -38,7 +38,8 @@ class GrowingArray:
         """Append rows, each in amortised O(1)."""
         end = self._length + len(rows)
         if end > len(self._array):
-            capacity = max(end, _SMALLEST_CAPACITY, int(_GROWTH * len(self._array)))
+            # Pages of spare rows take no memory before they are written.
+            capacity = max(_SMALLEST_CAPACITY, int(_GROWTH * end))
             grown = np.empty((capacity, *self._array.shape[1:]))
             grown[: self._length] = self.rows
             self._array = grown

@@ -19,15 +19,26 @@ def few_trials(monkeypatch):
 def test_a_study_grows(space):
     storage = optuna.storages.InMemoryStorage()
     maximize = search.maximize
-    measured = list(studies.grow(space, storage, [20, 30]))
+    measured = list(studies.grow(space, storage, [20, 30], n_seeds=2))
     assert [n_trials for n_trials, *_ in measured] == [20, 30]
     for _, ours, theirs, parts in measured:
-        assert len(ours) == len(theirs) == 3
+        assert len(ours) == len(theirs) == 6
         assert sum(parts) == pytest.approx(mean(ours).cpu)
         assert min(parts) > 0.0
-    (study_id,) = (study._study_id for study in storage.get_all_studies())
-    assert storage.get_n_trials(study_id) == 32
+    # One for each sampler and seed, with the trials in which samplers read the random ones.
+    ids = [study._study_id for study in storage.get_all_studies()]
+    assert [storage.get_n_trials(study_id) for study_id in ids] == [32] * 4
     assert search.maximize is maximize
+
+
+def test_large_studies_have_more_trials_of_ours(monkeypatch):
+    monkeypatch.setattr(studies, "_SEVERAL_UP_TO", 20)
+    storage = optuna.storages.InMemoryStorage()
+    ((_, ours, theirs, parts),) = studies.grow("5 floats", storage, [150])
+    assert (len(ours), len(theirs)) == (100, 10)
+    assert sum(parts) == pytest.approx(mean(ours).cpu)
+    ids = [study._study_id for study in storage.get_all_studies()]
+    assert [storage.get_n_trials(study_id) for study_id in ids] == [152, 62]
 
 
 def test_running_trials_are_counted():

@@ -38,3 +38,12 @@ def test_rows_are_seldom_copied():
         n_copies += array.rows.base is not before
     # The capacity grows by half at each copy, from 64 rows to 10,000.
     assert n_copies <= 15
+
+
+def test_a_row_after_a_large_batch_copies_nothing():
+    array = GrowingArray(2)
+    array.extend(np.zeros((1000, 2)))
+    before = array.rows.base
+    for _ in range(100):
+        array.extend(np.zeros((1, 2)))
+    assert array.rows.base is before
