@@ -46,7 +46,7 @@ RULES = {
 (TERMINATOR,) = (name for name, caution in RULES.items() if caution == CAREFUL)
 """Name of the terminator's rule."""
 
-_PATIENCES = (10, 20, 30, 50, None)
+_PATIENCES = (20, 50, None)
 """Patiences that are compared, in trials; None is the terminator's."""
 
 _FIRST, _INTERVAL = 20, 5
