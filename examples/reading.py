@@ -53,7 +53,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")
     study = optuna.create_study(sampler=MondrianSampler(seed=0))
-    terminator = MondrianTerminator(tolerance=0.2, noisy=True, show=False)
+    terminator = MondrianTerminator(tolerance=0.3, noisy=True, show=False)
     study.optimize(objective, 15 if options.quick else options.trials, callbacks=[terminator])
     print(f"{len(study.trials)} trials")
     evaluator = MondrianImportanceEvaluator(interactions=True)

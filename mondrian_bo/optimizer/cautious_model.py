@@ -1,7 +1,7 @@
 """A model that is less certain of what no trial has shown than the one that suggests.
 
 The trials of a search are close together around its best one. They decide the lengthscales, so that
-the model is too certain elsewhere. Two changes make up for that. Lengthscales are halved. Standard
+the model is too certain elsewhere. Two changes make up for that. Lengthscales are shorter. Standard
 deviations are multiplied by the *surprise* at the best basin: the distance of the best trial's
 value, in standard deviations, from what the trials outside of its basin predict. A basin that could
 not be foreseen is a sign that there may be more of them. The model also takes for noise what it
@@ -46,7 +46,7 @@ class Caution(NamedTuple):
         Whether what the model takes for noise is structure of the objective.
     """
 
-    lengthscales: float = 0.5
+    lengthscales: float = 0.4
     surprise: bool = True
     branches: bool = True
     structure: bool = True

@@ -8,7 +8,7 @@ import pytest
 from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.branches import branches
-from mondrian_bo.optimizer.cautious_model import Caution, roughened
+from mondrian_bo.optimizer.cautious_model import CAREFUL, Caution, roughened
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
@@ -92,7 +92,9 @@ def test_regrets_are_those_of_the_models_of_branches() -> None:
         trials = model.trials.chosen(model.trials.rows[:, 0] == kind)
         own = ObjectiveModel(model.new_surrogate, trials)
         rows = np.column_stack([np.full(201, kind), *columns])
-        draws = roughened(own, trials, 0.5).draw_at(rows, 4000, np.random.default_rng(5))
+        draws = roughened(own, trials, CAREFUL.lengthscales).draw_at(
+            rows, 4000, np.random.default_rng(5)
+        )
         best.append(own.transform.inverse(draws).max(axis=1) - value)
     expected = np.maximum(np.maximum(*best), pooled.regrets)
     for tolerance in (0.02, 0.05, 0.1):

@@ -160,10 +160,10 @@ def test_deviations_are_never_narrowed() -> None:
         model.widen(calibration / model.calibration)
         cautious = cautious_model(model, _best(model), BOLD)
         np.testing.assert_allclose(cautious.predict(rows).stds, expected * own)
-    z = surprise(model, _best(model), 0.5)
-    halved = roughened(model, model.trials, 0.5).predict(rows).stds
+    z = surprise(model, _best(model), CAREFUL.lengthscales)
+    shortened = roughened(model, model.trials, CAREFUL.lengthscales).predict(rows).stds
     cautious = cautious_model(model, _best(model))
-    np.testing.assert_allclose(cautious.predict(rows).stds, 1.7 * z * halved)
+    np.testing.assert_allclose(cautious.predict(rows).stds, 1.7 * z * shortened)
 
 
 def test_surrogate_without_lengthscales() -> None:

@@ -98,7 +98,7 @@ class MondrianTerminator:
     Notes
     -----
     The model of the search is too certain far from its best trials. So the regret is that of a more
-    careful model: half the lengthscales, wider deviations where the basin of the best trial could
+    careful model: 0.4 of the lengthscales, wider deviations where the basin of the best trial could
     not be foreseen from the other trials, differences between trials that are not taken for noise,
     and a model of each branch of a conditional space. A branch with fewer than five trials for each
     of its numbers keeps the study from stopping. Basins that no trial has met may still be missed:
