@@ -38,11 +38,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 )
 from mondrian_bo.loading import without_collections
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.validation import (
-    MOST_OBJECTIVES,
-    Direction,
-    check_callable,
-)
+from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, Direction, check_callable
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
