@@ -185,7 +185,6 @@ class ObjectiveModel:
 
         They are 0 if the surrogate does not know the noise.
         """
-        self._learn()
         if not isinstance(self._surrogate, NoisySurrogate):
             return np.zeros(len(rows))
         _, noisy = mixture_moments(self.predict_values(rows))

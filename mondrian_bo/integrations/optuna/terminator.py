@@ -81,11 +81,12 @@ class MondrianTerminator:
         Number of trials for which all estimates must satisfy the rule, >= 0. Meanwhile the search
         explores, and may find a basin that the model did not expect. None is 5 for each parameter,
         at least 20 and at most 50.
-    noisy : bool, default=False
-        Whether the objective has noise. Without it, differences that the model takes for noise are
-        structure, in which better points may lie, and such a study seldom stops.
     interval : int, default=5
         An estimate is made each time that so many trials have finished.
+    noisy : bool, default=False
+        Whether the objective has noise. If not, differences between trials that the model does not
+        follow count as structure, in which better points may lie: a study with large ones does not
+        stop.
     show : bool, default=True
         Whether to show the estimate in Optuna's progress bar, in the place of the time where the
         study has a timeout.
@@ -99,10 +100,10 @@ class MondrianTerminator:
     -----
     The model of the search is too certain far from its best trials. So the regret is that of a more
     careful model: 0.4 of the lengthscales, wider deviations where the basin of the best trial could
-    not be foreseen from the other trials, differences between trials that are not taken for noise,
-    and a model of each branch of a conditional space. A branch with fewer than five trials for each
-    of its numbers keeps the study from stopping. Basins that no trial has met may still be missed:
-    ``docs/reading.md`` has the measured shares of kept promises.
+    not be foreseen from the other trials, candidates that differ by what the model takes for noise
+    (unless `noisy`), and a model of each branch of a conditional space. A branch with fewer than
+    five trials for each of its numbers keeps the study from stopping. Basins that no trial has met
+    may still be missed: ``docs/reading.md`` has the measured shares of kept promises.
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
     goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance),
