@@ -57,10 +57,12 @@ def _one(
     restarts: bool = True,
     quadratic: float = _ARM.quadratic,
     evolution: float = _ARM.evolution,
+    plateau: float = _ARM.plateau,
 ) -> Portfolio:
     chosen = _ARM.options if options is None else options
     arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
-    return Portfolio((replace(arm, quadratic=quadratic, evolution=evolution),), restarts)
+    arm = replace(arm, quadratic=quadratic, evolution=evolution, plateau=plateau)
+    return Portfolio((arm,), restarts)
 
 
 class Learnt(Sequence[Acquisition]):
@@ -99,6 +101,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no restarts": {"acquisition": _one(restarts=False)},
     "no quadratics": {"acquisition": _one(quadratic=0.0, evolution=0.0)},
     "no evolution": {"acquisition": _one(evolution=0.0)},
+    "no plateau steps": {"acquisition": _one(plateau=0.0)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

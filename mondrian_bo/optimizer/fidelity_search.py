@@ -117,8 +117,10 @@ class FidelitySearch(Search):
     """
 
     def __init__(self, plain: Search, fidelity: Fidelity, costs: CostModel) -> None:
+        # Values of different fidelities do not tell which trials are good.
+        arms = [(model, replace(arm, plateau=0.0)) for model, arm in plain.arms]
         super().__init__(
-            plain.trials, plain.arms, plain.n_startup_trials, plain.n_candidates, plain.shift
+            plain.trials, arms, plain.n_startup_trials, plain.n_candidates, plain.shift
         )
         self.fidelity, self.costs = fidelity, costs
         self._target_space: tuple[SearchSpace, TargetSpace] | None = None

@@ -51,6 +51,10 @@ class Arm:
         latest trials, chosen by the quadratic. With one objective and without constraints, where
         all parameters are numbers and active in the latest trials. There are none up to 16 trials
         for each of d parameters, nor up to 8 * 2^d trials or 300 if that is less.
+    plateau : float, default=0.0
+        Share of suggestions that are points among the good trials, far from each of them, while
+        several trials have the best value (:func:`plateau_steps`). With one objective and without
+        constraints.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
         The best of fewer candidates explores less.
@@ -65,6 +69,7 @@ class Arm:
     quadratic: float = 0.0
     quadratic_after: int = 0
     evolution: float = 0.0
+    plateau: float = 0.0
     candidates: float = 1.0
 
 
@@ -111,18 +116,23 @@ _ARM = Arm(
     quadratic=0.5,
     quadratic_after=200,
     evolution=0.25,
+    plateau=0.5,
 )
 """The arm of the default portfolio with one objective. After many trials a process, which has one
 scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy gets
 on where a function is no quadratic."""
 
-_DEFAULT = Portfolio((replace(_ARM, quadratic=0.0, evolution=0.0),))
+_WITHOUT_STEPS = replace(_ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0)
+"""The same with acquisitions alone."""
+
+_DEFAULT = Portfolio((_WITHOUT_STEPS,))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
 _PORTFOLIOS = {
     "gaussian_process": Portfolio((_ARM,), restarts=True),
     "forest": Portfolio(
-        (replace(_ARM, quadratic_after=0, evolution=0.0, candidates=0.25),), restarts=True
+        (replace(_WITHOUT_STEPS, quadratic=0.5, candidates=0.25),),
+        restarts=True,
     ),
 }
 """Portfolios by surrogate, for `acquisition="auto"` with one objective."""
@@ -217,13 +227,15 @@ def get_portfolio(
     ------
     ValueError
         If the acquisition is unknown, an arm has an option that the surrogate does not accept, or
-        its shares of quadratics and of evolution are not in [0, 1] or add up to more than 1, that
-        of candidates is not in (0, 1], or `quadratic_after` is no integer >= 0.
+        its shares of quadratics, evolution and plateau steps are not in [0, 1], the first two add
+        up to more than 1, that of candidates is not in (0, 1], or `quadratic_after` is no
+        integer >= 0.
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
-            for name, share in (("quadratic", arm.quadratic), ("evolution", arm.evolution)):
+            for name in ("quadratic", "evolution", "plateau"):
+                share = getattr(arm, name)
                 if not 0.0 <= share <= 1.0:
                     raise ValueError(f"`{name}` of an arm must be in [0, 1], got {share!r}.")
             if arm.quadratic + arm.evolution > 1.0:

@@ -107,6 +107,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "quadratic": float(arm.quadratic),
                 "quadratic_after": int(arm.quadratic_after),
                 "evolution": float(arm.evolution),
+                "plateau": float(arm.plateau),
                 "candidates": float(arm.candidates),
             }
             for arm in acquisition.arms
@@ -138,6 +139,7 @@ def decode_acquisition(encoded: Any) -> Any:
             quadratic=one.get("quadratic", 0.0),
             quadratic_after=one.get("quadratic_after", 0),
             evolution=one.get("evolution", 0.0),
+            plateau=one.get("plateau", 0.0),
             candidates=one.get("candidates", 1.0),
         )
         for one in encoded["arms"]

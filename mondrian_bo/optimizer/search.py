@@ -32,6 +32,7 @@ from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.portfolio import Arm, SearchSettings
+from mondrian_bo.optimizer.steps import step
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
@@ -61,24 +62,6 @@ _MANY_TRIALS = 2000
 _FAR_SHARE = 0.25
 """Share of the candidates over the space that are scored with more trials, with one objective and
 without constraints: each is in a leaf of its own then, whose arrays come from the main memory."""
-
-_TRIALS_PER_DIMENSION = 20
-"""Number of trials for each parameter up to which a quadratic must predict nearly perfectly, if
-that is less than :attr:`Arm.quadratic_after`: our choice. In a space of few dimensions a search is
-near an optimum sooner."""
-
-_FEWEST_PER_DIMENSION = 2
-"""Smallest number of trials for each parameter that such a quadratic is fitted to: it has as many
-coefficients without products of parameters."""
-
-_EVOLUTION_AFTER = 300
-"""Number of trials up to which there are no steps of an evolution strategy, our choice: until then
-quadratics gain more on smooth functions. In spaces of many dimensions they begin when there are as
-many trials as parents are chosen from (`evolution_step.py`)."""
-
-_TRIALS_PER_ORTHANT = 8
-"""The same for each of the 2^d orthants of the space, if that is less, our choice: a space of few
-dimensions is explored sooner."""
 
 _STEPS_BEFORE_POLISHING = 3
 """Gradient steps of a local search whose best row is polished: our choice, more gain nothing."""
@@ -225,26 +208,10 @@ class Search:
             wanted = CandidateSearch(
                 space, starts, is_taken, rng, n_candidates, near_share, far_share
             )
-            few = min(arm.quadratic_after, _TRIALS_PER_DIMENSION * space.n_dimensions)
-            sure, quadratic = n_trials <= few, arm.quadratic
-            # A quadratic does not choose which parameters are active.
-            if sure and (
-                n_trials < _FEWEST_PER_DIMENSION * space.n_dimensions or np.isnan(starts).any()
-            ):
-                quadratic = 0.0
-            n_explored = min(_TRIALS_PER_ORTHANT * 2**space.n_dimensions, _EVOLUTION_AFTER)
-            may_evolve = n_trials > n_explored and valid is None
-            evolution = arm.evolution if may_evolve else 0.0
-            has_steps = constraints is None and quadratic + evolution > 0.0
-            if has_steps and isinstance(model, ObjectiveModel):
-                level = rng.random()
-                drawn = model.draw_quadratic(space, rng, sure) if level < quadratic else None
-                if drawn is not None:
-                    return find(drawn, wanted, drawn.climb)
-                if level >= 1.0 - evolution:
-                    for row in model.draw_offspring(space, rng):
-                        if not is_taken(row):
-                            return np.asarray(row)
+            if constraints is None and isinstance(model, ObjectiveModel):
+                row = step(model, arm, wanted, find, pending, valid is not None)
+                if row is not None:
+                    return row
             n_steps, n_polished, n_evaluations = _STEPS, 0, UNLIMITED
             if constraints is None:
                 score, gradients = model.score(acquisition, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -154,6 +155,13 @@ class Trials:
         """Return row, shape (d,), and value of the best trial."""
         _, value, index = max(self._best)
         return self._rows.rows[-index], value
+
+    def is_on_plateau(self) -> bool:
+        """Whether several feasible trials have the best value, and it is finite."""
+        if len(self._best) < 2:
+            return False
+        second, best = (entry[:2] for entry in sorted(self._best)[-2:])
+        return best[0] and math.isfinite(best[1]) and second == best
 
     def state(self) -> TrialsState:
         """Return what `restore` needs; O(1)."""

@@ -9,7 +9,7 @@ import pytest
 
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
-from mondrian_bo.optimizer import search
+from mondrian_bo.optimizer import steps
 from mondrian_bo.optimizer.evolution_step import _WINDOW, offspring
 from mondrian_bo.optimizer.portfolio import Arm, Portfolio
 from mondrian_bo.search_space import Condition
@@ -98,7 +98,7 @@ BEGIN = 60
 
 @pytest.fixture
 def early(monkeypatch):
-    monkeypatch.setattr(search, "_EVOLUTION_AFTER", BEGIN)
+    monkeypatch.setattr(steps, "_EVOLUTION_AFTER", BEGIN)
 
 
 PLANE = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)}

@@ -188,6 +188,10 @@ def test_trials_of_a_conditional_space_are_checked():
         ValueError, match=r"must have all active parameters, and lacks \['leaves'\]"
     ):
         optimizer.tell({"model": "tree"}, 1.0)
+    for params in ({}, {"leaves": 3}):
+        # Without the model nobody knows which other parameters are active.
+        with pytest.raises(ValueError, match=r"lacks \['model'\]"):
+            optimizer.tell(params, 1.0)
     assert optimizer.n_trials == 0
     # What is inactive does not matter.
     optimizer.tell({"model": "tree", "leaves": 3, "layers": 2}, 1.0)

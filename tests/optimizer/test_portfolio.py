@@ -27,18 +27,19 @@ def test_one_acquisition_takes_the_place_of_all(surrogate):
     assert not portfolio.restarts
 
 
-def test_which_defaults_restart_and_have_quadratics():
-    for name, restarts, quadratic, after, evolution, candidates in (
-        ("gaussian_process", True, 0.5, 200, 0.25, 1.0),
-        ("forest", True, 0.5, 0, 0.0, 0.25),
-        ("amf", False, 0.0, 200, 0.0, 1.0),
-        ("kernel", False, 0.0, 200, 0.0, 1.0),
+def test_which_defaults_restart_and_have_steps():
+    for name, restarts, quadratic, after, evolution, plateau, candidates in (
+        ("gaussian_process", True, 0.5, 200, 0.25, 0.5, 1.0),
+        ("forest", True, 0.5, 0, 0.0, 0.0, 0.25),
+        ("amf", False, 0.0, 0, 0.0, 0.0, 1.0),
+        ("kernel", False, 0.0, 0, 0.0, 0.0, 1.0),
     ):
         portfolio = get_portfolio(name, "auto")
         assert portfolio.restarts == restarts
         assert [arm.quadratic for arm in portfolio.arms] == [quadratic]
         assert [arm.quadratic_after for arm in portfolio.arms] == [after]
         assert [arm.evolution for arm in portfolio.arms] == [evolution]
+        assert [arm.plateau for arm in portfolio.arms] == [plateau]
         assert [arm.candidates for arm in portfolio.arms] == [candidates]
         assert not any(arm.quadratic for arm in get_portfolio(name, "auto", 2).arms)
 

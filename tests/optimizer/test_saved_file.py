@@ -48,6 +48,7 @@ PORTFOLIO = Portfolio(
             quadratic=0.25,
             quadratic_after=9,
             evolution=0.5,
+            plateau=0.3,
         ),
         Arm(
             (ThompsonSampling(),),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+from mondrian_bo.benchmarks.problems.accuracies import ACCURACY_PROBLEMS
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
@@ -44,6 +45,7 @@ _DECLARED = {
         *MIXED_PROBLEMS,
         *LEARNING_PROBLEMS,
         *LARGER_LEARNING_PROBLEMS,
+        *ACCURACY_PROBLEMS,
         *BBOB_FUNCTIONS,
         *UNSEEN_FUNCTIONS,
         *MIXINT_FUNCTIONS,

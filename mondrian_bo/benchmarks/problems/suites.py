@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mondrian_bo.benchmarks.problems.accuracies import ACCURACY_PROBLEMS
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS, QUICK_TASKS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
 from mondrian_bo.benchmarks.problems.coco import (
@@ -81,6 +82,7 @@ SUITES: dict[str, Suite] = {
         n_seeds=20,
         n_trials=2000,
     ),
+    "accuracies": Suite(tuple(problem.name for problem in ACCURACY_PROBLEMS), n_seeds=16),
     "constrained": Suite(
         tuple(problem.name for problem in OUTCOME_PROBLEMS if problem.n_constraints),
         n_seeds=20,
