@@ -209,7 +209,7 @@ class Search:
                 space, starts, is_taken, rng, n_candidates, near_share, far_share
             )
             if constraints is None and isinstance(model, ObjectiveModel):
-                row = step(model, arm, wanted, find, pending, valid is not None)
+                row = step(model, arm, wanted, find, pending, valid)
                 if row is not None:
                     return row
             n_steps, n_polished, n_evaluations = _STEPS, 0, UNLIMITED

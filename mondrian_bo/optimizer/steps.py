@@ -13,6 +13,7 @@ from mondrian_bo.optimizer.candidates import CandidateSearch, Maximize
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.plateau_step import plateau_steps
 from mondrian_bo.optimizer.portfolio import Arm
+from mondrian_bo.optimizer.valid_rows import ValidRows
 
 _TRIALS_PER_DIMENSION = 20
 """Number of trials for each parameter up to which a quadratic must predict nearly perfectly, if
@@ -39,7 +40,7 @@ def step(
     wanted: CandidateSearch,
     find: Maximize,
     pending: FloatArray,
-    is_restricted: bool,
+    valid: ValidRows | None,
 ) -> FloatArray | None:
     """Return a row that no acquisition chooses, in the shares of an arm.
 
@@ -55,8 +56,8 @@ def step(
         Maximises a drawn quadratic.
     pending : float64 array of shape (k, d)
         Trials that are running.
-    is_restricted : bool
-        Whether only some points of the space may be suggested: `find` then knows which ones.
+    valid : ValidRows or None
+        Which rows may be suggested; None is all. `find` knows it, too.
 
     Returns
     -------
@@ -65,9 +66,9 @@ def step(
     """
     space, rng, trials = wanted.space, wanted.rng, model.trials
     n_trials, d = len(trials), space.n_dimensions
-    may_spread = arm.plateau > 0.0 and not is_restricted and trials.is_on_plateau()
-    if may_spread and rng.random() < arm.plateau:
-        for row in plateau_steps(space, trials.rows, trials.values, pending, rng):
+    if arm.plateau > 0.0 and trials.is_on_plateau() and rng.random() < arm.plateau:
+        rows = plateau_steps(space, trials.rows, trials.values, pending, rng)
+        for row in rows if valid is None else rows[valid.contains(rows)]:
             if not wanted.is_known(row):
                 return np.asarray(row)
     sure = n_trials <= min(arm.quadratic_after, _TRIALS_PER_DIMENSION * d)
@@ -76,7 +77,7 @@ def step(
     is_partial = sure and bool(np.isnan(wanted.incumbents).any())
     quadratic = 0.0 if is_early or is_partial else arm.quadratic
     n_explored = min(_TRIALS_PER_ORTHANT * 2**d, _EVOLUTION_AFTER)
-    evolution = arm.evolution if n_trials > n_explored and not is_restricted else 0.0
+    evolution = arm.evolution if n_trials > n_explored and valid is None else 0.0
     if quadratic + evolution == 0.0:
         return None
     level = rng.random()

@@ -157,6 +157,7 @@ def _boosting(params: Mapping[str, Any], seed: int) -> Any:
 
 
 _SUPPORT_VECTORS = {"C": Float(1e-2, 1e3, log=True), "gamma": Float(1e-5, 1.0, log=True)}
+"""Two numbers of a support vector machine with a Gaussian kernel."""
 
 _TREE = {
     "max_depth": Int(1, 12),
@@ -164,6 +165,7 @@ _TREE = {
     "max_features": Float(0.05, 1.0),
     "ccp_alpha": Float(1e-5, 1e-1, log=True),
 }
+"""Four numbers of a decision tree."""
 
 
 def _accuracy(
