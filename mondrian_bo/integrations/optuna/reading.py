@@ -59,9 +59,9 @@ class StudyModel(NamedTuple):
         """
         space, internal = self.optimizer.space, []
         for one in params:
-            constants = self.reader.constants or {}
-            unknown = [n for n in one if n not in self.reader.distributions and n not in constants]
-            if unknown:
+            unknown = [name for name in one if name not in self.reader.distributions]
+            # Parameters with a single value, maybe of one branch only, are not in the model.
+            if unknown and (unknown := sorted({*unknown} - self.reader.names())):
                 raise ValueError(f"The finished trials have no parameters {unknown}.")
             internal.append(
                 {

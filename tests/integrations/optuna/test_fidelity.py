@@ -177,3 +177,16 @@ def test_a_constant_fidelity_is_not_reported():
         return trial.suggest_int("n", 5, 5) * trial.suggest_float("x", 0.0, 1.0)
 
     optimize(make_study(sampler_of()), objective, 13)
+
+
+@pytest.mark.parametrize("surrogate", ["gaussian_process", "forest"])
+def test_earlier_trials_may_lack_parameters(surrogate):
+    study = make_study(sampler_of(n_startup_trials=4, surrogate=surrogate))
+    distribution = optuna.distributions.IntDistribution(1, 50, log=True)
+    for n in (1, 50):
+        study.add_trial(
+            optuna.create_trial(params={"n": n}, distributions={"n": distribution}, value=1e-3 / n)
+        )
+    optimize(study, training, 14)
+    assert best_at_target(study, "n").number == 1
+    assert all({"kind", "rate", "n"} <= set(one) for one in parameters(study)[2:])

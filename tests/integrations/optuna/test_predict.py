@@ -107,3 +107,19 @@ def test_wrong_arguments() -> None:
         sampler.predict(study, {"x": 1.0, "kind": "b"})
     with pytest.raises(ValueError, match="not in"):
         sampler.predict(study, {"x": 1.0, "kind": "c"})
+
+
+def test_parameters_with_a_single_value_may_be_named() -> None:
+    def objective(trial):
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            trial.suggest_categorical("solver", ["only"])
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    sampler = MondrianSampler(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=12)
+    for trial in study.trials:
+        without = {name: value for name, value in trial.params.items() if name != "solver"}
+        assert sampler.predict(study, trial.params) == sampler.predict(study, without)
+    with pytest.raises(ValueError, match=r"no parameters \['z'\]"):
+        sampler.predict(study, {"kind": "a", "solver": "only", "x": 0.5, "z": 1})
