@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.trial_times import local_time
 
 
 class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
@@ -189,7 +190,7 @@ class _CurveReader:
         if not is_new and self._last_read is not None:
             # Storages reuse the ids of deleted studies.
             position, completed = self._last_read
-            is_new = (trials[position].datetime_complete or datetime.min) != completed
+            is_new = local_time(trials[position].datetime_complete) != completed
         if is_new or self._curves is None:
             self.__init__(self._settings)  # type: ignore[misc]
             maximize = study.direction == StudyDirection.MAXIMIZE
@@ -198,7 +199,7 @@ class _CurveReader:
         self._open.update(range(self._n_seen, len(trials)))
         self._n_seen = len(trials)
         finished = [
-            (trials[position].datetime_complete or datetime.min, position)
+            (local_time(trials[position].datetime_complete), position)
             for position in self._open
             if trials[position].state.is_finished()
         ]

@@ -137,6 +137,8 @@ def test_the_best_trial_of_other_samplers():
         ({"fidelity": None, "cost": "seconds"}, ValueError, "`cost` needs a `fidelity`"),
         ({"fidelity": ["n"]}, TypeError, "must be a name"),
         ({"fidelity": {"n": 1, "m": 2}}, ValueError, "exactly one name"),
+        ({"fidelity": {"n": "all"}}, TypeError, "the target of 'n' must be a number, got 'all'"),
+        ({"fidelity": {"n": True}}, TypeError, "must be a number"),
         ({"cost": 3.0}, TypeError, "name of a user attribute"),
     ],
 )
@@ -190,3 +192,10 @@ def test_earlier_trials_may_lack_parameters(surrogate):
     optimize(study, training, 14)
     assert best_at_target(study, "n").number == 1
     assert all({"kind", "rate", "n"} <= set(one) for one in parameters(study)[2:])
+
+
+@pytest.mark.parametrize("target", [2.5, float("nan"), 51])
+def test_a_target_that_is_no_value_is_refused_at_the_first_trial(target):
+    study = make_study(sampler_of(fidelity={"n": target}))
+    with pytest.raises(ValueError, match=r"the target (2\.5|nan|51) of 'n' is"):
+        study.optimize(training, n_trials=1)

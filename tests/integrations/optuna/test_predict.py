@@ -105,8 +105,14 @@ def test_wrong_arguments() -> None:
         sampler.predict(study, {"kind": "a"})
     with pytest.raises(ValueError, match="missing"):
         sampler.predict(study, {"x": 1.0, "kind": "b"})
-    with pytest.raises(ValueError, match="not in"):
+    with pytest.raises(ValueError, match="'kind': 'c' not in"):
         sampler.predict(study, {"x": 1.0, "kind": "c"})
+    for value in (float("nan"), float("inf"), None, "one"):
+        with pytest.raises(ValueError, match="no possible value of 'x'"):
+            sampler.predict(study, {"x": value, "kind": "a"})
+    for params in ("x", study.trials[0], [0.5]):
+        with pytest.raises(TypeError, match="a mapping or a sequence of mappings"):
+            sampler.predict(study, params)
 
 
 def test_parameters_with_a_single_value_may_be_named() -> None:
