@@ -109,6 +109,22 @@ def count_trials(params: object) -> int | None:
     return len(params)
 
 
+def seed_sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:
+    """Return the seeds that the argument `seed` stands for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a non-negative integer, a sequence of them, or None.
+    """
+    try:
+        return np.random.SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"`seed` must be a non-negative integer, a sequence of them or None, got {seed!r}."
+        ) from None
+
+
 def check_reference(reference: Sequence[float] | None, n_objectives: int) -> FloatArray:
     """Return the reference point, shape (K,), NaN where it is not given.
 

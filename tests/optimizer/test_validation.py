@@ -27,6 +27,8 @@ X = {"x": 0.5}
         ({"directions": 2}, TypeError, "`directions` must be a sequence of directions"),
         ({"constraints": None}, TypeError, "`constraints` must be a sequence of names, got None"),
         ({"reference_point": 1.0}, TypeError, "`reference_point` must be a sequence of numbers"),
+        ({"seed": -1}, ValueError, "`seed` must be a non-negative integer, .* got -1"),
+        ({"seed": "a"}, TypeError, "`seed` must be a non-negative integer, .* got 'a'"),
         ({"constraints": "cost"}, TypeError, "`constraints` must be a sequence of names"),
         ({"constraints": [1]}, TypeError, "`constraints` must be a sequence of names"),
         ({"constraints": ["a", "a"]}, ValueError, "`constraints` must be distinct names"),

@@ -122,13 +122,13 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     nothing is learnt then. More objectives raise a ``ValueError``.
 
     `is_valid` filters candidates, and has the values of all parameters that are known: those of
-    past trials, with the values that ``study.enqueue_trial`` sets. Parameters that are new, all of
-    the first trial among them, are drawn one after the other, each until `is_valid` returns True
-    or raises ``KeyError``. So it should return False as soon as nothing valid is left. If thousands
-    of points or draws are refused, a ``ValueError`` says so; a valid first trial
-    (``study.enqueue_trial``) helps where the valid region is small. An enqueued trial whose own
-    values are not valid runs all the same. To pickle the sampler, define functions at the top of a
-    module.
+    past trials, with those that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets.
+    Parameters that are new, all of the first trial among them, are drawn one after the other, each
+    until `is_valid` returns True or raises ``KeyError``. So it should return False as soon as
+    nothing valid is left. If thousands of points or draws are refused, a ``ValueError`` says so; a
+    valid first trial (``study.enqueue_trial``) helps where the valid region is small. A trial whose
+    fixed values are not valid runs all the same. To pickle the sampler, define functions at the top
+    of a module.
 
     Examples
     --------
