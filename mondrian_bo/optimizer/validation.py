@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -103,10 +103,9 @@ def count_trials(params: object) -> int | None:
     """
     if isinstance(params, Mapping):
         return None
-    is_sequence = isinstance(params, Sized) and isinstance(params, Iterable)
-    if not is_sequence or not all(isinstance(one, Mapping) for one in params):
-        raise TypeError(f"`params` must be a mapping or a sequence of mappings, got {params!r}.")
-    return len(params)
+    if isinstance(params, Collection) and all(isinstance(one, Mapping) for one in params):
+        return len(params)
+    raise TypeError(f"`params` must be a mapping or a sequence of mappings, got {params!r}.")
 
 
 def seed_sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:

@@ -297,6 +297,9 @@ def partition_data(
         raise ValueError(f"No complete trial has values of both {x!r} and {y!r} in their ranges.")
     values = np.array([trial.values[objective] for trial in seen.trials])[known]
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    # Squares of large values overflow.
+    unit = np.abs(values).max() or 1.0
+    values = values / unit
     centre, size = values.mean(), values.std() or 1.0
     model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
     (cells,) = model.cells
@@ -304,7 +307,7 @@ def partition_data(
         (x, y),
         np.clip(cells.lower, 0.0, 1.0),
         np.clip(cells.upper, 0.0, 1.0),
-        centre + size * model.means[0, cells.leaves],
+        unit * (centre + size * model.means[0, cells.leaves]),
         points[known],
         [seen.trials[k].number for k in known.tolist()],
         objective_label(seen.study, objective),
