@@ -76,6 +76,32 @@ def check_callable(function: object, name: str) -> None:
         raise TypeError(f"`{name}` must be a function or None, got {function!r}.")
 
 
+def check_count(name: str, value: object, least: int) -> None:
+    """Check an argument that must be an integer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not, or below the least one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
+
+
+def check_number(name: str, value: object) -> None:
+    """Check an argument that must be a number.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+
+
 _ANSWERS = (bool, np.bool_)
 """Types of answers. A union of types would be made anew for each of many."""
 

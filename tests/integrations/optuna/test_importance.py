@@ -124,6 +124,10 @@ def test_wrong_arguments() -> None:
         MondrianImportanceEvaluator(surrogate="amf")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="n_estimators"):
         MondrianImportanceEvaluator(n_estimators=0)
+    with pytest.raises(TypeError, match="`n_estimators` must be an integer, got 'a'"):
+        MondrianImportanceEvaluator(n_estimators="a")
+    with pytest.raises(ValueError, match="`seed` must be at least 0, got -1"):
+        MondrianImportanceEvaluator(seed=-1)
     with pytest.raises(ValueError, match=r"\['z'\]"):
         MondrianImportanceEvaluator().evaluate(study, ["x", "z"])
     with pytest.raises(TypeError, match="list of names"):
