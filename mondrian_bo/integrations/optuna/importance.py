@@ -201,11 +201,11 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             return None
         # Differences of large values may overflow, those of their halves do not.
         targets = 0.5 * np.array([values[i] for i in kept])
-        targets -= targets.mean()
-        size = float(np.abs(targets).max())
-        if size == 0.0:
+        # The mean of equal values may differ from them by a rounding error.
+        if (targets == targets[0]).all():
             return None
-        targets /= size
+        targets -= targets.mean()
+        targets /= np.abs(targets).max()
         targets /= targets.std()
         return known, decompose(known.space, known.rows, targets, **self._settings)
 
