@@ -233,7 +233,8 @@ def check_feature_weights(
     Raises
     ------
     ValueError
-        If `weights`, whose name is given, is not finite, non-negative and of shape (n_features,), or zero throughout.
+        If `weights`, which the message calls `name`, is not finite, non-negative and of shape
+        (n_features,), or zero throughout.
     """
     if weights is None:
         return None
