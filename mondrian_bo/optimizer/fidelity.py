@@ -139,6 +139,8 @@ def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     if len(fidelity) != 1:
         raise ValueError(f"`fidelity` must have exactly one name, got {fidelity!r}.")
     ((name, target),) = fidelity.items()
+    if isinstance(target, bool) or not isinstance(target, float | int | np.number):
+        raise TypeError(f"`fidelity`: the target of {name!r} must be a number, got {target!r}.")
     return name, target
 
 

@@ -8,6 +8,7 @@ exactly after d + 1 trials.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -93,15 +94,18 @@ def find_half_space(rows: FloatArray, margins: FloatArray) -> HalfSpace | None:
     first, values = rows[:n_first], margins[:n_first]
     if not (np.isfinite(first).all() and np.isfinite(values).all()):
         return None
-    centre, level = first.mean(axis=0), values.mean()
+    centre = first.mean(axis=0)
     orthogonal, triangle = np.linalg.qr(first - centre)
     if np.abs(triangle.diagonal()).min() < _LEAST_SPREAD:
         return None
-    slopes = np.linalg.solve(triangle, orthogonal.T @ (values - level))
-    length = float(np.linalg.norm(slopes))
-    errors = np.abs(margins - level - (rows - centre) @ slopes)
+    # Margins may be as large as numbers can be, and their squares overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        level = values.mean()
+        slopes = np.linalg.solve(triangle, orthogonal.T @ (values - level))
+        length = float(np.linalg.norm(slopes))
+        errors = np.abs(margins - level - (rows - centre) @ slopes)
     # A constant margin has no bound, and an error may be NaN.
-    if not (length > 0.0 and errors.max() <= _TOLERANCE * length):
+    if not (0.0 < length < math.inf and errors.max() <= _TOLERANCE * length):
         return None
     normal = slopes / length
     margin = 2.0 * float(errors.max()) / length + _MARGIN

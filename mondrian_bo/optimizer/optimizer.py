@@ -19,6 +19,7 @@ from mondrian_bo.optimizer.validation import (
     check_constraints,
     check_directions,
     check_values,
+    count_trials,
 )
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
@@ -310,7 +311,7 @@ class MondrianOptimizer(StoredOptimizer):
             If parameters or values are not what the space, the directions and the constraints
             describe; then nothing is learnt.
         """
-        n_trials = None if isinstance(params, Mapping) else len(params)
+        n_trials = count_trials(params)
         values = check_values(value, n_trials, len(self.directions))
         known = check_constraints(constraints, n_trials, self.constraints)
         costs = None
@@ -393,6 +394,7 @@ class MondrianOptimizer(StoredOptimizer):
     def _encode(self, params: Mapping[str, object] | Sequence[Mapping[str, object]]) -> FloatArray:
         """Return the rows of one or several points, shape (m, d)."""
         many = [params] if isinstance(params, Mapping) else list(params)
+        count_trials(many)
         rows = np.empty((len(many), self.space.n_dimensions))
         for i, one in enumerate(many):
             rows[i] = self.space.to_unit(one)

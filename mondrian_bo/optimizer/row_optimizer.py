@@ -23,6 +23,7 @@ from mondrian_bo.optimizer.validation import (
     check_callable,
     check_directions,
     check_reference,
+    seed_sequence,
 )
 from mondrian_bo.search_space import SearchSpace
 
@@ -99,7 +100,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._surrogate = settings.surrogate
         self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
         self._allow_missing = allow_missing
-        sequence = np.random.SeedSequence(seed)
+        sequence = seed_sequence(seed)
         self._entropy = sequence.entropy
         model_seed, ask_seed, outcome_seed = sequence.spawn(3)
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ def check_directions(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If one of them is unknown, if there are none or too many, or if both arguments are given.
     """
     if directions is None:
@@ -32,6 +32,8 @@ def check_directions(
         return (direction,)
     if direction != "minimize":
         raise ValueError("Only one of `direction` and `directions` may be given, got both.")
+    if isinstance(directions, str) or not isinstance(directions, Iterable):
+        raise TypeError(f"`directions` must be a sequence of directions, got {directions!r}.")
     many = tuple(directions)
     if not 1 <= len(many) <= MOST_OBJECTIVES:
         raise ValueError(
@@ -54,7 +56,8 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     TypeError, ValueError
         If they are not distinct strings.
     """
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    is_sequence = isinstance(names, Iterable) and not isinstance(names, str)
+    if not is_sequence or not all(isinstance(name, str) for name in names):
         raise TypeError(f"`constraints` must be a sequence of names, got {names!r}.")
     if len(set(names)) < len(names):
         raise ValueError(f"`constraints` must be distinct names, got {names!r}.")
@@ -71,6 +74,32 @@ def check_callable(function: object, name: str) -> None:
     """
     if function is not None and not callable(function):
         raise TypeError(f"`{name}` must be a function or None, got {function!r}.")
+
+
+def check_count(name: str, value: object, least: int) -> None:
+    """Check an argument that must be an integer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not, or below the least one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
+
+
+def check_number(name: str, value: object) -> None:
+    """Check an argument that must be a number.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")
 
 
 _ANSWERS = (bool, np.bool_)
@@ -90,6 +119,37 @@ def check_answer(answer: object) -> bool:
     raise TypeError(f"`is_valid` must return True or False, got {answer!r}.")
 
 
+def count_trials(params: object) -> int | None:
+    """Return the number of trials whose parameters are told; None for one, not in a sequence.
+
+    Raises
+    ------
+    TypeError
+        If `params` is neither a mapping nor a sequence of mappings.
+    """
+    if isinstance(params, Mapping):
+        return None
+    if isinstance(params, Collection) and all(isinstance(one, Mapping) for one in params):
+        return len(params)
+    raise TypeError(f"`params` must be a mapping or a sequence of mappings, got {params!r}.")
+
+
+def seed_sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:
+    """Return the seeds that the argument `seed` stands for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a non-negative integer, a sequence of them, or None.
+    """
+    try:
+        return np.random.SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"`seed` must be a non-negative integer, a sequence of them or None, got {seed!r}."
+        ) from None
+
+
 def check_reference(reference: Sequence[float] | None, n_objectives: int) -> FloatArray:
     """Return the reference point, shape (K,), NaN where it is not given.
 
@@ -100,6 +160,8 @@ def check_reference(reference: Sequence[float] | None, n_objectives: int) -> Flo
     """
     if reference is None:
         return np.full(n_objectives, np.nan)
+    if not isinstance(reference, Iterable):
+        raise TypeError(f"`reference_point` must be a sequence of numbers, got {reference!r}.")
     numbers = [_number(one, reference, "reference_point") for one in reference]
     if len(numbers) != n_objectives:
         raise ValueError(
@@ -201,6 +263,6 @@ def _number(value: object, whole: object, name: str) -> float:
     if not isinstance(value, str | bytes):
         try:
             return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     raise TypeError(f"`{name}` must be a number or a sequence of numbers, got {whole!r}.")

@@ -155,7 +155,9 @@ def locate(forest, points, rates, lifetime, cells, found, stays):  # type: ignor
             time, exponent = 0.0, 0.0
             while True:
                 end = min(tree.split_time[node], lifetime)
-                exponent += (end - time) * distance_outside(tree, node, rates, own, i)
+                # The distance of points near the largest number is infinite.
+                if end > time:
+                    exponent += (end - time) * distance_outside(tree, node, rates, own, i)
                 if is_leaf(tree, node) or tree.split_time[node] > lifetime:
                     break
                 time = end

@@ -43,6 +43,8 @@ def test_other_margins_are_not_linear():
     absent[30, 0] = np.nan
     infinite = linear.copy()
     infinite[2] = -np.inf
+    huge = linear.copy()
+    huge[3] = -1e300
     flat = rows.copy()
     flat[:, 2] = 0.5
     for some, margins in [
@@ -50,6 +52,8 @@ def test_other_margins_are_not_linear():
         (rows, last),
         (absent, linear),
         (rows, infinite),
+        (rows, huge),
+        (rows, 1e308 * linear),
         (rows, np.full(40, 2.0)),
         (rows, np.maximum(linear, 0.0)),
         (flat, linear),

@@ -23,6 +23,12 @@ X = {"x": 0.5}
             ValueError,
             "Only one of `direction` and `directions`",
         ),
+        ({"directions": "minimize"}, TypeError, "`directions` must be a sequence of directions"),
+        ({"directions": 2}, TypeError, "`directions` must be a sequence of directions"),
+        ({"constraints": None}, TypeError, "`constraints` must be a sequence of names, got None"),
+        ({"reference_point": 1.0}, TypeError, "`reference_point` must be a sequence of numbers"),
+        ({"seed": -1}, ValueError, "`seed` must be a non-negative integer, .* got -1"),
+        ({"seed": "a"}, TypeError, "`seed` must be a non-negative integer, .* got 'a'"),
         ({"constraints": "cost"}, TypeError, "`constraints` must be a sequence of names"),
         ({"constraints": [1]}, TypeError, "`constraints` must be a sequence of names"),
         ({"constraints": ["a", "a"]}, ValueError, "`constraints` must be distinct names"),
@@ -42,6 +48,10 @@ def test_constructor(arguments, error, message):
         ((X, [1.0, 2.0, 3.0]), ValueError, "`value` must have 2 values"),
         (([X, X], [1.0, 2.0]), ValueError, "2 values for 2 trials"),
         (([X], [[1.0], [2.0, 3.0]]), TypeError, "`value` must be a number"),
+        ((X, [1.0, 10**400]), TypeError, "`value` must be a number"),
+        (("x", [1.0, 2.0]), TypeError, "`params` must be a mapping or a sequence of mappings"),
+        ((None, [1.0, 2.0]), TypeError, "`params` must be a mapping or a sequence of mappings"),
+        (([0.5], [[1.0, 2.0]]), TypeError, "`params` must be a mapping or a sequence of mappings"),
         ((X, [1.0, "a"]), TypeError, "`value` must be a number"),
         ((X, [1.0, 2.0], {"d": 1.0}), ValueError, r"unknown names \['d'\]"),
         ((X, [1.0, 2.0], [1.0]), ValueError, "`constraints` must have 2 values"),
@@ -57,6 +67,9 @@ def test_what_is_told(arguments, error, message):
     optimizer.tell(X, [1.0, 2.0], {"c": -1.0})
     with pytest.raises(error, match=message):
         optimizer.tell(*arguments)
+    if isinstance(arguments[0], str):
+        with pytest.raises(error, match=message):
+            optimizer.predict(arguments[0])
     assert optimizer.n_trials == 1
     ((params, values),) = optimizer.pareto_front()
     assert params == X

@@ -87,6 +87,8 @@ def write_report(
     summaries = [summarize(result) for result in results]
     found = sorted({summary.sampler for group in summaries for summary in group})
     compared = [name for name in samplers or found if name in found]
+    if reference is not None and reference not in compared:
+        raise ValueError(f"the reference {reference!r} is none of {', '.join(compared)}")
     versions = _versions(finished)
 
     out.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import to_parameter
 from mondrian_bo.integrations.optuna.study_reader import PUBLISHED_KEY, publish, running_values
+from mondrian_bo.integrations.optuna.trial_times import local_time
 from mondrian_bo.optimizer.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 
@@ -166,14 +166,16 @@ class FirstValues:
     def _beside(self) -> list[FrozenTrial]:
         """Return the other trials that run, or ran when this one began."""
         trials = self._study.get_trials(deepcopy=False)
-        began = self._trial.datetime_start or datetime.min
+        began = local_time(self._trial.datetime_start)
         return [
             one
             for one in trials
             if one.number != self._trial.number
             and (
                 one.state == TrialState.RUNNING
-                or (one.datetime_complete is not None and one.datetime_complete >= began)
+                or (
+                    one.datetime_complete is not None and local_time(one.datetime_complete) >= began
+                )
             )
         ]
 

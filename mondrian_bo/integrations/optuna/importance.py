@@ -13,6 +13,7 @@ from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
+from mondrian_bo.optimizer.validation import check_count
 
 if TYPE_CHECKING:
     from mondrian_bo.importance import Decomposition
@@ -48,7 +49,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If an argument is not as described.
 
     Notes
@@ -90,8 +91,8 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
     ) -> None:
         if surrogate not in _SURROGATES:
             raise ValueError(f"`surrogate` must be one of {_SURROGATES}, got {surrogate!r}.")
-        if n_estimators is not None and n_estimators < 1:
-            raise ValueError(f"`n_estimators` must be positive or None, got {n_estimators!r}.")
+        check_count("n_estimators", 1 if n_estimators is None else n_estimators, 1)
+        check_count("seed", seed, 0)
         self._interactions = bool(interactions)
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
@@ -200,11 +201,11 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             return None
         # Differences of large values may overflow, those of their halves do not.
         targets = 0.5 * np.array([values[i] for i in kept])
-        targets -= targets.mean()
-        size = float(np.abs(targets).max())
-        if size == 0.0:
+        # The mean of equal values may differ from them by a rounding error.
+        if (targets == targets[0]).all():
             return None
-        targets /= size
+        targets -= targets.mean()
+        targets /= np.abs(targets).max()
         targets /= targets.std()
         return known, decompose(known.space, known.rows, targets, **self._settings)
 

@@ -6,7 +6,6 @@ import math
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
@@ -14,6 +13,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.trial_times import local_time
+from mondrian_bo.optimizer.validation import check_count, check_number
 
 
 class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
@@ -112,11 +113,11 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         _check_share("alpha", alpha)
         if alpha == 1.0:
             raise ValueError("`alpha` must be below 1.")
-        _check_count("n_best", n_best, 1)
-        _check_count("n_startup_trials", n_startup_trials, 3)
-        _check_count("n_warmup_steps", n_warmup_steps, 0)
+        check_count("n_best", n_best, 1)
+        check_count("n_startup_trials", n_startup_trials, 3)
+        check_count("n_warmup_steps", n_warmup_steps, 0)
         if patience is not None:
-            _check_count("patience", patience, 1)
+            check_count("patience", patience, 1)
         self._patience = math.inf if patience is None else int(patience)
         self._settings: dict[str, Any] = {
             "threshold": float(threshold),
@@ -189,7 +190,7 @@ class _CurveReader:
         if not is_new and self._last_read is not None:
             # Storages reuse the ids of deleted studies.
             position, completed = self._last_read
-            is_new = (trials[position].datetime_complete or datetime.min) != completed
+            is_new = local_time(trials[position].datetime_complete) != completed
         if is_new or self._curves is None:
             self.__init__(self._settings)  # type: ignore[misc]
             maximize = study.direction == StudyDirection.MAXIMIZE
@@ -198,7 +199,7 @@ class _CurveReader:
         self._open.update(range(self._n_seen, len(trials)))
         self._n_seen = len(trials)
         finished = [
-            (trials[position].datetime_complete or datetime.min, position)
+            (local_time(trials[position].datetime_complete), position)
             for position in self._open
             if trials[position].state.is_finished()
         ]
@@ -224,15 +225,7 @@ class _CurveReader:
         return sum(number < trial.number for number in self._running)
 
 
-def _check_share(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
-        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+def _check_share(name: str, value: float) -> None:
+    check_number(name, value)
     if not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"`{name}` must be between 0 and 1, got {value!r}.")
-
-
-def _check_count(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
-    if value < least:
-        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")

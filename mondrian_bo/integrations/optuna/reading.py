@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.study_reader import StudyReader, encode
@@ -55,21 +58,20 @@ class StudyModel(NamedTuple):
         Raises
         ------
         ValueError
-            If a name or a choice is unknown, or if a parameter that is active is missing.
+            If a name or a choice is unknown, a value is no finite number, or if a parameter that is
+            active is missing.
         """
         space, internal = self.optimizer.space, []
         for one in params:
-            constants = self.reader.constants or {}
-            unknown = [n for n in one if n not in self.reader.distributions and n not in constants]
-            if unknown:
+            unknown = [name for name in one if name not in self.reader.distributions]
+            # Parameters with a single value, maybe of one branch only, are not in the model.
+            if unknown and (unknown := sorted({*unknown} - self.reader.names())):
                 raise ValueError(f"The finished trials have no parameters {unknown}.")
-            internal.append(
-                {
-                    name: self.reader.distributions[name].to_internal_repr(value)
-                    for name, value in one.items()
-                    if name in self.reader.distributions
-                }
-            )
+            known = {}
+            for name, value in one.items():
+                if name in self.reader.distributions:
+                    known[name] = _internal(name, self.reader.distributions[name], value)
+            internal.append(known)
         rows = encode(space, internal)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
@@ -77,6 +79,17 @@ class StudyModel(NamedTuple):
                 f"Parameters are missing in {dict(params[k])!r}: the study has {space.names}."
             )
         return rows
+
+
+def _internal(name: str, distribution: BaseDistribution, value: object) -> float:
+    """Return Optuna's internal representation of a value, which must be finite."""
+    try:
+        found = distribution.to_internal_repr(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"`params` has no possible value of {name!r}: {error}") from None
+    if not math.isfinite(found):
+        raise ValueError(f"`params` has no possible value of {name!r}: got {value!r}.")
+    return found
 
 
 class ReadableSampler(BaseSampler):
@@ -123,12 +136,20 @@ class ReadableSampler(BaseSampler):
         ------
         ValueError
             If `coverage` is not in (0, 1), the study has no finished trial with a value and a
-            parameter, a name or choice is unknown, or an active parameter is missing.
+            parameter, a name or choice is unknown, a value is no finite number, or an active
+            parameter is missing.
+        TypeError
+            If `params` is neither a mapping nor a sequence of mappings.
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"`coverage` must be in (0, 1), got {coverage!r}.")
+        many = [params] if isinstance(params, Mapping | FrozenTrial) else list(params)
+        if not all(isinstance(one, Mapping) for one in many):
+            raise TypeError(
+                f"`params` must be a mapping or a sequence of mappings, got {params!r}."
+            )
         model = self.read_model(study)
-        rows = model.rows([params] if isinstance(params, Mapping) else list(params))
+        rows = model.rows(many)
         optimizer, n_objectives = model.optimizer, len(study.directions)
         mean, std = (one[:, :n_objectives] for one in optimizer.predict_rows(rows))
         tail = 0.5 * (1.0 - coverage)

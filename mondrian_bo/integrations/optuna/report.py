@@ -90,7 +90,8 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
     Raises
     ------
     ValueError
-        If there is no such storage or study, or there is no name and several studies.
+        If there is no such storage or study, it cannot be read, or there is no name and several
+        studies.
     """
     opened: str | BaseStorage = storage
     if "://" not in storage:
@@ -113,7 +114,14 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
         file = file.partition("?")[0]
         if not Path(file).is_file():
             raise ValueError(f"There is no database {file!r}.")
-    names = sorted(optuna.get_all_study_names(opened))
+    try:
+        names = sorted(optuna.get_all_study_names(opened))
+    except ImportError:
+        raise
+    # A database of another kind, version or place may raise anything in Optuna and SQLAlchemy.
+    except Exception as error:
+        reason = (str(error).splitlines() or [repr(error)])[0]
+        raise ValueError(f"The storage cannot be read: {reason}") from error
     if name is None and len(names) == 1:
         (name,) = names
     if name is None:

@@ -36,6 +36,8 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
 
     Raises
     ------
+    TypeError
+        If `sampler` is another sampler.
     ValueError
         If the study has several objectives, or no complete trial with a finite value.
 
@@ -52,6 +54,8 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     >>> abs(robust_best(study).params["x"]) < 0.3
     True
     """
+    if sampler is not None and not isinstance(sampler, ReadableSampler):
+        raise TypeError(f"`sampler` must be a MondrianSampler or None, got {sampler!r}.")
     if len(study.directions) > 1:
         raise ValueError("`robust_best` needs a single objective; `study.best_trials` has several.")
     complete = [

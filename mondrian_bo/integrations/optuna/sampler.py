@@ -30,10 +30,11 @@ from mondrian_bo.integrations.optuna.study_reader import (
     running_values,
 )
 from mondrian_bo.integrations.optuna.valid_points import (
-    FIXED,
     ValidSuggestions,
     choices_of,
+    constants_beside,
     fixed_part,
+    fixed_values,
     may_be_valid,
 )
 from mondrian_bo.loading import without_collections
@@ -121,13 +122,13 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     nothing is learnt then. More objectives raise a ``ValueError``.
 
     `is_valid` filters candidates, and has the values of all parameters that are known: those of
-    past trials, with the values that ``study.enqueue_trial`` sets. Parameters that are new, all of
-    the first trial among them, are drawn one after the other, each until `is_valid` returns True
-    or raises ``KeyError``. So it should return False as soon as nothing valid is left. If thousands
-    of points or draws are refused, a ``ValueError`` says so; a valid first trial
-    (``study.enqueue_trial``) helps where the valid region is small. An enqueued trial whose own
-    values are not valid runs all the same. To pickle the sampler, define functions at the top of a
-    module.
+    past trials, with those that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets.
+    Parameters that are new, all of the first trial among them, are drawn one after the other, each
+    until `is_valid` returns True or raises ``KeyError``. So it should return False as soon as
+    nothing valid is left. If thousands of points or draws are refused, a ``ValueError`` says so; a
+    valid first trial (``study.enqueue_trial``) helps where the valid region is small. A trial whose
+    fixed values are not valid runs all the same. To pickle the sampler, define functions at the top
+    of a module.
 
     Examples
     --------
@@ -221,12 +222,11 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 )
                 if optimizer is None:
                     return {}
-                within = None
-                if self._is_valid is not None:
-                    constants = memory.reader.constants
-                    within = fixed_part(
-                        self._is_valid, trial, search_space, optimizer.space, constants
-                    )
+                within, is_valid = None, self._is_valid
+                if is_valid is not None:
+                    constants = constants_beside(is_valid, study, memory.reader, search_space)
+                    fixed = fixed_values(study, trial)
+                    within = fixed_part(is_valid, fixed, search_space, optimizer.space, constants)
                 pending = np.empty((0, optimizer.space.n_dimensions))
                 if others:
                     pending = memory.rows_of(others, optimizer)
@@ -278,9 +278,10 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 )
             if self._fidelity is not None:
                 value = self._fidelity.first_value(param_name, param_distribution, value)
-            known = memory.values_of(trial) if self._is_valid is not None else {}
             is_valid = self._is_valid
-            if is_valid and FIXED in trial.system_attrs and not may_be_valid(is_valid, known):
+            fixed = fixed_values(study, trial) if is_valid is not None else {}
+            known = memory.values_of(trial, fixed) if is_valid is not None else {}
+            if fixed and not may_be_valid(is_valid, known):
                 # What the user has set is not valid itself.
                 is_valid = None
 
@@ -376,7 +377,7 @@ class _StudyMemory:
         the trials have grown by a tenth: they are drawn uniformly until then.
         """
         learner = self.reader.conditions
-        constants = None if is_valid is None else self.reader.constants
+        constants = constants_beside(is_valid, study, self.reader, search_space)
         recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
         is_other = (
             self._recipe is None
@@ -431,7 +432,7 @@ class _StudyMemory:
         self._is_changing = False
         return self._optimizer
 
-    def values_of(self, trial: FrozenTrial) -> dict[str, Any]:
+    def values_of(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a trial as far as they are known, proposed and fixed ones too."""
         distributions = self.reader.distributions
         proposed = {
@@ -439,7 +440,6 @@ class _StudyMemory:
             for name, value in running_values(trial).items()
             if name in distributions
         }
-        fixed = trial.system_attrs.get(FIXED, {})
         return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
 
     def rows_of(self, running: Sequence[FrozenTrial], optimizer: RowOptimizer) -> FloatArray:

@@ -14,6 +14,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.distributions import to_parameter
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
@@ -80,7 +81,7 @@ class StudyFidelity:
         Raises
         ------
         ValueError
-            If the distribution is categorical, or the target is out of its range.
+            If the distribution is categorical, or the target is not one of its values.
         """
         if name != self.name:
             return default
@@ -90,6 +91,14 @@ class StudyFidelity:
         target = high if self._target is None else self._target
         if not low <= target <= high:
             raise ValueError(f"`fidelity`: the target {target!r} of {name!r} is out of its range.")
+        parameter = to_parameter(distribution)
+        try:
+            if parameter is not None:
+                parameter.to_unit(target)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"`fidelity`: the target {target!r} of {name!r} is no value of {distribution}."
+            ) from None
         return low if target > low else high
 
     def _warn_of_absence(self, reader: StudyReader) -> None:

@@ -28,6 +28,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.trial_times import local_time
 from mondrian_bo.search_space import Categorical, Condition, SearchSpace
 from mondrian_bo.search_space.parameters import unit_outside
 
@@ -211,7 +212,7 @@ class StudyReader:
         if not is_new and self._last_read is not None:
             # Storages reuse the ids of deleted studies.
             position, completed = self._last_read
-            is_new = (trials[position].datetime_complete or datetime.min) != completed
+            is_new = local_time(trials[position].datetime_complete) != completed
         if is_new:
             StudyReader.__init__(self)
             self._is_reading = True
@@ -221,7 +222,7 @@ class StudyReader:
         finished = []
         for position in self._open:
             if trials[position].state.is_finished():
-                finished.append((trials[position].datetime_complete or datetime.min, position))
+                finished.append((local_time(trials[position].datetime_complete), position))
         # In the order in which they finished, as another reader has noticed them one by one.
         for completed, position in sorted(finished):
             self._absorb(trials[position], study.directions)

@@ -15,6 +15,7 @@ from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.transactions import renew_at_fork
+from mondrian_bo.optimizer.validation import check_count, check_number
 
 TERMINATOR_KEY = "mondrian:terminator"
 """Name of the study's user attribute with the latest estimate."""
@@ -93,7 +94,7 @@ class MondrianTerminator:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If an argument is not as described. During a study: if it has several objectives.
 
     Notes
@@ -135,6 +136,13 @@ class MondrianTerminator:
     ) -> None:
         if (tolerance is None) == (expected_gain is None):
             raise ValueError("Exactly one of `tolerance` and `expected_gain` must be given.")
+        for name, share in (
+            ("tolerance", tolerance),
+            ("expected_gain", expected_gain),
+            ("probability", probability),
+        ):
+            if share is not None:
+                check_number(name, share)
         for name, size in (("tolerance", tolerance), ("expected_gain", expected_gain)):
             if size is not None and not 0.0 < size < math.inf:
                 raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
@@ -145,8 +153,7 @@ class MondrianTerminator:
             ("patience", 0, 0 if patience is None else patience),
             ("interval", 1, interval),
         ):
-            if number < least:
-                raise ValueError(f"`{name}` must be at least {least}, got {number!r}.")
+            check_count(name, number, least)
         self._tolerance = tolerance
         self._probability = probability
         self._expected_gain = expected_gain

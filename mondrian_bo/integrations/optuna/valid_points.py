@@ -6,15 +6,50 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
 from mondrian_bo.optimizer.validation import check_answer
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
-FIXED = "fixed_params"
+_FIXED = "fixed_params"
 """Name of the attribute in which Optuna keeps the values of an enqueued trial."""
+
+
+def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
+    """Return the values that the user has set for a trial: by Optuna's sampler, or its own."""
+    own: dict[str, Any] = trial.system_attrs.get(_FIXED, {})
+    return {**_partly_fixed(study), **own}
+
+
+def constants_beside(
+    is_valid: Callable[[dict[str, Any]], bool] | None,
+    study: optuna.Study,
+    reader: StudyReader,
+    search_space: Mapping[str, BaseDistribution],
+) -> dict[str, Any] | None:
+    """Return the values of parameters that a search space lacks: constant or fixed ones.
+
+    Fixed values that are not valid themselves do not count, as nothing beside them is valid.
+    """
+    if is_valid is None:
+        return None
+    fixed = {n: value for n, value in _partly_fixed(study).items() if n not in search_space}
+    beside = {**(reader.constants or {}), **fixed}
+    return beside if fixed and may_be_valid(is_valid, beside) else reader.constants
+
+
+def _partly_fixed(study: optuna.Study) -> dict[str, Any]:
+    """Return the values that a `PartialFixedSampler` sets; it does not tell its base sampler."""
+    fixed: dict[str, Any] = {}
+    sampler = study.sampler
+    while isinstance(sampler, PartialFixedSampler):
+        fixed = {**sampler._fixed_params, **fixed}
+        sampler = sampler._base_sampler
+    return fixed
 
 
 def may_be_valid(
@@ -95,7 +130,7 @@ class ValidSuggestions:
 
 def fixed_part(
     is_valid: Callable[[dict[str, Any]], bool],
-    trial: FrozenTrial,
+    fixed: Mapping[str, Any],
     search_space: Mapping[str, BaseDistribution],
     space: SearchSpace,
     constants: Mapping[str, Any] | None,
@@ -104,7 +139,6 @@ def fixed_part(
 
     None is the whole space, also if these values are not valid themselves.
     """
-    fixed = trial.system_attrs.get(FIXED, {})
     internal = {}
     for name in fixed.keys() & set(space):
         try:

@@ -225,21 +225,24 @@ def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray,
     return ends[:, 0].copy(), ends[:, 1].copy()
 
 
-def check_feature_weights(weights: ArrayLike | None, n_features: int) -> FloatArray | None:
+def check_feature_weights(
+    weights: ArrayLike | None, n_features: int, name: str = "feature_weights"
+) -> FloatArray | None:
     """Return the factors of the features' split rates; None stays None.
 
     Raises
     ------
     ValueError
-        If `weights` is not finite, non-negative and of shape (n_features,), or zero throughout.
+        If `weights`, which the message calls `name`, is not finite, non-negative and of shape
+        (n_features,), or zero throughout.
     """
     if weights is None:
         return None
     factors = np.array(weights, dtype=np.float64)
     if factors.shape != (n_features,):
-        raise ValueError(f"feature_weights must have shape ({n_features},), got {factors.shape}")
+        raise ValueError(f"{name} must have shape ({n_features},), got {factors.shape}")
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
-        raise ValueError("feature_weights must be finite, non-negative and not all zero")
+        raise ValueError(f"{name} must be finite, non-negative and not all zero")
     return factors
 
 

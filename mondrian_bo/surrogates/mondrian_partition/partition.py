@@ -105,7 +105,7 @@ class MondrianPartition:
         """
         ends = _checked_bounds(bounds)
         lifetime = _checked_lifetime(lifetime)
-        factors = check_feature_weights(rates, len(ends))
+        factors = check_feature_weights(rates, len(ends), "rates")
         own_rates = np.ones(len(ends)) if factors is None else factors
         nodes = grow(NO_NODES, ends.T.copy(), own_rates, (0.0, lifetime), _generator(random_state))
         return cls(ends, lifetime, own_rates, nodes)

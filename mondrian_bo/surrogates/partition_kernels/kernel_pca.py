@@ -140,6 +140,9 @@ def _lanczos_components(
         product = gram.matvec(vector - vector.mean())
         return np.asarray(product - product.mean())
 
+    if not centred(start).any():
+        # All inputs are in the same cells: the centred kernel is 0, and ARPACK refuses that.
+        return np.zeros(n_components), np.eye(len(start), n_components)
     operator = LinearOperator(gram.shape, matvec=centred, dtype=np.float64)
     values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, tol=tol)
     order = np.argsort(values)[::-1]

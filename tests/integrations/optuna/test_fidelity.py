@@ -137,6 +137,8 @@ def test_the_best_trial_of_other_samplers():
         ({"fidelity": None, "cost": "seconds"}, ValueError, "`cost` needs a `fidelity`"),
         ({"fidelity": ["n"]}, TypeError, "must be a name"),
         ({"fidelity": {"n": 1, "m": 2}}, ValueError, "exactly one name"),
+        ({"fidelity": {"n": "all"}}, TypeError, "the target of 'n' must be a number, got 'all'"),
+        ({"fidelity": {"n": True}}, TypeError, "must be a number"),
         ({"cost": 3.0}, TypeError, "name of a user attribute"),
     ],
 )
@@ -177,3 +179,23 @@ def test_a_constant_fidelity_is_not_reported():
         return trial.suggest_int("n", 5, 5) * trial.suggest_float("x", 0.0, 1.0)
 
     optimize(make_study(sampler_of()), objective, 13)
+
+
+@pytest.mark.parametrize("surrogate", ["gaussian_process", "forest"])
+def test_earlier_trials_may_lack_parameters(surrogate):
+    study = make_study(sampler_of(n_startup_trials=4, surrogate=surrogate))
+    distribution = optuna.distributions.IntDistribution(1, 50, log=True)
+    for n in (1, 50):
+        study.add_trial(
+            optuna.create_trial(params={"n": n}, distributions={"n": distribution}, value=1e-3 / n)
+        )
+    optimize(study, training, 14)
+    assert best_at_target(study, "n").number == 1
+    assert all({"kind", "rate", "n"} <= set(one) for one in parameters(study)[2:])
+
+
+@pytest.mark.parametrize("target", [2.5, float("nan"), 51])
+def test_a_target_that_is_no_value_is_refused_at_the_first_trial(target):
+    study = make_study(sampler_of(fidelity={"n": target}))
+    with pytest.raises(ValueError, match=r"the target (2\.5|nan|51) of 'n' is"):
+        study.optimize(training, n_trials=1)

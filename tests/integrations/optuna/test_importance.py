@@ -118,12 +118,27 @@ def test_same_seed_same_importance(surrogate: ModelName) -> None:
     )
 
 
+@pytest.mark.parametrize("surrogate", ["gaussian_process", "forest"])
+@pytest.mark.parametrize("value", [0.1, 1.0, -1e300])
+def test_equal_values_have_no_variance(surrogate: ModelName, value: float) -> None:
+    """The mean of three times 0.1 is not 0.1."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: value + 0.0 * trial.suggest_float("x", 0, 1), n_trials=3)
+    evaluator = MondrianImportanceEvaluator(surrogate=surrogate)
+    assert evaluator.evaluate(study) == {"x": 0.0}
+    assert evaluator.pairs(study) == {}
+
+
 def test_wrong_arguments() -> None:
     study = _study(_product, 3)
     with pytest.raises(ValueError, match="surrogate"):
         MondrianImportanceEvaluator(surrogate="amf")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="n_estimators"):
         MondrianImportanceEvaluator(n_estimators=0)
+    with pytest.raises(TypeError, match="`n_estimators` must be an integer, got 'a'"):
+        MondrianImportanceEvaluator(n_estimators="a")
+    with pytest.raises(ValueError, match="`seed` must be at least 0, got -1"):
+        MondrianImportanceEvaluator(seed=-1)
     with pytest.raises(ValueError, match=r"\['z'\]"):
         MondrianImportanceEvaluator().evaluate(study, ["x", "z"])
     with pytest.raises(TypeError, match="list of names"):

@@ -12,6 +12,8 @@ import pytest
 
 from mondrian_bo import MondrianSampler, plotting
 from mondrian_bo.integrations.optuna.plots.history import curves_data, past_predictions
+from mondrian_bo.integrations.optuna.plots.lines import view
+from mondrian_bo.integrations.optuna.plots.model import partition_data
 
 matplotlib.use("Agg")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -231,3 +233,12 @@ def test_curves_that_cannot_be_compared_have_no_end() -> None:
     assert [curve.kind for curve in data.curves] == ["best", "complete", "running"]
     assert data.end_positions == {}
     assert curves_data(optuna.create_study()).curves == []
+
+
+def test_a_partition_of_large_values() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(
+        lambda trial: 1e300 * trial.suggest_float("x", -1, 1) + trial.suggest_float("y", -1, 1), 20
+    )
+    values = partition_data(view(study), "x", "y").means
+    assert np.isfinite(values).all() and np.abs(values).max() > 1e299

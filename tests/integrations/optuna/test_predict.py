@@ -105,5 +105,27 @@ def test_wrong_arguments() -> None:
         sampler.predict(study, {"kind": "a"})
     with pytest.raises(ValueError, match="missing"):
         sampler.predict(study, {"x": 1.0, "kind": "b"})
-    with pytest.raises(ValueError, match="not in"):
+    with pytest.raises(ValueError, match="'kind': 'c' not in"):
         sampler.predict(study, {"x": 1.0, "kind": "c"})
+    for value in (float("nan"), float("inf"), None, "one"):
+        with pytest.raises(ValueError, match="no possible value of 'x'"):
+            sampler.predict(study, {"x": value, "kind": "a"})
+    for params in ("x", study.trials[0], [0.5]):
+        with pytest.raises(TypeError, match="a mapping or a sequence of mappings"):
+            sampler.predict(study, params)
+
+
+def test_parameters_with_a_single_value_may_be_named() -> None:
+    def objective(trial):
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            trial.suggest_categorical("solver", ["only"])
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    sampler = MondrianSampler(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=12)
+    for trial in study.trials:
+        without = {name: value for name, value in trial.params.items() if name != "solver"}
+        assert sampler.predict(study, trial.params) == sampler.predict(study, without)
+    with pytest.raises(ValueError, match=r"no parameters \['z'\]"):
+        sampler.predict(study, {"kind": "a", "solver": "only", "x": 0.5, "z": 1})

@@ -15,6 +15,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from mondrian_bo import plotting
 from mondrian_bo.cli import main
 from mondrian_bo.integrations.optuna.report import html_report
 
@@ -193,6 +194,22 @@ def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[st
     text.write_text("import optuna\n\n\nprint(optuna)\n")
     assert main(["report", str(text), "x"]) == 2
     assert "is no journal file of Optuna" in capsys.readouterr().err
+    for wrong, reason in [(f"sqlite:///{text}", "not a database"), ("nothing://x", "nothing")]:
+        assert main(["report", wrong]) == 2
+        error = capsys.readouterr().err
+        assert "The storage cannot be read" in error and reason in error
+
+
+def test_parameters_of_different_branches() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        name = "x" if trial.suggest_categorical("kind", ["a", "b"]) == "a" else "y"
+        return 5.0 * trial.suggest_float(name, 0.0, 1.0)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=15)
+    with pytest.raises(ValueError, match="No complete trial has values of both 'x' and 'y'"):
+        plotting.plot_partition(study, "x", "y")
+    assert "Slices" in html_report(study)
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

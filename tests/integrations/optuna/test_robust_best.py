@@ -89,3 +89,5 @@ def test_refused_studies() -> None:
         robust_best(optuna.create_study(directions=["minimize", "minimize"]))
     with pytest.raises(ValueError, match="no complete trial"):
         robust_best(optuna.create_study())
+    with pytest.raises(TypeError, match="`sampler` must be a MondrianSampler or None"):
+        robust_best(optuna.create_study(), optuna.samplers.TPESampler())

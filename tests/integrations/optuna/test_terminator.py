@@ -170,3 +170,11 @@ def test_several_objectives() -> None:
 def test_wrong_arguments(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError):
         MondrianTerminator(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["probability", "min_trials", "patience", "interval"])
+def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be a"):
+        MondrianTerminator(0.1, **{name: "a"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="`tolerance` must be a number, got 'a'"):
+        MondrianTerminator("a")  # type: ignore[arg-type]

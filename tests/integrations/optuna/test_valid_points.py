@@ -7,7 +7,7 @@ import warnings
 
 import optuna
 import pytest
-from optuna.samplers import RandomSampler
+from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 from studies import bowl, make_study, optimize, parameters, states
 
@@ -229,3 +229,22 @@ def test_parameters_of_other_branches_and_constants_are_not_reported():
     optimize(study, branched, 20)
     study = make_study(MondrianSampler(seed=0, is_valid=is_valid))
     optimize(study, branched, 20)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_values_of_a_partial_fixed_sampler_are_known():
+    def objective(trial):
+        x, y = trial.suggest_float("x", -1.0, 1.0), trial.suggest_float("y", -1.0, 1.0)
+        # The range changes, and new ones are drawn one by one.
+        return trial.suggest_float("z", 0.0, 1.0 + trial.number % 3) - x - y
+
+    base = MondrianSampler(seed=0, n_startup_trials=3, is_valid=below)
+    study = optimize(make_study(PartialFixedSampler({"x": -0.5}, base)), objective, 15)
+    assert all(one["x"] == -0.5 and below(one) for one in parameters(study))
+    # They may change. Those that are not valid themselves are evaluated all the same.
+    study.sampler = PartialFixedSampler({"x": -0.9}, PartialFixedSampler({"x": 0.0}, base))
+    optimize(study, objective, 5)
+    assert all(one["x"] == -0.9 and below(one) for one in parameters(study)[15:])
+    study.sampler = PartialFixedSampler({"x": 0.5, "y": 0.5}, base)
+    optimize(study, objective, 5)
+    assert all(one["x"] == one["y"] == 0.5 for one in parameters(study)[20:])

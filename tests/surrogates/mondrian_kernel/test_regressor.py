@@ -231,3 +231,13 @@ def test_too_little_noise():
     X = np.zeros((5, 1))
     with pytest.raises(np.linalg.LinAlgError, match="noise variance is too small"):
         MondrianKernelRegressor(2, noise_variance=1e-300, random_state=0).fit(X, np.arange(5.0))
+
+
+def test_points_near_the_largest_number():
+    """Distances are infinite there; a lifetime of 0 has no split all the same."""
+    X, y = make_data(30, n_features=3)
+    far = np.full((2, 3), 1e308) * np.array([[1.0], [-1.0]])
+    model = MondrianKernelRegressor(5, 0.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(far), model.predict(X[:2]))
+    model = MondrianKernelRegressor(5, 2.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict(far), y.mean())

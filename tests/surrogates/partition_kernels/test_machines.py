@@ -303,3 +303,10 @@ def test_newton_steps_may_be_too_few():
     X, y = make_classes()
     with pytest.warns(ConvergenceWarning, match="max_newton=1 steps"):
         PartitionSVC(FastClusterKernel(random_state=0), max_newton=1).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "dense"])
+def test_components_of_equal_inputs_are_zero(solver):
+    model = PartitionKernelPCA(2, solver=solver, random_state=0)
+    assert not model.fit_transform(np.ones((40, 3))).any()
+    assert not model.eigenvalues_.any()

@@ -281,7 +281,7 @@ def partition_data(
     Raises
     ------
     ValueError
-        If the study has no such parameters.
+        If the study has no such parameters, or no trial that has both, as in different branches.
     """
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
@@ -293,8 +293,13 @@ def partition_data(
         columns.append(np.array(units) / (1 if line.labels is None else len(line.labels)))
     points = np.column_stack(columns)
     known = np.flatnonzero(((points >= 0.0) & (points <= 1.0)).all(axis=1))
+    if not len(known):
+        raise ValueError(f"No complete trial has values of both {x!r} and {y!r} in their ranges.")
     values = np.array([trial.values[objective] for trial in seen.trials])[known]
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    # Squares of large values overflow.
+    unit = np.abs(values).max() or 1.0
+    values = values / unit
     centre, size = values.mean(), values.std() or 1.0
     model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
     (cells,) = model.cells
@@ -302,7 +307,7 @@ def partition_data(
         (x, y),
         np.clip(cells.lower, 0.0, 1.0),
         np.clip(cells.upper, 0.0, 1.0),
-        centre + size * model.means[0, cells.leaves],
+        unit * (centre + size * model.means[0, cells.leaves]),
         points[known],
         [seen.trials[k].number for k in known.tolist()],
         objective_label(seen.study, objective),
