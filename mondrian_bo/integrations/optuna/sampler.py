@@ -377,7 +377,9 @@ class _StudyMemory:
         the trials have grown by a tenth: they are drawn uniformly until then.
         """
         learner = self.reader.conditions
-        constants = constants_beside(is_valid, study, self.reader, search_space)
+        constants = None
+        if is_valid is not None:
+            constants = constants_beside(is_valid, study, self.reader, search_space)
         recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
         is_other = (
             self._recipe is None

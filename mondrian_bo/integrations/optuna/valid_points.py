@@ -26,7 +26,7 @@ def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
 
 
 def constants_beside(
-    is_valid: Callable[[dict[str, Any]], bool] | None,
+    is_valid: Callable[[dict[str, Any]], bool],
     study: optuna.Study,
     reader: StudyReader,
     search_space: Mapping[str, BaseDistribution],
@@ -35,8 +35,6 @@ def constants_beside(
 
     Fixed values that are not valid themselves do not count, as nothing beside them is valid.
     """
-    if is_valid is None:
-        return None
     fixed = {n: value for n, value in _partly_fixed(study).items() if n not in search_space}
     beside = {**(reader.constants or {}), **fixed}
     return beside if fixed and may_be_valid(is_valid, beside) else reader.constants
