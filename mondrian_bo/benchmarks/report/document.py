@@ -79,14 +79,18 @@ def write_report(
     Raises
     ------
     ValueError
-        If the sources hold no such run, use one name for different problems, or the reference is
-        not among the samplers.
+        If the sources hold no such run, or none of one of the samplers, use one name for different
+        problems, or the reference is not among the samplers.
     """
     finished = read_results(sources)
     results = per_problem(finished, samplers=samplers, half=half)
     summaries = [summarize(result) for result in results]
     found = sorted({summary.sampler for group in summaries for summary in group})
-    compared = [name for name in samplers or found if name in found]
+    compared = list(samplers or found)
+    for name in compared:
+        if name not in found:
+            known = sorted({name for _, name, _ in finished.runs})
+            raise ValueError(f"there is no run of {name!r}, but of {', '.join(known)}")
     if reference is not None and reference not in compared:
         raise ValueError(f"the reference {reference!r} is none of {', '.join(compared)}")
     versions = _versions(finished)
