@@ -123,7 +123,7 @@ scale for all values, ends farther from an optimum than a quadratic, and an evol
 on where a function is no quadratic."""
 
 _WITHOUT_STEPS = replace(_ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0)
-"""The same with acquisitions alone."""
+"""The arm of the default portfolio without steps: an acquisition chooses each suggestion."""
 
 _DEFAULT = Portfolio((_WITHOUT_STEPS,))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""

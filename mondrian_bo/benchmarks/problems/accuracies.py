@@ -169,11 +169,7 @@ _TREE = {
 
 
 def _accuracy(
-    name: str,
-    description: str,
-    data: str,
-    model: Model,
-    **space: Any,
+    name: str, description: str, data: str, model: Model, **space: Any
 ) -> AccuracyProblem:
     """Return a problem; ranges of the parameters are our choice."""
     return AccuracyProblem(
