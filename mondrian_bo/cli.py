@@ -178,7 +178,8 @@ def _add_half(parser: argparse.ArgumentParser) -> None:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+    # A name that is given twice counts once.
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def _bench_run(arguments: argparse.Namespace) -> int:

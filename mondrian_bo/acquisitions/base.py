@@ -178,6 +178,21 @@ def improvements(prediction: Prediction, incumbent: float, margin: float) -> Flo
     return prediction.means - target
 
 
+def non_negative(name: str, value: object) -> float:
+    """Return the setting of an acquisition that must be finite and at least 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a number, or is negative, infinite or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+    if not 0.0 <= value < math.inf:
+        raise ValueError(f"`{name}` must be finite and >= 0, got {value!r}.")
+    return float(value)
+
+
 @dataclass(frozen=True)
 class ImprovementAcquisition:
     """Base of the acquisitions that compare a candidate with the incumbent plus a margin.
@@ -189,8 +204,8 @@ class ImprovementAcquisition:
 
     Raises
     ------
-    ValueError
-        If ``margin`` is negative, infinite or NaN.
+    TypeError, ValueError
+        If ``margin`` is not a number, or is negative, infinite or NaN.
     """
 
     usage: ClassVar[Usage] = Usage(measures_improvement=True)
@@ -198,6 +213,4 @@ class ImprovementAcquisition:
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.margin < math.inf:
-            raise ValueError(f"`margin` must be finite and >= 0, got {self.margin!r}.")
-        object.__setattr__(self, "margin", float(self.margin))
+        object.__setattr__(self, "margin", non_negative("margin", self.margin))

@@ -14,6 +14,7 @@ from mondrian_bo.acquisitions.base import (
     Prediction,
     Usage,
     improvements,
+    non_negative,
 )
 from mondrian_bo.array_types import FloatArray
 
@@ -69,8 +70,8 @@ class LogExpectedImprovement(ImprovementAcquisition):
 
     Raises
     ------
-    ValueError
-        If ``margin`` or ``optimism`` is negative, infinite or NaN.
+    TypeError, ValueError
+        If ``margin`` or ``optimism`` is not a number, or is negative, infinite or NaN.
 
     References
     ----------
@@ -83,9 +84,7 @@ class LogExpectedImprovement(ImprovementAcquisition):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.optimism < math.inf:
-            raise ValueError(f"`optimism` must be finite and >= 0, got {self.optimism!r}.")
-        object.__setattr__(self, "optimism", float(self.optimism))
+        object.__setattr__(self, "optimism", non_negative("optimism", self.optimism))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Prediction, Usage, mixture_moments
+from mondrian_bo.acquisitions.base import Prediction, Usage, mixture_moments, non_negative
 from mondrian_bo.array_types import FloatArray
 
 
@@ -23,8 +22,8 @@ class UpperConfidenceBound:
 
     Raises
     ------
-    ValueError
-        If ``kappa`` is negative, infinite or NaN.
+    TypeError, ValueError
+        If ``kappa`` is not a number, or is negative, infinite or NaN.
 
     References
     ----------
@@ -38,8 +37,7 @@ class UpperConfidenceBound:
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.kappa < math.inf:
-            raise ValueError(f"`kappa` must be finite and >= 0, got {self.kappa!r}.")
+        object.__setattr__(self, "kappa", non_negative("kappa", self.kappa))
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:
         """Score candidates; see `Acquisition`. The incumbent is not used."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-import numpy as np
-
 from mondrian_bo.acquisitions import (
     Acquisition,
     AcquisitionName,
@@ -17,6 +15,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
     get_acquisition,
 )
+from mondrian_bo.optimizer.validation import check_count
 from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 
 
@@ -58,6 +57,13 @@ class Arm:
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
         The best of fewer candidates explores less.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no acquisitions or one is not callable, a share of quadratics, evolution or
+        plateau steps is not in [0, 1], the first two add up to more than 1, that of candidates is
+        not in (0, 1], or `quadratic_after` is no integer >= 0.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -72,6 +78,28 @@ class Arm:
     plateau: float = 0.0
     candidates: float = 1.0
 
+    def __post_init__(self) -> None:
+        if len(self.acquisitions) == 0:
+            raise ValueError("`acquisitions` of an arm must hold at least one, got none.")
+        for name in ("acquisitions", "constrained", "many_constrained", "while_running"):
+            for acquisition in getattr(self, name) or ():
+                if not callable(acquisition):
+                    raise TypeError(
+                        f"`{name}` of an arm must hold acquisitions, got {acquisition!r}."
+                    )
+        for name in ("quadratic", "evolution", "plateau"):
+            share = getattr(self, name)
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"`{name}` of an arm must be in [0, 1], got {share!r}.")
+        if self.quadratic + self.evolution > 1.0:
+            raise ValueError(
+                "`quadratic` and `evolution` of an arm must add up to at most 1, got "
+                f"{self.quadratic!r} and {self.evolution!r}."
+            )
+        check_count("quadratic_after", self.quadratic_after, 0)
+        if not 0.0 < self.candidates <= 1.0:
+            raise ValueError(f"`candidates` of an arm must be in (0, 1], got {self.candidates!r}.")
+
 
 @dataclass(frozen=True)
 class Portfolio:
@@ -83,10 +111,22 @@ class Portfolio:
         The arms.
     restarts : bool, default=False
         Whether the search restarts when it has collapsed on its incumbent.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `arms` holds no arm, or something else.
     """
 
     arms: tuple[Arm, ...]
     restarts: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.arms) == 0:
+            raise ValueError("`arms` of a portfolio must hold at least one, got none.")
+        for arm in self.arms:
+            if not isinstance(arm, Arm):
+                raise TypeError(f"`arms` of a portfolio must hold arms, got {arm!r}.")
 
 
 AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition | Portfolio
@@ -194,17 +234,22 @@ def check_settings(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If one of them is not as :class:`MondrianOptimizer` describes.
     """
     if surrogate not in SURROGATES:
         raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
+    check_count("n_startup_trials", n_startup_trials, 0)
+    if n_estimators is not None:
+        check_count("n_estimators", n_estimators, 1)
+        n_estimators = int(n_estimators)
+    check_count("n_candidates", n_candidates, 1)
     return SearchSettings(
         surrogate,
         get_portfolio(surrogate, acquisition, n_objectives),
-        _integer("n_startup_trials", n_startup_trials, 0),
-        None if n_estimators is None else _integer("n_estimators", n_estimators, 1),
-        _integer("n_candidates", n_candidates, 1),
+        int(n_startup_trials),
+        n_estimators,
+        int(n_candidates),
     )
 
 
@@ -226,28 +271,11 @@ def get_portfolio(
     Raises
     ------
     ValueError
-        If the acquisition is unknown, an arm has an option that the surrogate does not accept, or
-        its shares of quadratics, evolution and plateau steps are not in [0, 1], the first two add
-        up to more than 1, that of candidates is not in (0, 1], or `quadratic_after` is no
-        integer >= 0.
+        If the acquisition is unknown, or an arm has an option that the surrogate does not accept.
     """
     if isinstance(acquisition, Portfolio):
         for arm in acquisition.arms:
             _check_options(surrogate, arm.options)
-            for name in ("quadratic", "evolution", "plateau"):
-                share = getattr(arm, name)
-                if not 0.0 <= share <= 1.0:
-                    raise ValueError(f"`{name}` of an arm must be in [0, 1], got {share!r}.")
-            if arm.quadratic + arm.evolution > 1.0:
-                raise ValueError(
-                    "`quadratic` and `evolution` of an arm must add up to at most 1, got "
-                    f"{arm.quadratic!r} and {arm.evolution!r}."
-                )
-            _integer("quadratic_after", arm.quadratic_after, 0)
-            if not 0.0 < arm.candidates <= 1.0:
-                raise ValueError(
-                    f"`candidates` of an arm must be in (0, 1], got {arm.candidates!r}."
-                )
         return acquisition
     if n_objectives == 1:
         portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
@@ -270,10 +298,3 @@ def _check_options(surrogate: SurrogateName, options: Mapping[str, Any]) -> None
                 f"Option {name!r} of an arm is unknown to surrogate {surrogate!r}, "
                 f"which accepts {accepted}."
             )
-
-
-def _integer(name: str, number: int, smallest: int) -> int:
-    is_integer = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_integer or number < smallest:
-        raise ValueError(f"`{name}` must be an integer >= {smallest}, got {number!r}.")
-    return int(number)

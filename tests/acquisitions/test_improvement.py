@@ -87,6 +87,8 @@ def test_optimism_is_the_improvement_of_the_upper_bound(optimism):
 def test_refused_optimism(optimism):
     with pytest.raises(ValueError, match="`optimism` must be finite and >= 0"):
         LogExpectedImprovement(optimism=optimism)
+    with pytest.raises(TypeError, match="`optimism` must be a number, got None"):
+        LogExpectedImprovement(optimism=None)
 
 
 def log_h_by_quadrature(z):
@@ -240,5 +242,7 @@ def test_shapes_and_candidates_are_independent():
 def test_refused_margins(kind, margin):
     with pytest.raises(ValueError, match="`margin` must be finite and >= 0"):
         kind(margin)
+    with pytest.raises(TypeError, match="`margin` must be a number, got 'a'"):
+        kind("a")
     with pytest.raises(ValueError, match="`incumbent` must be a number, got NaN"):
         one(kind(), 0.0, 1.0, math.nan)

@@ -66,6 +66,8 @@ def test_bound_is_mean_plus_kappa_std():
 def test_refused_kappa(kappa):
     with pytest.raises(ValueError, match="`kappa` must be finite and >= 0"):
         UpperConfidenceBound(kappa)
+    with pytest.raises(TypeError, match="`kappa` must be a number, got 'a'"):
+        UpperConfidenceBound("a")
 
 
 def test_get_acquisition():

@@ -57,6 +57,13 @@ def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_given_twice_runs_once(tmp_path, capsys):
+    arguments = ["bench", "run", "--problems", "branin, branin", "--samplers", "random,random"]
+    arguments += ["--seeds", "1", "--trials", "2", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "1/1" in capsys.readouterr().err
+
+
 def test_half_of_the_problems(tmp_path):
     arguments = ["bench", "run", "--problems", "mixed6,integer,deep_tree", "--half", "held-out"]
     arguments += ["--samplers", "random", "--seeds", "1", "--trials", "2"]

@@ -213,6 +213,5 @@ def test_shares_are_checked():
     for share in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match=r"`evolution` of an arm must be in \[0, 1\]"):
             told(PLANE, share, 0)
-    arm = Arm((UpperConfidenceBound(),), quadratic=0.6, evolution=0.6)
     with pytest.raises(ValueError, match=r"must add up to at most 1, got 0\.6 and 0\.6"):
-        MondrianOptimizer(SearchSpace(PLANE), acquisition=Portfolio((arm,)))
+        Arm((UpperConfidenceBound(),), quadratic=0.6, evolution=0.6)

@@ -365,7 +365,7 @@ def test_numpy_integers_are_integers():
         asked.append(optimizer.ask())
     assert asked[0] == asked[1] == asked[2]
     for wrong in (True, np.True_, 2.0, "2"):
-        with pytest.raises(ValueError, match="`n_startup_trials` must be an integer >= 0"):
+        with pytest.raises(TypeError, match="`n_startup_trials` must be an integer, got"):
             MondrianOptimizer(SQUARE, n_startup_trials=wrong)
 
 

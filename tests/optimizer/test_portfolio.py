@@ -195,6 +195,18 @@ def test_options_that_the_surrogate_does_not_know(surrogate, accepted):
         )
 
 
+def test_arms_hold_acquisitions_and_portfolios_hold_arms():
+    bound = UpperConfidenceBound()
+    with pytest.raises(ValueError, match="`acquisitions` of an arm must hold at least one"):
+        Arm(())
+    with pytest.raises(TypeError, match=r"`while_running` of an arm must hold acqu.*, got 'ucb'"):
+        Arm((bound,), while_running=("ucb",))
+    with pytest.raises(ValueError, match="`arms` of a portfolio must hold at least one"):
+        Portfolio(())
+    with pytest.raises(TypeError, match="`arms` of a portfolio must hold arms, got Upper"):
+        Portfolio((bound,))
+
+
 def test_options_take_the_place_of_defaults():
     options = {"n_estimators": 3}
     portfolio = Portfolio((Arm((UpperConfidenceBound(),), options=options),))

@@ -162,7 +162,8 @@ def split_names(text: str) -> list[str]:
     Returns
     -------
     list of str
-        ``["tpe", "mondrian:surrogate=amf,n_estimators=20", "random"]``.
+        ``["tpe", "mondrian:surrogate=amf,n_estimators=20", "random"]``. A sampler that is given
+        twice counts once.
     """
     names: list[str] = []
     for piece in (piece.strip() for piece in text.split(",")):
@@ -170,7 +171,7 @@ def split_names(text: str) -> list[str]:
             names[-1] += f",{piece}"
         else:
             names.append(piece)
-    return names
+    return list(dict.fromkeys(names))
 
 
 def installed_samplers(names: Iterable[str], notify: Callable[[str], None]) -> list[str]:
