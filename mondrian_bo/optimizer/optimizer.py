@@ -62,8 +62,8 @@ class MondrianOptimizer(StoredOptimizer):
         otherwise.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
-        64 parameters. With one objective and without constraints, half of them beyond 200 trials,
-        and a quarter with "forest" and "auto".
+        64 parameters. With one objective and without constraints, half of them beyond 200 trials
+        and a quarter beyond 2,000; with "forest" and "auto", a quarter at any number of trials.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
