@@ -46,7 +46,7 @@ class MondrianOptimizer(StoredOptimizer):
         kernel (Balog2016).
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "ucb", "ei", "log_ei", "pi", "thompson", an instance
-        of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
+        of one, or a :class:`mondrian_bo.optimizer.Portfolio`. "auto" draws one of several
         acquisitions for each trial. With Gaussian processes and with "forest", half of the
         suggestions maximise a draw from a quadratic around the incumbent instead, where that
         predicts well. With Gaussian processes, after many trials a quarter are steps of an
@@ -376,7 +376,12 @@ class MondrianOptimizer(StoredOptimizer):
     def predict_constraints(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predict the constraints at m points, which `predict` takes, too.
+        """Predict the constraints.
+
+        Parameters
+        ----------
+        params : mapping, or sequence of mappings
+            m points.
 
         Returns
         -------

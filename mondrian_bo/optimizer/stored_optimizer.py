@@ -190,6 +190,11 @@ class StoredOptimizer(RowOptimizer):
         is_valid : callable or None, default=None
             The function that the saved optimizer had, if it had one.
 
+        Returns
+        -------
+        MondrianOptimizer
+            The optimizer.
+
         Raises
         ------
         ValueError

@@ -69,7 +69,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an
         instance from :mod:`mondrian_bo.acquisitions` or a
-        :class:`mondrian_bo.optimizer.portfolio.Portfolio`.
+        :class:`mondrian_bo.optimizer.Portfolio`.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600

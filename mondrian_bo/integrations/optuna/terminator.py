@@ -186,7 +186,23 @@ class MondrianTerminator:
             study.stop()
 
     def should_terminate(self, study: optuna.Study) -> bool:
-        """Return whether the rule is satisfied, after an estimate if one is due."""
+        """Return whether the rule is satisfied, after an estimate if one is due.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            A study of any sampler. An estimate is stored in its user attributes.
+
+        Returns
+        -------
+        bool
+            True if all estimates of the last `patience` trials satisfy the rule.
+
+        Raises
+        ------
+        ValueError
+            If the study has several objectives.
+        """
         with self._lock:
             if len(study.directions) > 1:
                 raise ValueError("MondrianTerminator needs a study with a single objective.")
@@ -204,7 +220,18 @@ class MondrianTerminator:
             return latest.n_trials - latest.satisfied_since >= latest.patience
 
     def latest(self, study: optuna.Study) -> GainEstimate | None:
-        """Return the latest estimate that is stored on a study, by whichever terminator."""
+        """Return the latest estimate that is stored on a study, by whichever terminator.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study.
+
+        Returns
+        -------
+        GainEstimate or None
+            The estimate; None before the first one.
+        """
         stored = study._storage.get_study_user_attrs(study._study_id).get(TERMINATOR_KEY)
         if stored is None:
             return None
