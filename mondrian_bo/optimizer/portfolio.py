@@ -133,7 +133,7 @@ AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition |
 """Values of the parameter `acquisition`."""
 
 _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
-"""Acquisitions of the default portfolio. A single one keeps polishing a single basin."""
+"""Acquisitions of the default portfolio. A single one tends to stay in a single basin."""
 
 _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 """Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
@@ -159,8 +159,8 @@ _ARM = Arm(
     plateau=0.5,
 )
 """The arm of the default portfolio with one objective. After many trials a process, which has one
-scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy gets
-on where a function is no quadratic."""
+scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy still
+improves where a function is no quadratic."""
 
 _WITHOUT_STEPS = replace(_ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0)
 """The arm of the default portfolio without steps: an acquisition chooses each suggestion."""

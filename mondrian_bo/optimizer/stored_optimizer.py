@@ -198,7 +198,7 @@ class StoredOptimizer(RowOptimizer):
         Raises
         ------
         ValueError
-            If the file is truncated, altered, of another kind (a pickle, say), or of a later
+            If the file is truncated, altered, of another kind (such as a pickle), or of a later
             version of the format, or if `is_valid` is missing; the message names the file and the
             reason.
         OSError

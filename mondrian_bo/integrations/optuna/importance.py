@@ -27,9 +27,9 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
     """Importance of parameters: their shares of the variance of a model of the objective.
 
     The variance of the model's mean over the whole search space is divided into main effects of
-    parameters, interactions of pairs, and higher ones (functional ANOVA). Trials of any sampler
-    will do. Parameters count on the scale on which they are suggested: uniformly, or uniformly in
-    the logarithm.
+    parameters, interactions of pairs, and higher ones (functional ANOVA). The trials may come from
+    any sampler. Parameters count on the scale on which they are suggested: uniformly, or uniformly
+    in the logarithm.
 
     Parameters
     ----------
