@@ -103,9 +103,10 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
 
         Returns
         -------
-        csr_matrix of shape (n_samples, sum(n_clusters_))
-            Rows hold m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone
-            input have no column.
+        csr_matrix of shape (n_samples, n_columns)
+            A column for each cluster of each partition, ``sum(n_clusters_)`` in all. Rows hold
+            m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone input have
+            no column.
         """
         gram = self.gram(X)
         shared = gram.memberships()[:, : int(gram.offsets[-1])]
