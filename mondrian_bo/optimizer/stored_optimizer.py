@@ -122,7 +122,7 @@ class StoredOptimizer(RowOptimizer):
         ------
         TypeError
             If the acquisition is not one of the library, or a choice of a categorical parameter is
-            not a str, an int, a float, a bool or None, or there is a fidelity.
+            not a str, an int, a float, a bool or None, or there is a fidelity or a tracked metric.
         OSError
             If the file cannot be written.
         """
