@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mondrian-bo", description="Bayesian optimisation with Mondrian forests."
+        prog="mondrian-bo",
+        description="Bayesian optimisation with Gaussian processes and Mondrian forests.",
     )
     parser.add_argument("--version", action="version", version=f"mondrian-bo {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -102,7 +103,7 @@ def _add_bench_run(actions: _Actions) -> None:
     run.add_argument(
         "--seeds",
         type=int,
-        help="number of seeds (0, 1, ...) per problem (default: the suite's, 5 or 20)",
+        help="number of seeds (0, 1, ...) per problem (default: that of the suite; 5 without one)",
     )
     run.add_argument(
         "--jobs", type=int, default=1, help="runs at a time, one process each (default: 1)"

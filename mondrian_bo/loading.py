@@ -1,4 +1,4 @@
-"""Modules and compiled code load while the garbage collector waits."""
+"""A pause of the garbage collector while modules and compiled code load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Former names of modules whose public names can still be imported from there."""
+"""Imports of public names from modules that have other names today, with a warning."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ class ExpectedImprovement(ImprovementAcquisition):
     Parameters
     ----------
     margin : float, default 0.0
-        Improvement that counts for nothing, in the units of the prediction; finite and >= 0. More
-        of it explores more.
+        Improvement that does not count yet, in the units of the prediction; finite and >= 0. A
+        larger margin explores more.
 
     References
     ----------

@@ -74,12 +74,23 @@ def non_dominated(values: FloatArray) -> BoolArray:
 def hypervolume(points: FloatArray, reference: FloatArray) -> float:
     """Compute the volume that is dominated by points and above a reference.
 
-    Takes the points, the reference and the time of :func:`decompose`, and raises its errors.
+    Parameters
+    ----------
+    points : ndarray of float64, shape (p, K)
+        The points, dominated ones and copies included; p may be 0. Larger is better.
+    reference : ndarray of float64, shape (K,)
+        The lower end of the region that counts.
 
     Returns
     -------
     float
-        The volume, exact up to rounding: a sum of positive terms.
+        The volume, exact up to rounding: a sum of positive terms. The time is that of
+        :func:`decompose`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, the reference is not finite, or a point is NaN or plus infinity.
     """
     coordinates, ranks = _ranks_above(points, reference)
     return float(_sweep(ranks, coordinates)[1])

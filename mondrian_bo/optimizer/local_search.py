@@ -202,7 +202,7 @@ def _polish(
     """Climb along the continuous columns of one row by a quasi-Newton method.
 
     Next to the bound of a constraint a score is steep across the bound and flat along it. The
-    gradient steps of :func:`climb`, which know one curvature for all directions, do not get along.
+    gradient steps of :func:`climb`, which have one step size for all directions, hardly advance.
     """
     free = np.flatnonzero((space.grid_sizes == 0) & ~np.isnan(row))
     if not len(free):

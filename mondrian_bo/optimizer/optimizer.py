@@ -46,15 +46,9 @@ class MondrianOptimizer(StoredOptimizer):
         kernel (Balog2016).
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "ucb", "ei", "log_ei", "pi", "thompson", an instance
-        of one, or a :class:`mondrian_bo.optimizer.portfolio.Portfolio`. "auto" draws one of several
-        acquisitions for each trial. With Gaussian processes and with "forest", half of the
-        suggestions maximise a draw from a quadratic around the incumbent instead, where that
-        predicts well. With Gaussian processes, after many trials a quarter are steps of an
-        evolution strategy: after 16 for each of d parameters, and 8 * 2^d or 300 if that is less.
-        While several trials have the best value, as with accuracies, half of the suggestions are
-        points among the good trials, far from each of them.
-        With Gaussian processes and with "forest" the search also restarts when it has collapsed on
-        its incumbent.
+        from :mod:`mondrian_bo.acquisitions`, or a :class:`mondrian_bo.optimizer.Portfolio`. "auto"
+        draws one of several acquisitions for each trial, and makes some suggestions without an
+        acquisition, see the notes.
     n_startup_trials : int, default=10
         Number of first trials without the model: the middle of the space, then quasi-random points.
     n_estimators : int or None, default=None
@@ -62,8 +56,8 @@ class MondrianOptimizer(StoredOptimizer):
         otherwise.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
-        64 parameters. With one objective and without constraints, half of them beyond 200 trials,
-        and a quarter with "forest" and "auto".
+        64 parameters. With one objective and without constraints, half of them beyond 200 trials
+        and a quarter beyond 2,000; with "forest" and "auto", a quarter at any number of trials.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
@@ -106,6 +100,20 @@ class MondrianOptimizer(StoredOptimizer):
     -----
     `tell` is O(1). The next `ask` learns new trials at O(log n) each, and its own cost grows with
     the logarithm of the number of trials.
+
+    With ``acquisition="auto"``, one objective and no constraints, some suggestions do not maximise
+    an acquisition. The incumbent is the best trial.
+
+    - Half of the suggestions maximise a draw from a quadratic around the incumbent, where that
+      predicts well. This holds for the surrogates "gaussian_process" and "forest"; the other two
+      kinds of suggestions are made with "gaussian_process" alone.
+    - After many trials, a quarter of the suggestions are steps of an evolution strategy: in a space
+      of d parameters, after 16 d trials and after 8 * 2^d trials, or 300 if that is less.
+    - While several trials have the best value, as with accuracies, half of the suggestions are
+      points among the good trials, far from each of them.
+
+    With "gaussian_process" and with "forest", the search also restarts when it suggests points near
+    its incumbent only, without a gain.
 
     Several threads may use one optimizer; one call runs at a time. An exception at any moment, as
     from Ctrl-C, leaves the optimizer usable: the interrupted call is undone by the next one. Models
@@ -376,7 +384,12 @@ class MondrianOptimizer(StoredOptimizer):
     def predict_constraints(
         self, params: Mapping[str, object] | Sequence[Mapping[str, object]]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Predict the constraints at m points, which `predict` takes, too.
+        """Predict the constraints.
+
+        Parameters
+        ----------
+        params : mapping, or sequence of mappings
+            m points.
 
         Returns
         -------

@@ -140,7 +140,7 @@ class ParetoModel:
     def _boxes(self, rng: np.random.Generator) -> BoxDecomposition:
         """Return the boxes of the region that no trial dominates.
 
-        The front is that of predicted means, so that a lucky trial does not hold it. Running trials
+        The front is that of predicted means, not of single lucky trials. Running trials
         belong to it with their imputed values. The reference point, unless it is given, lies next
         to the front, which fills its gaps, or below all trials, which extends it.
         """

@@ -21,41 +21,43 @@ from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surro
 
 @dataclass(frozen=True)
 class Arm:
-    """A setting of the model and the acquisitions that go with it.
+    """A setting of the surrogate, and how suggestions are made with it.
 
-    Attributes
+    ``docs/design.md`` describes quadratics, steps of an evolution strategy and steps on a plateau.
+    These three need one objective and no constraints.
+
+    Parameters
     ----------
     acquisitions : sequence of Acquisition
         One of them is drawn for each trial.
     power : bool, default=True
         Whether a power transform makes the values nearly Gaussian.
-    options : mapping
-        Keyword arguments of the surrogate that replace its defaults.
+    options : mapping, default={}
+        Keyword arguments of the surrogate that replace its defaults, such as ``block_size``.
     constrained : sequence of Acquisition or None, default=None
-        Those drawn from under constraints; None is `acquisitions`.
+        Acquisitions under constraints; None is `acquisitions`.
     many_constrained : sequence of Acquisition or None, default=None
-        Those drawn from under more than three constraints; None is `constrained`.
+        Acquisitions under more than three constraints; None is `constrained`.
     while_running : sequence of Acquisition, default=()
-        Those drawn from for half of the suggestions that are made while trials are running, unless
+        Acquisitions for half of the suggestions that are made while trials are running, unless
         there are constraints.
     quadratic : float, default=0.0
         Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
-        the incumbent, where that predicts well; with one objective and without constraints.
+        the incumbent, where that predicts well.
     quadratic_after : int, default=0
         Number of trials, or 20 for each parameter if that is less, up to which a quadratic must
-        predict left-out trials nearly perfectly. Until then there is none with fewer than two
-        trials for each parameter, or where a parameter is inactive in one of the best trials.
+        predict left-out trials nearly perfectly. Until then no quadratic is used with fewer than
+        two trials for each parameter, or where a parameter is inactive in one of the best trials.
     evolution : float, default=0.0
         Share of suggestions that are steps of an evolution strategy: offspring of the best of the
-        latest trials, chosen by the quadratic. With one objective and without constraints, where
-        all parameters are numbers and active in the latest trials. There are none up to 16 trials
-        for each of d parameters, nor up to 8 * 2^d trials or 300 if that is less.
+        latest trials, chosen by the quadratic. All parameters must be numbers, and active in the
+        latest trials. In a space of d parameters, these steps begin after 16 d trials and after
+        8 * 2^d trials, or 300 if that is less.
     plateau : float, default=0.0
         Share of suggestions that are points among the good trials, far from each of them, while
-        several trials have the best value (:func:`plateau_steps`). With one objective and without
-        constraints.
+        several trials have the best value.
     candidates : float, default=1.0
-        Share of the candidates (`n_candidates`) that are scored, in (0, 1]; without constraints.
+        Share of the candidates (`n_candidates`) that are scored, in (0, 1], without constraints.
         The best of fewer candidates explores less.
 
     Raises
@@ -105,12 +107,12 @@ class Arm:
 class Portfolio:
     """Arms, of which one is drawn for each trial.
 
-    Attributes
+    Parameters
     ----------
     arms : tuple of Arm
         The arms.
     restarts : bool, default=False
-        Whether the search restarts when it has collapsed on its incumbent.
+        Whether the search restarts when it suggests points near its incumbent only, without a gain.
 
     Raises
     ------
@@ -133,7 +135,7 @@ AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition |
 """Values of the parameter `acquisition`."""
 
 _WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
-"""Acquisitions of the default portfolio. A single one keeps polishing a single basin."""
+"""Acquisitions of the default portfolio. A single one tends to stay in a single basin."""
 
 _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 """Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
@@ -159,8 +161,8 @@ _ARM = Arm(
     plateau=0.5,
 )
 """The arm of the default portfolio with one objective. After many trials a process, which has one
-scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy gets
-on where a function is no quadratic."""
+scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy still
+improves where a function is no quadratic."""
 
 _WITHOUT_STEPS = replace(_ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0)
 """The arm of the default portfolio without steps: an acquisition chooses each suggestion."""

@@ -354,7 +354,7 @@ class RowOptimizer(Transactional[OptimizerState]):
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:
-        """Return the log-probability that all constraints hold at encoded points, shape (m,)."""
+        """Return the log-probability that all constraints hold, shape (m,), at rows (m, d)."""
         if self._constraints is None:
             return np.zeros(len(rows))
         return self._constraints.log_probability(rows)

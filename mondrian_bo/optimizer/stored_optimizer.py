@@ -122,7 +122,7 @@ class StoredOptimizer(RowOptimizer):
         ------
         TypeError
             If the acquisition is not one of the library, or a choice of a categorical parameter is
-            not a str, an int, a float, a bool or None, or there is a fidelity.
+            not a str, an int, a float, a bool or None, or there is a fidelity or a tracked metric.
         OSError
             If the file cannot be written.
         """
@@ -190,10 +190,15 @@ class StoredOptimizer(RowOptimizer):
         is_valid : callable or None, default=None
             The function that the saved optimizer had, if it had one.
 
+        Returns
+        -------
+        MondrianOptimizer
+            The optimizer.
+
         Raises
         ------
         ValueError
-            If the file is truncated, altered, of another kind (a pickle, say), or of a later
+            If the file is truncated, altered, of another kind (such as a pickle), or of a later
             version of the format, or if `is_valid` is missing; the message names the file and the
             reason.
         OSError

@@ -87,7 +87,7 @@ class Float:
         return n_grid_values(self.low, self.high, self.step)
 
     def index(self, value: object) -> int:
-        """Place of a value on the grid, from 0.
+        """Return the place of a value on the grid, from 0 to ``n_values - 1``.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Float:
         return index
 
     def to_unit(self, value: object) -> float:
-        """Position of a value in [0, 1]; raises the errors of `index`."""
+        """Return the position of a value in [0, 1]; raises a TypeError or ValueError as `index`."""
         if self.n_values:
             return cell_centre(self.index(value), self.n_values)
         number = self._checked(value)
@@ -119,7 +119,7 @@ class Float:
         return min(unit, 1.0)
 
     def from_unit(self, unit: float) -> float:
-        """Value in [low, high], on the grid if there is one, at a position in [0, 1]."""
+        """Return the value at a position in [0, 1]; it is on the grid if there is one."""
         if self.n_values:
             return self._value(cell(unit, self.n_values))
         # Measured from the nearer bound, so that both bounds are decoded exactly.
@@ -138,7 +138,7 @@ class Float:
         return min(max(number, self.low), self.high)
 
     def from_units(self, units: FloatArray) -> list[float]:
-        """Values at many positions, as `from_unit` gives them; at NaN any."""
+        """Return the values at positions of shape (m,), as `from_unit` does; at NaN any."""
         if self.n_values or self.log:
             return [math.nan if unit != unit else self.from_unit(unit) for unit in units.tolist()]
         width = self.high - self.low
@@ -213,7 +213,7 @@ class Int:
         return (self.high - self.low) // self.step + 1
 
     def index(self, value: object) -> int:
-        """Place of a value on the grid, from 0.
+        """Return the place of a value on the grid, from 0 to ``n_values - 1``.
 
         Raises
         ------
@@ -231,13 +231,13 @@ class Int:
         return index
 
     def to_unit(self, value: object) -> float:
-        """Position of a value in [0, 1], the middle of its cell; raises the errors of `index`."""
+        """Return the middle of a value's cell in [0, 1]; raises the errors of `index`."""
         if self.log and self.n_values > 1:
             return float(log_cell_centres(self.index(value), float(self.n_values), float(self.low)))
         return cell_centre(self.index(value), self.n_values)
 
     def from_unit(self, unit: float) -> int:
-        """Value whose cell holds a position in [0, 1]."""
+        """Return the value whose cell holds a position in [0, 1]."""
         if self.log:
             index = int(log_cells(unit, float(self.n_values), float(self.low)))
         else:
@@ -245,7 +245,7 @@ class Int:
         return self.low + min(index, self.n_values - 1) * self.step
 
     def from_units(self, units: FloatArray) -> list[int]:
-        """Values at many positions, as `from_unit` gives them; at NaN any."""
+        """Return the values at positions of shape (m,), as `from_unit` does; at NaN any."""
         return [self.low if unit != unit else self.from_unit(unit) for unit in units.tolist()]
 
 
@@ -283,7 +283,9 @@ class Categorical:
         return len(self.choices)
 
     def index(self, value: object) -> int:
-        """Place of a choice; one of the same type is preferred to one that only compares equal.
+        """Return the index of a choice.
+
+        A choice of the same type is preferred to one that only compares equal.
 
         Raises
         ------
@@ -308,15 +310,15 @@ class Categorical:
         return {(type(choice), choice): i for i, choice in enumerate(self.choices)}
 
     def to_unit(self, value: object) -> float:
-        """Place of a choice as a float; raises the errors of `index`."""
+        """Return the index of a choice as a float; raises the ValueError of `index`."""
         return float(self.index(value))
 
     def from_unit(self, unit: float) -> object:
-        """Return the choice at a place in [0, n_values - 1], rounded to the nearest."""
+        """Return the choice at an index in [0, n_values - 1], rounded to the nearest."""
         return self.choices[round(unit)]
 
     def from_units(self, units: FloatArray) -> list[object]:
-        """Return the choices at many places, as `from_unit` does; at NaN any."""
+        """Return the choices at indices of shape (m,), as `from_unit` does; at NaN any."""
         places = np.rint(np.nan_to_num(units)).astype(np.int64).tolist()
         return [self.choices[place] for place in places]
 

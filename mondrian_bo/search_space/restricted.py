@@ -140,12 +140,18 @@ class RestrictedSpace(SearchSpace):
         return self._feasible(matrix[:, self._columns])
 
     def snap(self, rows: ArrayLike) -> FloatArray:
-        """Move rows to points of this part of the space, see :meth:`SearchSpace.snap`."""
+        """Move rows to points of this part of the space.
+
+        Parameters, result and errors are those of :meth:`SearchSpace.snap`.
+        """
         snapped = super().snap(self._pin(np.asarray(rows, dtype=np.float64)))
         return self._moved(snapped, np.zeros(len(snapped)))
 
     def from_uniform(self, points: ArrayLike) -> FloatArray:
-        """Map points of the unit cube to rows; infeasible ones are moved into the interior."""
+        """Map points of the unit cube to rows; infeasible ones are moved into the interior.
+
+        Parameters, result and errors are those of :meth:`SearchSpace.from_uniform`.
+        """
         uniform = self._matrix(points, "points")
         if self._categorical.size:
             choices = np.floor(uniform * self.n_choices)
@@ -156,6 +162,11 @@ class RestrictedSpace(SearchSpace):
 
     def enumerate_rows(self) -> FloatArray:
         """List all distinct rows of a finite part; see :meth:`SearchSpace.enumerate_rows`.
+
+        Returns
+        -------
+        float64 array of shape (n, d)
+            Snapped rows.
 
         Raises
         ------

@@ -130,7 +130,7 @@ class SearchSpace(Mapping[str, Parameter]):
 
     @cached_property
     def cardinality(self) -> float:
-        """Number of distinct points, where inactive parameters count for nothing.
+        """Number of distinct points, where inactive parameters do not count.
 
         Infinite if any parameter is continuous; exact up to rounding, and at most the largest
         float64 otherwise.

@@ -2,8 +2,8 @@
 
 ``mondrian-bo bench run --suite importance --seeds 20 --out DIR`` compares
 :class:`mondrian_bo.MondrianImportanceEvaluator` with Optuna's fANOVA and PED-ANOVA. Each study has
-random trials, or those of a search with TPE, which crowd where values are good. The error is the
-mean over parameters of the absolute difference between the importance, normalised to the sum 1,
+random trials, or those of a search with TPE, many of which are where values are good. The error is
+the mean over parameters of the absolute difference between the importance, normalised to the sum 1,
 and the true share of the main effects. PED-ANOVA does not estimate these shares: it measures what
 makes trials good.
 

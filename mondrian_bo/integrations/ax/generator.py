@@ -140,7 +140,13 @@ class MondrianGenerator(TorchGenerator):
         return mean, std * std
 
     def best_point(self) -> dict[str, Any] | None:
-        """Return the arm with the best predicted objective that is feasible; None without one."""
+        """Return the feasible arm with the best predicted objective.
+
+        Returns
+        -------
+        dict or None
+            The parameterization; None without a feasible arm, or with several objectives.
+        """
         row = self._engine.best_row()
         space = self.space
         return None if row is None else dict(space.decode(space.space.from_unit(row)))
@@ -152,7 +158,27 @@ class MondrianGenerator(TorchGenerator):
         test: Sequence[Parameters],
         metrics: Sequence[str],
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the predictions of models that learn the given observations alone."""
+        """Return the predictions of models that learn the given observations alone.
+
+        Parameters
+        ----------
+        observations, parameters : mapping
+            As in :meth:`Engine.update`.
+        test : sequence of m mappings
+            Parameterizations to predict.
+        metrics : sequence of k str
+            Signatures of metrics.
+
+        Returns
+        -------
+        mean, variance : float64 arrays of shape (m, k)
+            As :meth:`predict` returns them.
+
+        Raises
+        ------
+        ax.exceptions.core.DataRequiredError
+            If a metric has no data.
+        """
         other = MondrianGenerator(self._engine.seed, self.settings)
         other.fit(self.space, None, observations, parameters, {})
         return other.predict(test, metrics)

@@ -27,9 +27,9 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
     """Importance of parameters: their shares of the variance of a model of the objective.
 
     The variance of the model's mean over the whole search space is divided into main effects of
-    parameters, interactions of pairs, and higher ones (functional ANOVA). Trials of any sampler
-    will do. Parameters count on the scale on which they are suggested: uniformly, or uniformly in
-    the logarithm.
+    parameters, interactions of pairs, and higher ones (functional ANOVA). The trials may come from
+    any sampler. Parameters count on the scale on which they are suggested: uniformly, or uniformly
+    in the logarithm.
 
     Parameters
     ----------
@@ -153,12 +153,20 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
     ) -> dict[tuple[str, str], float]:
         """Return the importance of interactions of pairs: their own shares of the variance.
 
-        Parameters and errors are those of :meth:`evaluate`.
+        Parameters
+        ----------
+        study, params, target
+            See :meth:`evaluate`.
 
         Returns
         -------
         dict
             Shares of the variance by pair of names, in descending order, without main effects.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`evaluate`.
         """
         names = _names(study, params)
         shares = {(a, b): 0.0 for i, a in enumerate(names) for b in names[i + 1 :]}
@@ -184,6 +192,13 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         self, study: optuna.Study, target: Callable[[FrozenTrial], float]
     ) -> tuple[TrialRows, Decomposition] | None:
         """Return all parts of the variance of one target, and the space that they refer to.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study. Its complete trials with finite targets count.
+        target : callable
+            What to explain, a function of a trial that returns a float.
 
         Returns
         -------

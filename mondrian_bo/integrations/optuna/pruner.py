@@ -22,20 +22,20 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
 
     A trial is pruned when the probability that it ends among the best is below a threshold times
     the share of its training that remains. The threshold is calibrated on the finished trials, so
-    that few good ones would have been pruned.
-    It works with every sampler and storage, and with both directions.
+    that few good ones would have been pruned. The pruner works with every sampler and storage, and
+    with both directions.
 
     Parameters
     ----------
     threshold : float, default=0.1
         Largest probability, from 0 to 1, at which a trial is pruned while all of its training
-        remains; in the middle of it, half of this.
+        remains. In the middle of the training, half of this probability.
     alpha : float, default=0.1
         Largest share, at least 0 and below 1, of good finished trials that would have been pruned.
         See the notes.
     n_best : int, default=1
-        How many trials are the best: a trial is pruned if it will probably not end among them. More
-        than one prunes later.
+        Number of trials that count as the best: a trial is pruned if it will probably not end
+        among them. A larger number prunes later.
     n_startup_trials : int, default=3
         Number of complete trials with reports before which nothing is pruned; at least 3.
     n_warmup_steps : int, default=1
@@ -71,15 +71,15 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     *No study prunes for ever.* Pruned trials do not show how they would have ended, so a model that
     is wrong would stay wrong if all trials were pruned. After `patience` trials were pruned since
     the last complete one, the next trial goes on to its end, and the model learns how it ends. With
-    several workers this is the oldest running trial. The second oldest follows after twice as many,
-    and so on, so that a worker that has died holds nothing up.
+    several workers this is the oldest running trial. The second oldest follows after twice as many
+    pruned trials, and so on, so that a dead worker does not delay the others.
 
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
     that are shuffled, the number of reports takes the place of the step in the whole study.
 
-    Pruned trials are not learnt here: they do not say how they would have ended. The time of a call
-    grows with the number of new reports and of new trials only.
+    The pruner does not learn pruned trials, as their ends are unknown. The time of a call grows
+    with the number of new reports and of new trials only.
 
     Examples
     --------

@@ -29,7 +29,8 @@ class StudyPrediction(NamedTuple):
         Mean and standard deviation of the objective's expected value. Both count long tails, as far
         as the range of the values, extended by its width on both sides.
     lower, upper : array
-        Ends of the central interval that holds it with the probability asked for.
+        Ends of the central interval that holds the expected value with the probability `coverage`
+        of :meth:`ReadableSampler.predict`.
     """
 
     mean: FloatArray

@@ -69,13 +69,13 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an
         instance from :mod:`mondrian_bo.acquisitions` or a
-        :class:`mondrian_bo.optimizer.portfolio.Portfolio`.
+        :class:`mondrian_bo.optimizer.Portfolio`.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
-        64 parameters. With one objective and without constraints, half of them beyond 200 trials,
-        and a quarter with "forest" and "auto".
+        64 parameters. With one objective and without constraints, half of them beyond 200 trials
+        and a quarter beyond 2,000; with "forest" and "auto", a quarter at any number of trials.
     is_valid : callable or None, default=None
         Which points may be suggested, where that is known without a trial: a function of the
         parameters by name (a dict) that returns True or False. It may raise ``KeyError`` where a
@@ -107,8 +107,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     Notes
     -----
     A pruned trial is learnt with the value that its reports predict, compared with those of
-    complete trials, and with the prediction's standard error as known noise: so it counts as much
-    as it showed. Where fewer than three complete trials went on beyond its last report, that report
+    complete trials, and with the prediction's standard error as known noise: a trial pruned early
+    counts less. Where fewer than three complete trials went on beyond its last report, that report
     is learnt, but no better than the median of the complete trials; without a report, the median. A
     failed trial is not learnt, and its exact point is not suggested again. If the two nearest
     trials failed as well, it is learnt with the median. Running trials, also those of other threads
@@ -118,8 +118,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
 
     Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
     and the acquisition is weighted by the probability that a candidate is feasible. With two to
-    four objectives, suggestions maximise the expected hypervolume improvement; of pruned trials
-    nothing is learnt then. More objectives raise a ``ValueError``.
+    four objectives, suggestions maximise the expected hypervolume improvement, and pruned trials
+    are not learnt. More objectives raise a ``ValueError``.
 
     `is_valid` filters candidates, and has the values of all parameters that are known: those of
     past trials, with those that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets.
@@ -127,8 +127,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     until `is_valid` returns True or raises ``KeyError``. So it should return False as soon as
     nothing valid is left. If thousands of points or draws are refused, a ``ValueError`` says so; a
     valid first trial (``study.enqueue_trial``) helps where the valid region is small. A trial whose
-    fixed values are not valid runs all the same. To pickle the sampler, define functions at the top
-    of a module.
+    fixed values are not valid runs nevertheless. To pickle the sampler, define functions at the top
+    level of a module.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class MondrianTerminator:
     The regret of a trial is the difference between the optimum and the trial's expected value. A
     posterior gives its distribution for the trial with the best predicted mean, which is
     :func:`mondrian_bo.robust_best`. The study stops when the regret satisfies the rule in all
-    estimates of the last `patience` trials. It works with any sampler.
+    estimates of the last `patience` trials. Any sampler may suggest the trials.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ class MondrianTerminator:
     not be foreseen from the other trials, candidates that differ by what the model takes for noise
     (unless `noisy`), and a model of each branch of a conditional space. A branch with fewer than
     five trials for each of its numbers keeps the study from stopping. Basins that no trial has met
-    may still be missed: ``docs/reading.md`` has the measured shares of kept promises.
+    may still be missed: ``docs/reading.md`` has the measured shares of stops whose regret is within
+    the tolerance.
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
     goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance),
@@ -186,7 +187,23 @@ class MondrianTerminator:
             study.stop()
 
     def should_terminate(self, study: optuna.Study) -> bool:
-        """Return whether the rule is satisfied, after an estimate if one is due."""
+        """Return whether the rule is satisfied, after an estimate if one is due.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            A study of any sampler. An estimate is stored in its user attributes.
+
+        Returns
+        -------
+        bool
+            True if all estimates of the last `patience` trials satisfy the rule.
+
+        Raises
+        ------
+        ValueError
+            If the study has several objectives.
+        """
         with self._lock:
             if len(study.directions) > 1:
                 raise ValueError("MondrianTerminator needs a study with a single objective.")
@@ -204,7 +221,18 @@ class MondrianTerminator:
             return latest.n_trials - latest.satisfied_since >= latest.patience
 
     def latest(self, study: optuna.Study) -> GainEstimate | None:
-        """Return the latest estimate that is stored on a study, by whichever terminator."""
+        """Return the latest estimate that is stored on a study, by whichever terminator.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study.
+
+        Returns
+        -------
+        GainEstimate or None
+            The estimate; None before the first one.
+        """
         stored = study._storage.get_study_user_attrs(study._study_id).get(TERMINATOR_KEY)
         if stored is None:
             return None

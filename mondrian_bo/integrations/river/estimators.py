@@ -111,7 +111,23 @@ class RiverRegressor(base.Regressor):
         self._stream.learn(x, float(y))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
-        """Return the predicted mean of the target; 0 before the first sample."""
+        """Predict the target of a sample.
+
+        Parameters
+        ----------
+        x : dict
+            Values of features by name.
+
+        Returns
+        -------
+        float
+            The predicted mean; 0 before the first sample.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
         if self._stream.n_points == 0:
             return 0.0
         return float(self._stream.forest.predict(self._stream.row(x))[0])
@@ -156,7 +172,20 @@ class RiverClassifier(base.Classifier):
         return True
 
     def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
-        """Learn a sample of class y, as :meth:`RiverRegressor.learn_one` does."""
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x : dict
+            Values of features by name.
+        y : hashable
+            The class.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
         stream = self._stream
         stream.table.row(x)  # raises before anything changes
         if y not in self._labels:
@@ -166,7 +195,25 @@ class RiverClassifier(base.Classifier):
         stream.learn(x, self._labels.index(y), classes=self._numbers())
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, float]:
-        """Return the probability of each class seen so far; empty before the first sample."""
+        """Predict the class of a sample.
+
+        Parameters
+        ----------
+        x : dict
+            Values of features by name.
+        **kwargs : object
+            Not used.
+
+        Returns
+        -------
+        dict
+            The probability of each class seen so far; empty before the first sample.
+
+        Raises
+        ------
+        ValueError
+            If a number is not finite.
+        """
         if self._stream.n_points == 0:
             return {}
         found = self._stream.forest.predict_proba(self._stream.row(x))[0]

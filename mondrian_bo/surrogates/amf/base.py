@@ -70,8 +70,16 @@ class AggregatedEstimator(BaseEstimator):
     def weighted_depth(self, X: ArrayLike) -> FloatArray:
         """Return the depth at which the prunings end that predict each input (Mourtada2021, 5.1).
 
-        The result has shape (n_samples, n_estimators): the mean depth, weighted as the prunings
-        are, or the depth of the leaf without aggregation.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            The mean depth, weighted as the prunings are, or the depth of the leaf without
+            aggregation.
         """
         return self.model_.weighted_depths(self._points(X))
 

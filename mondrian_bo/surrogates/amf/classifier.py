@@ -15,7 +15,8 @@ from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
 _DIRICHLET_OF_TWO, _DIRICHLET = 0.1, 0.01
-"""Default smoothing for two classes and for more, those of the least loss in docs/amf.md."""
+"""Default smoothing for two classes and for more, those of the least loss in
+``docs/appendix/amf.md``."""
 
 
 class AMFClassifier(AggregatedEstimator, OnlineClassifier):
@@ -39,7 +40,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     dirichlet : float or None, default=None
         Smoothing of the frequencies of classes in a node (equation 5). 1/2 is the
         Krichevsky-Trofimov forecaster of the paper, which Corollary 1 is for. None is 0.1 for two
-        classes and 0.01 for more, which predicted best (``docs/amf.md``).
+        classes and 0.01 for more, which predict best (``docs/appendix/amf.md``).
     pooling : {"geometric", "arithmetic"}, default="geometric"
         Mean of the trees' probabilities. The paper's mean (equation 1) is arithmetic. The geometric
         mean, normalised, is sharper: trees that are unsure in different ways do not make an unsure
@@ -48,7 +49,7 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
     bounds, feature_weights, feature_relevance, online_to_batch, record_losses, max_nodes
     random_state, n_jobs
         See :class:`AMFRegressor`. Bounds choose unrestricted partitions, which serve the theory:
-        online losses are higher with them (spambase: 0.33 compared with 0.22).
+        online losses are higher with them.
 
     Attributes
     ----------

@@ -91,8 +91,8 @@ class AMFRegressor(
     mean and the variance of all targets far from the data. Stacked predictions stay within the
     range of the targets.
 
-    One sample says nothing of how far targets differ: until a second one, the standard deviation is
-    1, as it is without any sample.
+    One sample says nothing about the spread of the targets: before a second sample, the standard
+    deviation is 1, as without any sample.
 
     `fit` learns its samples in the order of the rows. It takes no weights: scikit-learn demands
     that weights equal repetition of rows, which an online learner cannot give. `partial_fit` takes

@@ -25,8 +25,8 @@ _LEAST_DEVIATION = 0.01
 finite. Our choice."""
 
 _PRIOR = 0.3
-"""Number of samples that the prior, equal coefficients, counts as much as; chosen on streams, where
-1 has errors that are larger by 1 % (docs/amf.md)."""
+"""Number of samples that the prior, equal coefficients, counts as much as; chosen on the streams of
+``docs/appendix/amf.md``, where 1 has errors that are larger by 1 %."""
 
 _MASS, _TOTAL, _COUNTED, _VARIANCES, _WEIGHTS, _WEIGHTED_VARIANCES, _PRODUCTS = range(7)
 """Entries of the sums of :class:`Stacking`: weights of all samples and their sum of targets; of the

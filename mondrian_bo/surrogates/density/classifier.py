@@ -23,10 +23,12 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
 
     Parameters
     ----------
-    n_estimators, lifetime, concentration, margin
+    n_estimators, lifetime, concentration
         See :class:`MondrianForestDensity`. With ``lifetime="auto"`` each class has its own.
     bounds : array-like of shape (n_features, 2) or None, default=None
         The box, the same for all classes. None is the range of all data, widened.
+    margin : float, default=0.1
+        How much the range is widened on each side, as a share of it.
     priors : array-like of shape (n_classes,) or None, default=None
         Probabilities of the classes, in their order; None is their frequencies.
     random_state : int, RandomState instance or None, default=None
@@ -82,7 +84,23 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         self.random_state = random_state
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the log probabilities of the classes, shape (n_samples, n_classes)."""
+        """Return the log probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Natural logarithms. Columns are those of `classes_`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
         check_is_fitted(self, "densities_")
         box = self.densities_[0].model_.box
         points = np.clip(check_samples(self, X), box[0], box[1])
@@ -92,11 +110,17 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         return np.asarray(log_softmax(joint, axis=1))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of the classes, shape (n_samples, n_classes)."""
+        """Return the probabilities of the classes, shape (n_samples, n_classes).
+
+        Parameters and errors are those of :meth:`predict_log_proba`.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: ArrayLike) -> AnyArray:
-        """Return the most probable class of each input, shape (n_samples,)."""
+        """Return the most probable class of each input, shape (n_samples,).
+
+        Parameters and errors are those of :meth:`predict_log_proba`.
+        """
         log_proba = self.predict_log_proba(X)
         return np.asarray(self.classes_[log_proba.argmax(axis=1)])
 

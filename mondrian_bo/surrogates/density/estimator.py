@@ -131,11 +131,22 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         self.bounds_ = box.T.copy()
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Return the log density of inputs, shape (n_samples,); -inf outside of the box."""
+        """Return the log density of inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Natural logarithms; minus infinity outside of the box.
+        """
         return self.model_.log_density(self._checked(X))
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of inputs."""
+        """Return the mean of :meth:`score_samples`; `y` is not used."""
         return float(np.mean(self.score_samples(X)))
 
     def leave_one_out(self) -> FloatArray:

@@ -72,14 +72,21 @@ class UnsupervisedEstimator(_OwnsItsArrays):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from inputs, and forget earlier ones.
 
-        The result and errors are those of :meth:`SupervisedEstimator.fit`.
-
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite inputs.
         y : array-like of shape (n_samples,) or None, default=None
             Targets, which supervised kernels need. Others ignore them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
         with unchanged_by_failure(self):

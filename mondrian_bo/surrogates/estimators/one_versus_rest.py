@@ -74,11 +74,30 @@ class OneVersusRestMixin:
             """Validate X; return the binary decision values, shape (n_samples, n_machines)."""
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return decision values, (n_samples,) for two classes, else (n_samples, n_classes)."""
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes, one value, positive for the second class; else one for each class.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: ArrayLike) -> AnyArray:
-        """Return the class of each input, shape (n_samples,)."""
+        """Return the class of each input, shape (n_samples,).
+
+        Parameters and errors are those of :meth:`decision_function`.
+        """
         numbers = decided_classes(self._values(X))
         return np.asarray(self.classes_[numbers])

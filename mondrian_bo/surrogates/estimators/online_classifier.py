@@ -51,6 +51,10 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative weights; None is all ones. Samples of weight 0 are ignored.
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -69,7 +73,17 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         return self._learn(data, numbers, sample_weight)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of `classes_`, shape (n_samples, n_classes).
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are those of `classes_`. Rows have the sum 1.
 
         Raises
         ------
@@ -79,12 +93,28 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         return self._probabilities(X)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the log probabilities, shape (n_samples, n_classes), -inf where they are 0."""
+        """Return the logarithms of :meth:`predict_proba`; parameters and errors are the same.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Natural logarithms; minus infinity where the probability is 0.
+        """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: ArrayLike) -> AnyArray:
-        """Return the most probable class of each input, shape (n_samples,).
+        """Return the most probable class of each input.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
 
         Raises
         ------

@@ -50,7 +50,18 @@ class TreePathsMixin:
         raise NotImplementedError
 
     def apply(self, X: ArrayLike) -> IntArray:
-        """Return the leaf of each input in each tree, shape (n_samples, n_estimators)."""
+        """Return the leaf of each input in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Numbers of nodes.
+        """
         _, leaves = self._leaves(X)
         return leaves
 

@@ -88,8 +88,21 @@ class ForestRegressor(
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
-        The first call learns a batch as `fit` does. A later batch without rows is ignored. Invalid
-        input leaves the estimator unchanged. Arguments and errors are those of `fit`.
+        The first call learns a batch as `fit` does.
+
+        Parameters
+        ----------
+        X, y : array-likes
+            Samples, as in `fit`. A fitted estimator ignores a batch without rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As `fit`. The estimator then stays unchanged.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)

@@ -1,4 +1,4 @@
-"""Mondrian forest classification (Lakshminarayanan, Roy and Teh 2014) with scikit-learn manners."""
+"""Mondrian forest classification (Lakshminarayanan, Roy and Teh 2014) for scikit-learn."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         Non-negative factors of the features' split rates; 0 ignores a feature. None is all ones.
     feature_relevance : bool, default=False
         Whether splits favour features whose earlier splits reduced the loss, for data with
-        irrelevant features. `fit` then grows the trees twice. The paper's
-        trees do not depend on the classes in this way.
+        irrelevant features. `fit` then grows the trees twice. The paper's trees do not depend on
+        the classes in this way.
     max_nodes : int or None, default=None
         Largest number of nodes of a tree. A tree without room for another split keeps its splits
-        and goes on learning ("extend node" of Khannouz2022). The samples are kept all the same.
+        and goes on learning ("extend node" of Khannouz2022). The samples are kept nevertheless.
         None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.

@@ -1,4 +1,4 @@
-"""Mondrian forest regression (Lakshminarayanan2016) with scikit-learn manners."""
+"""Mondrian forest regression (Lakshminarayanan2016) as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _LINEAR_RULES = {("exact", "remaining"), ("exact", "paper")}
 def without_former_options(
     init: Callable[Concatenate[MondrianForestRegressor, P], None],
 ) -> Callable[Concatenate[MondrianForestRegressor, P], None]:
-    """Make a constructor name the other estimator if it is called with a former option.
+    """Make a constructor name the other estimator if it is called with one of its options.
 
-    The options are those of the time when one class had Gaussian processes in its leaves, too. The
-    signature stays as it is, for scikit-learn and for type checkers.
+    These options belong to :class:`GaussianProcessForestRegressor`. The signature stays as it is,
+    for scikit-learn and for type checkers.
     """
 
     @functools.wraps(init)
@@ -69,7 +69,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         Number of trees.
     leaf : {"constant", "linear"}, default="constant"
         The function of a node: a constant, as in the paper, or an affine function of the features,
-        whose weights follow the same hierarchy (section 5.4 of the paper asks for it). Outside of
+        whose weights follow the same hierarchy (section 5.4 of the paper suggests it). Outside of
         the data, forests with linear leaves continue the linear trend of the data, with a deviation
         that grows with the distance.
     min_samples_split : int, default=2
@@ -115,7 +115,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         300 samples. The paper's trees do not depend on the targets.
     max_nodes : int or None, default=None
         Largest number of nodes of a tree. A tree without room for another split keeps its splits
-        and goes on learning ("extend node" of Khannouz2022). The samples are kept all the same.
+        and goes on learning ("extend node" of Khannouz2022). The samples are kept nevertheless.
         None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`.

@@ -64,7 +64,23 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
         self._n_features_out = self.n_estimators
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the features of finite inputs, a dense array of shape (n_samples, M)."""
+        """Return the features of inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+            Dense features.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the features have not been fitted.
+        """
         check_is_fitted(self)
         data = validate_data(self, X, dtype=np.float64, reset=False)
         phases = data @ self.frequencies_ + self.offsets_
@@ -120,9 +136,22 @@ class RandomBinningFeatures(LaplaceFeatureMap):
         self._n_features_out = int(self._ends[-1])
 
     def transform(self, X: ArrayLike) -> csr_matrix:
-        """Return the features of finite inputs, shape (n_samples, n_bins).
+        """Return the features of inputs.
 
-        A row has M entries: M^-1/2, or 0 for a bin that holds no fitted input.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_bins)
+            A row has M entries: M^-1/2, or 0 for a bin that holds no fitted input.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the features have not been fitted.
         """
         check_is_fitted(self)
         keys = self._keys(validate_data(self, X, dtype=np.float64, reset=False))

@@ -57,10 +57,12 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     ----------
     loss : {"hinge", "log_loss"}, default="hinge"
         Support vector machine, or logistic regression.
-    n_estimators, lifetime, feature_weights, n_jobs
+    n_estimators, lifetime
         See :class:`MondrianFeatures`.
     prior_variance : float, default=1.0
         Prior variance of f, which is scikit-learn's C; with "log_loss" w is the posterior mode.
+    feature_weights
+        See :class:`MondrianFeatures`.
     tol : float, default=1e-4
         Tolerance of scikit-learn's solver.
     max_iter : int, default=1000
@@ -68,6 +70,8 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         :class:`~sklearn.exceptions.ConvergenceWarning` if it has not converged by then.
     random_state : int, RandomState instance or None, default=None
         Seed of the partitions and of the solver. Results do not depend on `n_jobs`.
+    n_jobs
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------
@@ -131,10 +135,23 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the probabilities of the classes, shape (n_samples, n_classes).
+        """Return the probabilities of the classes; only with ``loss="log_loss"``.
 
-        Only with ``loss="log_loss"``. With several classes, the probabilities of each class against
-        the rest are divided by their sum.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            With several classes, the probabilities of each class against the rest, divided by
+            their sum.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         values = self._values(X)
         if len(self.classes_) == 2:

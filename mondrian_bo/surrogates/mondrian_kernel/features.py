@@ -197,7 +197,24 @@ class MondrianFeatures(LaplaceFeatureMap):
         """Extend the partitions to more inputs by the conditional Mondrian (Balog2016, section 5).
 
         New cells become new columns at the end. Rows of earlier inputs get zeros in the new columns
-        and do not change otherwise. Arguments and errors are those of `fit`.
+        and do not change otherwise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        MondrianFeatures
+            The transformer.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
         """
         if not hasattr(self, "partitions_"):
             return self.fit(X)
@@ -265,7 +282,18 @@ class MondrianFeatures(LaplaceFeatureMap):
         return np.asarray((rows[: len(left)] @ others.T).toarray())
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> csr_matrix:
-        """Sample partitions of the inputs and return their features; see `fit`, `transform`."""
+        """Sample partitions of the inputs and return their features.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_cells)
+            As `transform` returns it.
+        """
         partitions = self.fit(X).partitions_
         return indicator_features(partitions.cells, partitions.n_cells)
 

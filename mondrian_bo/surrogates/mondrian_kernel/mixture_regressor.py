@@ -52,11 +52,13 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         [0, max_lifetime]. None is the uniform distribution.
     noise_variance, prior_variance, normalize_y
         See :class:`MondrianKernelRegressor`.
-    feature_weights, random_state, n_jobs
+    feature_weights
         See :class:`MondrianFeatures`.
     max_models : int or None, default=50
         Largest number of models, one for a lifetime each. If more lifetimes have positive
         probability, models are kept at equally spaced quantiles of the posterior; None keeps all.
+    random_state, n_jobs
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------
@@ -130,7 +132,24 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         The conditional Mondrian extends the partitions of all lifetimes (Balog2016, section 5), and
         the path gives the evidence of all samples at each lifetime. The result equals a fit from
         scratch on the extended partitions. It costs a path for each call, so large batches are
-        cheaper than single samples. Arguments and errors are those of `fit`.
+        cheaper than single samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite targets.
+
+        Returns
+        -------
+        MondrianKernelMixtureRegressor
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
         """
         if not hasattr(self, "models_"):
             return self.fit(X, y)

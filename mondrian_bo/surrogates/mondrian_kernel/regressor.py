@@ -57,7 +57,7 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
     Parameters
     ----------
-    n_estimators, lifetime, feature_weights, random_state, n_jobs
+    n_estimators, lifetime
         See :class:`MondrianFeatures`.
     noise_variance : float, default=0.01
         Variance of the noise.
@@ -66,6 +66,8 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     normalize_y : bool, default=True
         Whether the prior mean is the mean of the targets, and both variances are in units of the
         variance of the targets. Otherwise the mean is 0, and the units are those of the targets.
+    feature_weights, random_state, n_jobs
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------
@@ -126,7 +128,23 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
         The conditional Mondrian extends the partitions, new cells add equations, and each sample is
         an update of rank one. The result equals a fit from scratch on the extended partitions.
-        Arguments and errors are those of `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite targets.
+
+        Returns
+        -------
+        MondrianKernelRegressor
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
         """
         if not hasattr(self, "model_"):
             return self.fit(X, y)

@@ -39,14 +39,18 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
 
     Parameters
     ----------
-    n_estimators, lifetime, feature_weights, n_jobs
+    n_estimators, lifetime
         See :class:`MondrianFeatures`.
     epsilon : float, default=0.1
         Errors up to this size have no loss, in units of the standard deviation of the targets.
     prior_variance : float, default=1.0
         Prior variance of f: scikit-learn's C.
+    feature_weights
+        See :class:`MondrianFeatures`.
     tol, max_iter, random_state
         See :class:`MondrianKernelClassifier`.
+    n_jobs
+        See :class:`MondrianFeatures`.
 
     Attributes
     ----------
@@ -110,7 +114,24 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         first call starts from weights of 0 and sets the scale of the targets, their mean and
         deviation; after `fit` descent goes on from its weights. Steps have the same length
         throughout, so weights are near those of `fit`, not equal to them. O(M) a sample, after
-        O(M d depth) for its cells. Arguments and errors are those of `fit`.
+        O(M d depth) for its cells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+        y : array-like of shape (n_samples,)
+            Finite targets.
+
+        Returns
+        -------
+        MondrianKernelSVR
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
         """
         self._validate_params()
         with unchanged_by_failure(self):
@@ -124,7 +145,23 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict targets, shape (n_samples,)."""
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The predictions, in the units of the targets.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        """
         values = self._values(X)[:, 0]
         return np.asarray(self._mean + self._deviation * values)
 

@@ -58,11 +58,35 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
         return self._assign(self._check_data(X))
 
     def gram(self, X: Any) -> PartitionGram:
-        """Return the Gram matrix of inputs, matrix-free: ``K @ v`` takes O(m N)."""
+        """Return the Gram matrix of inputs, matrix-free.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, n_features)
+            Inputs.
+
+        Returns
+        -------
+        PartitionGram
+            A linear operator of shape (N, N): ``K @ v`` takes O(m N).
+        """
         return PartitionGram(self.assign(X), None, self.n_clusters_)
 
     def cross_gram(self, X: Any, Y: Any) -> PartitionGram:
-        """Return the matrix k(x, y) between two sets of inputs, matrix-free."""
+        """Return the matrix k(x, y) between two sets of inputs, matrix-free.
+
+        Parameters
+        ----------
+        X : array-like of shape (a, n_features)
+            Inputs of the rows.
+        Y : array-like of shape (b, n_features)
+            Inputs of the columns.
+
+        Returns
+        -------
+        PartitionGram
+            A linear operator of shape (a, b): a product takes O(m (a + b)).
+        """
         return PartitionGram(self.assign(X), self.assign(Y), self.n_clusters_)
 
     def __call__(self, X: Any, Y: Any | None = None) -> FloatArray:
@@ -72,8 +96,17 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
     def transform(self, X: Any) -> csr_matrix:
         """Return sparse features with ``features @ features.T`` equal to the kernel.
 
-        They have shape (n_samples, ``sum(n_clusters_)``) and hold m^-1/2 in the columns of the
-        clusters that hold the input. Clusters of a lone input have no column.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, n_columns)
+            A column for each cluster of each partition, ``sum(n_clusters_)`` in all. Rows hold
+            m^-1/2 in the columns of the clusters that hold the input. Clusters of a lone input have
+            no column.
         """
         gram = self.gram(X)
         shared = gram.memberships()[:, : int(gram.offsets[-1])]

@@ -91,9 +91,22 @@ class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEst
         self.random_state = random_state
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the principal components of inputs, shape (n_samples, n_components).
+        """Return the principal components of inputs, O(m (N + n)) for each component.
 
-        O(m (N + n)) for each component.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            The components.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self, "eigenvectors_")
         cross = self._gram.cross(self._clusters(X))
@@ -105,7 +118,20 @@ class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEst
         return np.asarray(cross.matmat(weights) - self._row_means @ weights)
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **params: Any) -> FloatArray:
-        """Fit, and return the principal components of the training inputs."""
+        """Fit, and return the principal components of the training inputs.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        **params : object
+            Passed on to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            The components.
+        """
         return self.fit(X, y, **params).transform(X)
 
     def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:

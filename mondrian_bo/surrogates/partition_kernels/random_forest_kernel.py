@@ -32,13 +32,13 @@ class RandomForestKernel(PartitionKernel):
         Number of partitions m, and of trees.
     forest : estimator or None, default=None
         The forest whose trees are used: one of scikit-learn's (random forests, extra trees, random
-        trees embedding, gradient boosting) or of ours (Mondrian and AMF forests). A copy with
-        ``n_estimators=n_partitions`` is fitted. None is a random forest, a regressor for targets
-        of a floating point type and a classifier for others.
+        trees embedding, gradient boosting) or of this library (Mondrian and AMF forests). A copy
+        with ``n_estimators=n_partitions`` is fitted. None is a random forest, a regressor for
+        targets of a floating point type and a classifier for others.
     height : {"level", "split_time"}, default="level"
-        What is drawn uniformly: a level from 0 to the height of the tree, or, for forests of ours,
-        one of the times at which the tree splits or time 0. The partition is then the Mondrian
-        process at that time, and its number of clusters is uniform.
+        What is drawn uniformly: a level from 0 to the height of the tree, or, for forests of this
+        library, one of the times at which the tree splits or time 0. The partition is then the
+        Mondrian process at that time, and its number of clusters is uniform.
     max_height : int or None, default=None
         The h of Algorithm 1: levels are drawn from 0 to the smaller of this and the height of the
         tree. None does not limit them.

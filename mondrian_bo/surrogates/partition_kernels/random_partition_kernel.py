@@ -43,9 +43,9 @@ class RandomPartitionKernel(PartitionKernel):
         A callable gets ``(X, y, rng)``, with `rng` a numpy RandomState, and returns the clusters of
         the rows of X as integers, or a function that returns the clusters of any inputs.
 
-        Of an estimator, a clusterer or a classifier say, copies are fitted, each with its own
-        ``random_state``; the clusters are what it predicts, or its `fit_predict` if it cannot
-        predict. In the latter, -1 marks noise: points that are alone.
+        Of an estimator, such as a clusterer or a classifier, copies are fitted, each with its own
+        ``random_state``. The clusters are what a copy predicts, or the result of its `fit_predict`
+        if it cannot predict; in that result -1 marks noise, points that are alone.
     n_partitions : int, default=200
         Number of partitions m.
     max_samples : float, default=1.0

@@ -1,4 +1,4 @@
-"""What every forest is made from."""
+"""The arguments that every forest is made from: numbers of trees and dimensions, and the seed."""
 
 from __future__ import annotations
 

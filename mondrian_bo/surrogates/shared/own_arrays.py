@@ -1,4 +1,4 @@
-"""Arrays that can be written, in place of read-only ones."""
+"""Writable copies of read-only arrays, as of files that are mapped into memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When trees over data of unknown range are grown anew."""
+"""The sizes of a stream at which trees over data of unknown range are grown anew."""
 
 from __future__ import annotations
 

@@ -66,12 +66,16 @@ def plot_map(
 
     Parameters
     ----------
-    study, objective, sampler, axes
-        See :func:`plot_slice`.
+    study : optuna.Study
+        A study of any sampler.
     x, y : str
         The parameters.
+    objective : int, default=0
+        Which objective.
     uncertainty : bool, default=False
         Whether to show the standard deviation instead of the mean.
+    sampler, axes
+        See :func:`plot_slice`.
 
     Returns
     -------
@@ -99,12 +103,14 @@ def plot_acquisition(
 
     Parameters
     ----------
-    study, sampler, axes
-        See :func:`plot_slice`; the study has one objective.
+    study : optuna.Study
+        A study of any sampler, with one objective.
     x : str
         The parameter.
     y : str or None, default=None
         A second parameter, for a map; None is a line for each acquisition of the portfolio.
+    sampler, axes
+        See :func:`plot_slice`.
 
     Returns
     -------
@@ -131,10 +137,12 @@ def plot_pairs(
 
     Parameters
     ----------
-    study, objective, sampler
-        See :func:`plot_slice`.
+    study : optuna.Study
+        A study of any sampler.
     params : sequence of str or None, default=None
         The parameters; None is the four most important ones.
+    objective, sampler
+        See :func:`plot_slice`.
 
     Returns
     -------
@@ -161,12 +169,14 @@ def plot_importance(
 
     Parameters
     ----------
-    study, objective, axes
+    study, objective
         See :func:`plot_slice`.
     n_pairs : int, default=3
         Number of pairs.
     evaluator : MondrianImportanceEvaluator or None, default=None
         What computes the shares; None is the default one.
+    axes
+        See :func:`plot_slice`.
 
     Returns
     -------
@@ -191,12 +201,16 @@ def plot_partition(
 
     Parameters
     ----------
-    study, objective, sampler, axes
-        See :func:`plot_slice`.
+    study : optuna.Study
+        A study of any sampler.
     x, y : str
         The parameters. Other ones are ignored.
+    objective : int, default=0
+        Which objective.
     seed : int, default=0
         Seed of the tree.
+    sampler, axes
+        See :func:`plot_slice`.
 
     Returns
     -------
@@ -237,11 +251,13 @@ def plot_learning_curves(study: optuna.Study, *, n_predicted: int = 20, axes: An
 
     Parameters
     ----------
-    study, axes
-        See :func:`plot_history`.
+    study : optuna.Study
+        A study of any sampler.
     n_predicted : int, default=20
         Largest number of running and pruned trials whose values are predicted: running ones first,
         then the latest ones. 0 predicts none.
+    axes
+        See :func:`plot_history`.
 
     Returns
     -------

@@ -23,7 +23,22 @@ def plot_slice(
 ) -> Any:
     """Plot the prediction along a parameter through the best trial, with 90 % intervals.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_slice`.
+    Parameters
+    ----------
+    study, param, objective, sampler
+        See :func:`mondrian_bo.plotting.plot_slice`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_slice`.
     """
     return draw(model.slice_data(_view(study, sampler), param, objective))
 
@@ -39,7 +54,22 @@ def plot_map(
 ) -> Any:
     """Plot the prediction over two parameters through the best trial, or its deviation.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_map`.
+    Parameters
+    ----------
+    study, x, y, objective, uncertainty, sampler
+        See :func:`mondrian_bo.plotting.plot_map`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_map`.
     """
     return draw(model.map_data(_view(study, sampler), x, y, objective, uncertainty))
 
@@ -49,7 +79,22 @@ def plot_acquisition(
 ) -> Any:
     """Plot the acquisition through the best trial: what the next suggestion would maximise.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_acquisition`.
+    Parameters
+    ----------
+    study, x, y, sampler
+        See :func:`mondrian_bo.plotting.plot_acquisition`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_acquisition`.
     """
     return draw(model.acquisition_data(_view(study, sampler), x, y))
 
@@ -63,8 +108,22 @@ def plot_pairs(
 ) -> Any:
     """Plot all slices and maps of some parameters in one figure.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_pairs`. Maps have no colour
-    bars; the pointer shows their values.
+    Parameters
+    ----------
+    study, params, objective, sampler
+        See :func:`mondrian_bo.plotting.plot_pairs`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot. Maps have no colour bars; the pointer shows their values.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_pairs`.
     """
     return draw_pairs(model.pairs_data(_view(study, sampler), params, objective))
 
@@ -78,7 +137,20 @@ def plot_importance(
 ) -> Any:
     """Plot shares of the variance: main effects of all parameters, and the largest pairs.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_importance`.
+    Parameters
+    ----------
+    study, objective, n_pairs, evaluator
+        See :func:`mondrian_bo.plotting.plot_importance`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
     """
     check_plotly()
     return draw(model.importance_data(study, objective, n_pairs, evaluator))
@@ -95,7 +167,22 @@ def plot_partition(
 ) -> Any:
     """Plot a Mondrian partition of two parameters: one tree grown from the trials.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_partition`.
+    Parameters
+    ----------
+    study, x, y, objective, seed, sampler
+        See :func:`mondrian_bo.plotting.plot_partition`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_partition`.
     """
     return draw(model.partition_data(_view(study, sampler), x, y, objective, seed))
 
@@ -103,7 +190,20 @@ def plot_partition(
 def plot_history(study: optuna.Study, *, objective: int = 0) -> Any:
     """Plot the values of complete trials and the best one so far.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_history`.
+    Parameters
+    ----------
+    study, objective
+        See :func:`mondrian_bo.plotting.plot_history`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
     """
     check_plotly()
     return draw(history.history_data(study, objective))
@@ -112,7 +212,20 @@ def plot_history(study: optuna.Study, *, objective: int = 0) -> Any:
 def plot_learning_curves(study: optuna.Study, *, n_predicted: int = 20) -> Any:
     """Plot the intermediate values of trials, and the predicted values of unfinished ones.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_learning_curves`.
+    Parameters
+    ----------
+    study, n_predicted
+        See :func:`mondrian_bo.plotting.plot_learning_curves`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
     """
     check_plotly()
     return draw(history.curves_data(study, n_predicted))
@@ -121,7 +234,22 @@ def plot_learning_curves(study: optuna.Study, *, n_predicted: int = 20) -> Any:
 def plot_calibration(study: optuna.Study) -> Any:
     """Plot how often past trials fell into intervals of their predictions.
 
-    Parameters and errors are those of :func:`mondrian_bo.plotting.plot_calibration`.
+    Parameters
+    ----------
+    study
+        See :func:`mondrian_bo.plotting.plot_calibration`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The plot.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    ValueError
+        As :func:`mondrian_bo.plotting.plot_calibration`.
     """
     check_plotly()
     return draw(history.calibration_data(study))

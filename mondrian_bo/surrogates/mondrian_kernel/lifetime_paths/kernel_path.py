@@ -76,7 +76,8 @@ def kernel_path(
         "auto" solves the equations of the C cells by nested elimination, for all lifetimes at once,
         while there are no more cells than points, and else updates those of the n points. The
         others make updates throughout: "cholesky" of the Cholesky factor of the cells' equations,
-        "dual" of the inverse of the points' equations. The former "inverse" is "cholesky" now.
+        "dual" of the inverse of the points' equations. "inverse" is "cholesky" with a
+        warning.
     n_evaluations : int or None, default=None
         Number of lifetimes, equally spread among the cuts, at which to compute errors; None is all.
     keep_weights : bool, default=False
