@@ -24,8 +24,8 @@ from tqdm import tqdm
 from mondrian_bo.benchmarks.harness.archive import Curve, read_results
 from mondrian_bo.benchmarks.harness.ax_run import AxRun
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
+from mondrian_bo.benchmarks.harness.outcome_score import OutcomeScore
 from mondrian_bo.benchmarks.harness.peer_run import PeerRun
-from mondrian_bo.benchmarks.harness.progress import Progress
 from mondrian_bo.benchmarks.harness.results import (
     TrialRecord,
     append_session,
@@ -235,7 +235,7 @@ def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
             n_constraints=problem.n_constraints,
         )
     assert not isinstance(harness, PeerRun)
-    progress = Progress(problem)
+    score = OutcomeScore(problem)
     for number, params, seconds in _finished(chosen.schedule, run, harness):
         outcomes = problem.function(params)
         seconds += harness.tell(number, outcomes.values, outcomes.constraints)
@@ -245,7 +245,7 @@ def _outcome_trials(run: Run, problem: OutcomeProblem) -> Iterator[TrialRecord]:
             params,
             values,
             values,
-            progress.update(outcomes),
+            score.update(outcomes),
             round(seconds, 7),
             list(outcomes.constraints),
         )

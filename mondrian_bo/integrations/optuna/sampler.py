@@ -18,6 +18,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
@@ -37,7 +38,6 @@ from mondrian_bo.integrations.optuna.valid_points import (
     fixed_values,
     may_be_valid,
 )
-from mondrian_bo.loading import without_collections
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, Direction, check_callable
 from mondrian_bo.surrogates.registry import SurrogateName

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
-from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
+from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
 
 class _OwnsItsArrays(BaseEstimator):
     """An estimator that can learn on after it was loaded from a file mapped read-only."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(with_own_arrays(state))
+        super().__setstate__(with_writable_arrays(state))
 
 
 class SupervisedEstimator(_OwnsItsArrays):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mondrian_bo.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
+from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
 Result = TypeVar("Result")
 """What a task returns."""
@@ -61,7 +61,7 @@ def run_parallel(
 
 def _call(function: Callable[..., Result], arguments: tuple[object, ...]) -> Result:
     """Call the function in a worker, with arrays that it can write to."""
-    return function(*with_own_arrays(arguments))
+    return function(*with_writable_arrays(arguments))
 
 
 def points_of(points: FloatArray, part: slice) -> FloatArray:

@@ -9,7 +9,7 @@ from optuna.samplers import RandomSampler
 
 from mondrian_bo.benchmarks.harness.archive import read_results
 from mondrian_bo.benchmarks.harness.optuna_run import OptunaRun
-from mondrian_bo.benchmarks.harness.progress import Progress
+from mondrian_bo.benchmarks.harness.outcome_score import OutcomeScore
 from mondrian_bo.benchmarks.harness.results import read_run
 from mondrian_bo.benchmarks.harness.runner import Run, execute
 from mondrian_bo.benchmarks.problems import Outcomes, installed_problems, outcome_problem
@@ -58,21 +58,21 @@ def test_the_score_is_minus_the_hypervolume_of_feasible_trials(tmp_path, name):
     assert record.best == pytest.approx(-dominated_volume(front, reference), rel=1e-9)
 
 
-def test_progress_counts_what_is_feasible_and_within_the_reference():
-    progress = Progress(outcome_problem("bnh"))  # reference (149.6, 54.6)
-    assert progress.update(Outcomes((10.0, 10.0), (-1.0, 1e-9))) == 0.0
-    assert progress.update(Outcomes((150.0, 1.0), (0.0, 0.0))) == 0.0
-    assert progress.update(Outcomes((float("nan"), 1.0), (0.0, 0.0))) == 0.0
-    first = progress.update(Outcomes((49.6, 44.6), (0.0, -1.0)))
+def test_the_score_counts_what_is_feasible_and_within_the_reference():
+    score = OutcomeScore(outcome_problem("bnh"))  # reference (149.6, 54.6)
+    assert score.update(Outcomes((10.0, 10.0), (-1.0, 1e-9))) == 0.0
+    assert score.update(Outcomes((150.0, 1.0), (0.0, 0.0))) == 0.0
+    assert score.update(Outcomes((float("nan"), 1.0), (0.0, 0.0))) == 0.0
+    first = score.update(Outcomes((49.6, 44.6), (0.0, -1.0)))
     assert first == pytest.approx(-100 * 10)
-    assert progress.update(Outcomes((60.0, 50.0), (0.0, 0.0))) == first
-    assert progress.update(Outcomes((99.6, 34.6), (0.0, 0.0))) == pytest.approx(-1000 - 50 * 10)
+    assert score.update(Outcomes((60.0, 50.0), (0.0, 0.0))) == first
+    assert score.update(Outcomes((99.6, 34.6), (0.0, 0.0))) == pytest.approx(-1000 - 50 * 10)
 
 
-def test_progress_with_one_objective_is_at_most_the_worst_value():
-    progress = Progress(outcome_problem("gramacy"))
+def test_the_score_with_one_objective_is_at_most_the_worst_value():
+    score = OutcomeScore(outcome_problem("gramacy"))
     scores = [
-        progress.update(Outcomes((value,), (constraint, -1.0)))
+        score.update(Outcomes((value,), (constraint, -1.0)))
         for value, constraint in ((0.5, 0.1), (3.0, 0.0), (0.9, -1.0), (1.0, -1.0))
     ]
     assert scores == [2.0, 2.0, 0.9, 0.9]

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 """What holds arrays."""
 
 
-def with_own_arrays(value: Value) -> Value:
+def with_writable_arrays(value: Value) -> Value:
     """Replace read-only arrays by copies, at any depth.
 
     ``joblib.load(..., mmap_mode="r")`` gives such arrays, and so do engines that pass arguments to

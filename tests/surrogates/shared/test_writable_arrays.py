@@ -14,7 +14,7 @@ from mondrian_bo.surrogates import (
     MondrianForestRegressor,
     MondrianKernelRegressor,
 )
-from mondrian_bo.surrogates.shared.own_arrays import with_own_arrays
+from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
 ESTIMATORS = [
     AMFClassifier(2, random_state=0),
@@ -46,7 +46,7 @@ def test_what_is_shared_stays_shared():
     node = MondrianForestRegressor()
     node.arrays = [array, (array, writable), {"x": array}]
     node.itself = node
-    state = with_own_arrays({"node": node, "again": array, "name": "forest"})
+    state = with_writable_arrays({"node": node, "again": array, "name": "forest"})
     copy = state["again"]
     assert copy.flags.writeable
     np.testing.assert_array_equal(copy, array)

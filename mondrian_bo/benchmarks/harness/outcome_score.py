@@ -9,10 +9,10 @@ import numpy as np
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import OutcomeProblem, Outcomes
 
-__all__ = ["Progress"]
+__all__ = ["OutcomeScore"]
 
 
-class Progress:
+class OutcomeScore:
     """The score of the trials so far, as `OutcomeProblem` defines it.
 
     Parameters
