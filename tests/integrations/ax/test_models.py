@@ -303,7 +303,7 @@ def test_attached_trials_count_as_initialization():
         ({"surrogate": "tree"}, ValueError, "`surrogate`"),
         ({"acquisition": "best"}, ValueError, "best"),
         ({"seed": -1}, ValueError, "non-negative|negative"),
-        ({"colour": 3}, TypeError, "colour"),
+        ({"colour": 3}, TypeError, "'colour' is no setting of the search, which has .*surrogate"),
     ],
 )
 def test_arguments_are_checked_at_once(arguments, error, message, predictive):
