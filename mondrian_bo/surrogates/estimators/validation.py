@@ -174,8 +174,10 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
     if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
+        wrong = weights[~((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))][0]
         raise ValueError(
-            f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}"
+            f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}; "
+            f"got {wrong:g}"
         )
     return weights
 
@@ -242,8 +244,13 @@ def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray,
     ends = np.asarray(bounds, dtype=np.float64)
     if ends.shape != (n_features, 2):
         raise ValueError(f"bounds must have shape ({n_features}, 2), got {ends.shape}")
-    if not np.all(np.isfinite(ends)) or not np.all(ends[:, 0] < ends[:, 1]):
-        raise ValueError("bounds must be finite with lower < upper in every row")
+    good = np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])
+    if not good.all():
+        feature = int(np.argmin(good))
+        raise ValueError(
+            "bounds must be finite with lower < upper in every row; "
+            f"got {ends[feature].tolist()} for feature {feature}"
+        )
     return ends[:, 0].copy(), ends[:, 1].copy()
 
 
@@ -264,7 +271,9 @@ def check_feature_weights(
     if factors.shape != (n_features,):
         raise ValueError(f"{name} must have shape ({n_features},), got {factors.shape}")
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
-        raise ValueError(f"{name} must be finite, non-negative and not all zero")
+        raise ValueError(
+            f"{name} must be finite, non-negative and not all zero; got {factors.tolist()}"
+        )
     return factors
 
 

@@ -136,3 +136,15 @@ def test_inputs_whose_differences_overflow(kind, precision, n):
     wrong[-2:, 0] = -0.4 * largest, 0.4 * largest
     model.partial_fit(wrong, y)
     assert np.all(np.isfinite(model.predict(wrong)))
+
+
+def test_wrong_numbers_are_named():
+    X, y = np.eye(2), np.arange(2.0)
+    with pytest.raises(
+        ValueError, match=r"bounds must be finite .* got \[3.0, 1.0\] for feature 1"
+    ):
+        MondrianForestRegressor(bounds=[[0, 1], [3, 1]]).fit(X, y)
+    with pytest.raises(ValueError, match=r"feature_weights must be finite.*; got \[1.0, -2.0\]"):
+        MondrianForestRegressor(feature_weights=[1, -2]).fit(X, y)
+    with pytest.raises(ValueError, match=r"sample_weight must be non-negative .*; got -3"):
+        AMFRegressor().partial_fit(X, y, sample_weight=[1.0, -3.0])
