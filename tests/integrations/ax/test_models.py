@@ -26,6 +26,7 @@ from mondrian_bo.integrations.ax import (
     MondrianGenerator,
     mondrian_generation_strategy,
 )
+from mondrian_bo.optimizer import Arm, Portfolio
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 SPACE = SearchSpace({name: Float(-1.0, 1.0) for name in "xy"})
@@ -233,9 +234,16 @@ def test_standard_errors_enter_the_posterior():
 
 
 @ROUTES
-def test_json_round_trip_goes_on(predictive, tmp_path):
+@pytest.mark.parametrize(
+    "acquisition",
+    [
+        LogExpectedImprovement(0.05),
+        Portfolio((Arm((LogExpectedImprovement(optimism=0.3),), quadratic=0.5),), restarts=False),
+    ],
+    ids=["acquisition", "portfolio"],
+)
+def test_json_round_trip_goes_on(predictive, tmp_path, acquisition):
     path = str(tmp_path / "client.json")
-    acquisition = LogExpectedImprovement(0.05)
     client = make_client(predictive=predictive, acquisition=acquisition, initialization="center")
     run(client, bowl, 8)
     ((index, _),) = client.get_next_trials(1).items()
