@@ -183,6 +183,13 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    for name in ("seeds", "jobs", "trials"):
+        number = getattr(arguments, name)
+        if number is not None and number < 1:
+            raise ValueError(f"--{name} must be at least 1, got {number}")
+
+
 def _bench_run(arguments: argparse.Namespace) -> int:
     """Run problems with samplers over seeds.
 
@@ -193,6 +200,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.problems import SUITES, Suite, any_problem, installed_problems
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
 
+    _check_numbers(arguments)
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
         arguments.seeds = Suite.n_seeds if arguments.seeds is None else arguments.seeds
         special_suite(arguments.suite)(arguments)
@@ -207,7 +215,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     problems = installed_problems(problems, _notify)
     failures = run_benchmark(
         problems,
-        installed_samplers(split_names(arguments.samplers), _notify),
+        installed_samplers(list(dict.fromkeys(split_names(arguments.samplers))), _notify),
         range(suite.n_seeds if arguments.seeds is None else arguments.seeds),
         arguments.out,
         n_trials=suite.n_trials if arguments.trials is None else arguments.trials,

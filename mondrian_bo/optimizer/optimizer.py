@@ -62,7 +62,7 @@ class MondrianOptimizer(StoredOptimizer):
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
         Whether trials may lack parameters that are active by the space's conditions, as happens
-        when the conditions are not known.
+        when the conditions are not known. They have at least one.
     directions : sequence of {"minimize", "maximize"} or None, default=None
         Directions of two to four objectives, instead of `direction`. Suggestions then maximise the
         expected hypervolume improvement, in logarithms.
@@ -308,7 +308,8 @@ class MondrianOptimizer(StoredOptimizer):
             left. If the two nearest trials failed as well, it is learnt with the median value.
         constraints : mapping, sequence of float, or a sequence of m of them, default=None
             Values of the constraints, by name or in the order of the optimizer's `constraints`.
-            Those missing or NaN are unknown. A trial that failed may have some.
+            Those missing or NaN are unknown, and count as satisfied for `best` and `pareto_front`.
+            A trial that failed may have some.
         cost : float, or sequence of m floats, default=None
             With a fidelity: what the trial cost, in any unit, > 0; NaN where unknown. Without
             any, the cost is taken to be proportional to the fidelity.
@@ -411,6 +412,11 @@ class MondrianOptimizer(StoredOptimizer):
         rows = np.empty((len(many), self.space.n_dimensions))
         for i, one in enumerate(many):
             rows[i] = self.space.to_unit(one)
+            if self._allow_missing and np.isnan(rows[i]).all():
+                raise ValueError(
+                    f"`params` must have at least one of the parameters {list(self.space.names)}, "
+                    f"got {dict(one)!r}."
+                )
             if not self._allow_missing and np.isnan(rows[i]).any():
                 self._check_missing(rows[i], one)
         return rows

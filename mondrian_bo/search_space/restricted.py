@@ -98,7 +98,10 @@ class RestrictedSpace(SearchSpace):
         self._pinned = np.full(self.n_dimensions, np.nan)
         for name, value in self.fixed.items():
             column = self._column(name)
-            self._pinned[column] = self[name].to_unit(value)
+            try:
+                self._pinned[column] = self[name].to_unit(value)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"fixed parameter {name!r}: {error}") from None
         names = sorted({name for one in self.inequalities for name in one.weights})
         self._columns = np.array([self._column(name) for name in names], dtype=np.intp)
         shape = (len(self.inequalities), len(names))

@@ -236,6 +236,8 @@ def pass_increment(work, step, slope_step):  # type: ignore[no-untyped-def]
         total = 1.0 + own * own * precision[i, i]
         for k in range(i):
             total -= factor[i, k] * factor[i, k]
+        # Eigenvalues are at least 1, and with them what is left here; rounding may say less.
+        total = max(total, 1.0)
         factor[i, i] = math.sqrt(total)
         log_determinant += math.log(total)
     # Its inverse times S precision and S information.

@@ -48,6 +48,9 @@ from mondrian_bo.trees.predict import (
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling
 
+_EPSILON = float(np.finfo(np.float64).eps)
+"""Rounding error of a pivot, relative to its diagonal entry."""
+
 
 class AffinePrediction(NamedTuple):
     """Settings of predictions.
@@ -154,7 +157,8 @@ def solve_total(work):  # type: ignore[no-untyped-def]
         total = precision[i, i]
         for k in range(i):
             total -= factor[i, k] * factor[i, k]
-        factor[i, i] = math.sqrt(total)
+        # A pivot below its own rounding error may be zero or negative.
+        factor[i, i] = math.sqrt(max(total, _EPSILON * precision[i, i]))
     for i in range(p):
         scale = 1.0 / factor[i, i]
         for j in range(i):

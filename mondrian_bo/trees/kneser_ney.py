@@ -44,6 +44,9 @@ _NEGLIGIBLE = 1e-16
 Its weight is lost, which is below the rounding error of a probability.
 """
 
+_SMALLEST_PROBABILITY = 1e-300
+"""Probability of branching off that counts as none; ratios of smaller numbers overflow."""
+
 _SMALLEST_CHUNK = 16384
 """Smallest number of points predicted at a time: their intermediate results fit into the cache."""
 
@@ -189,7 +192,7 @@ def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
     if span == np.inf:
         return 1.0, 1.0 / (1.0 + gamma / rate)
     probability = -math.expm1(-rate * span)
-    if not probability > 0.0:
+    if not probability > _SMALLEST_PROBABILITY:
         return 0.0, 1.0
     discount = math.expm1(-(rate + gamma) * span) / math.expm1(-rate * span)
     return probability, discount / (1.0 + gamma / rate)

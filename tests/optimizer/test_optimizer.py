@@ -330,6 +330,17 @@ def test_trials_that_lack_what_was_asked_for():
     assert len(np.unique(optimizer._search.trials.rows[:, 0])) == 4
 
 
+def test_trials_without_any_parameter_are_refused(tmp_path):
+    space = SearchSpace({"n": Int(0, 3), "x": Float(0.0, 1.0)})
+    optimizer = MondrianOptimizer(space, seed=0, n_startup_trials=1, allow_missing=True)
+    for params in ({}, [{"n": 1}, {}]):
+        with pytest.raises(ValueError, match=r"at least one of the parameters .*'n', 'x'.* got {}"):
+            optimizer.tell(params, 1.0 if params == {} else [1.0, 2.0])
+    optimizer.tell({"n": 1}, 1.0)
+    optimizer.save(tmp_path / "state.npz")
+    assert MondrianOptimizer.load(tmp_path / "state.npz").n_trials == 1
+
+
 def test_values_that_are_arrays():
     optimizer = MondrianOptimizer(SQUARE, seed=0)
     optimizer.tell({"x": 0.5, "y": 0.5}, np.array(1.0))

@@ -8,7 +8,8 @@ from trees.oracles import grow
 
 from mondrian_bo.surrogates.mondrian_forest.linear_forest import LinearForest, LinearHyperparameters
 from mondrian_bo.surrogates.mondrian_forest.model import log_evidence
-from mondrian_bo.trees.affine_messages import refresh_affine
+from mondrian_bo.trees.affine_messages import make_workspace, pass_increment, refresh_affine
+from mondrian_bo.trees.affine_predict import solve_total
 from mondrian_bo.trees.layout import N_NODES
 from mondrian_bo.trees.predict import PAPER, REMAINING
 
@@ -133,6 +134,18 @@ def test_each_tree_with_its_own_view_of_the_points():
 def test_targets_far_from_zero():
     forest = make_forest(7, n=60, offset=1e6)
     check_against_dense(forest, mean_prior=1e6, tolerance=1e-7)
+
+
+def test_pivots_below_the_rounding_error():
+    work = make_workspace.py_func(2)
+    features = np.array([1.0, 3e9, 1e9])
+    work.precision[:] = work.total_precision[:] = 7.0 * np.outer(features, features)
+    work.information[:] = work.total_information[:] = 0.5 * features
+    solve_total.py_func(work)
+    assert np.all(np.isfinite(work.weights))
+    loss, log_determinant = pass_increment.py_func(work, 1.0, 1.0)
+    assert log_determinant == pytest.approx(np.log(7.0 * features @ features), rel=0.01)
+    assert np.isfinite(loss)
 
 
 @pytest.mark.parametrize(("min_samples_split", "lifetime"), SETTINGS)

@@ -236,6 +236,18 @@ def test_far_away_all_classes_are_alike():
     np.testing.assert_allclose(far, 1.0 / N_CLASSES, atol=1e-8)
 
 
+@pytest.mark.parametrize("distance", [5e-324, 1e-315, 1e-305, 1e-290])
+def test_just_outside_of_the_data(distance):
+    points, classes, _ = make_data()
+    forest = make_forest(lifetime=2.0)
+    points[0] = points.min(axis=0)
+    points -= points[0]
+    forest.extend(points[None], classes, RATES[None])
+    probes = np.array([[[0.0, 0.0], [-distance, -distance]]])
+    inside, outside = forest.predict_proba(probes, RATES)
+    np.testing.assert_allclose(outside, inside, atol=1e-12)
+
+
 def test_points_do_not_influence_each_other():
     points, classes, _ = make_data(200)
     forest = make_forest(3)

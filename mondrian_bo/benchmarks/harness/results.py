@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -98,6 +99,18 @@ class ProblemFacts:
         object.__setattr__(self, "reference", tuple(self.reference))
 
 
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Make an error of a damaged file name the file."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not what `mondrian-bo bench run` wrote: {error}. Remove it; the command "
+            "then writes it again."
+        ) from error
+
+
 def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
     """Return the path of a finished run."""
     # The settings of a sampler may contain characters that a file system refuses.
@@ -107,12 +120,18 @@ def run_path(directory: Path, problem: str, sampler: str, seed: int) -> Path:
 def run_paths(directory: Path, problem: str) -> Iterator[tuple[str, int, Path]]:
     """Yield sampler, seed and file of the finished runs on a problem, in alphabetical order."""
     for path in sorted((directory / problem).glob("*/*.jsonl")):
-        yield unquote(path.parent.name), int(path.stem), path
+        with _named(path):
+            seed = int(path.stem)
+        yield unquote(path.parent.name), seed, path
 
 
 def read_run(path: Path) -> list[TrialRecord]:
-    """Read the trials of a run."""
-    return [TrialRecord(**json.loads(line)) for line in path.read_text().splitlines()]
+    """Read the trials of a run; a file that holds none raises a ValueError."""
+    with _named(path):
+        records = [TrialRecord(**json.loads(line)) for line in path.read_text().splitlines()]
+        if not records:
+            raise ValueError("it has no trials")
+    return records
 
 
 def facts_of(problem: Problem | OutcomeProblem) -> ProblemFacts:
@@ -148,7 +167,7 @@ def record_problem(directory: Path, problem: Problem | OutcomeProblem) -> None:
     facts = facts_of(problem)
     path = directory / problem.name / "problem.json"
     if path.exists():
-        if ProblemFacts(**json.loads(path.read_text())) != facts:
+        if _read_facts(path) != facts:
             raise ValueError(
                 f"{path.parent} holds runs of another problem called {problem.name} (a different "
                 "table, an older version?): choose another directory"
@@ -161,7 +180,12 @@ def record_problem(directory: Path, problem: Problem | OutcomeProblem) -> None:
 def read_facts(directory: Path) -> Iterator[ProblemFacts]:
     """Read the saved problems of a directory, in alphabetical order."""
     for path in sorted(directory.glob("*/problem.json")):
-        yield ProblemFacts(**json.loads(path.read_text()))
+        yield _read_facts(path)
+
+
+def _read_facts(path: Path) -> ProblemFacts:
+    with _named(path):
+        return ProblemFacts(**json.loads(path.read_text()))
 
 
 def append_session(directory: Path) -> None:
@@ -185,4 +209,7 @@ def append_session(directory: Path) -> None:
 def read_sessions(directory: Path) -> list[dict[str, Any]]:
     """Read ``meta.json``: one entry per session that added runs, oldest first."""
     path = directory / "meta.json"
-    return list(json.loads(path.read_text())) if path.exists() else []
+    if not path.exists():
+        return []
+    with _named(path):
+        return list(json.loads(path.read_text()))

@@ -152,7 +152,7 @@ def is_finished(run: Run) -> bool:
     """Whether the run's file holds as many trials as it should have."""
     if not run.path.exists():
         return False
-    with run.path.open() as file:
+    with run.path.open("rb") as file:
         return sum(1 for _ in file) >= run.n_trials
 
 

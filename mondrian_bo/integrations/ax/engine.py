@@ -25,6 +25,27 @@ _LIKELY_FEASIBLE = 0.5
 """Predicted probability from which a point counts as feasible: more likely than not."""
 
 
+_SETTINGS = ("surrogate", "acquisition", "n_startup_trials", "n_estimators", "n_candidates")
+"""Arguments of the optimizer that an experiment of Ax leaves open."""
+
+
+def check_seed(seed: int | None) -> int | None:
+    """Return a seed as an int, which Ax's Sobol generator and its storage take; None stays None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an integer from 0 to 2^63 - 1 or None.
+    """
+    if seed is None:
+        return None
+    is_integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not is_integer or not 0 <= seed < 2**63:
+        error = ValueError if is_integer else TypeError
+        raise error(f"`seed` must be an integer from 0 to 2^63 - 1 or None, got {seed!r}.")
+    return int(seed)
+
+
 class Observation(NamedTuple):
     """The outcomes of an arm in a trial.
 
@@ -56,7 +77,8 @@ class Engine:
     seed : int or None
         Seed of all randomness; None takes entropy from the system.
     settings : mapping
-        Further arguments of :class:`mondrian_bo.MondrianOptimizer`.
+        Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``, ``acquisition``,
+        ``n_startup_trials``, ``n_estimators``, ``n_candidates``.
 
     Raises
     ------
@@ -66,9 +88,15 @@ class Engine:
 
     def __init__(self, seed: int | None, settings: Mapping[str, Any]) -> None:
         self._settings = dict(settings)
-        self.seed = seed
+        self.seed = check_seed(seed)
         # Wrong settings raise here, before the first trial.
-        RowOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=seed, **self._settings)
+        for name in self._settings:
+            if name not in _SETTINGS:
+                raise TypeError(
+                    f"MondrianOptimizer has no setting {name!r} under Ax; it has "
+                    f"{', '.join(_SETTINGS)}. The experiment says the rest."
+                )
+        RowOptimizer(SearchSpace({"x": Float(0.0, 1.0)}), seed=self.seed, **self._settings)
         if seed is None:
             self.seed = int(np.random.SeedSequence().generate_state(1)[0])
         self.space: TranslatedSpace | None = None

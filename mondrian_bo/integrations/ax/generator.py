@@ -9,7 +9,7 @@ import numpy as np
 from ax.generators.torch_base import TorchGenerator
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.ax.engine import Engine, Observation
+from mondrian_bo.integrations.ax.engine import Engine, Observation, check_seed
 from mondrian_bo.integrations.ax.goal import Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.search_space import SearchSpace
@@ -30,8 +30,8 @@ class MondrianGenerator(TorchGenerator):
     seed : int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     settings : mapping, optional
-        Further arguments of :class:`mondrian_bo.MondrianOptimizer`, such as ``surrogate``,
-        ``acquisition``, ``n_startup_trials``.
+        Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``, ``acquisition``,
+        ``n_startup_trials``, ``n_estimators``, ``n_candidates``.
 
     Raises
     ------
@@ -40,7 +40,7 @@ class MondrianGenerator(TorchGenerator):
     """
 
     def __init__(self, seed: int | None = None, settings: Mapping[str, Any] | None = None) -> None:
-        self.seed = seed
+        self.seed = check_seed(seed)
         self.settings: dict[str, Any] = dict(settings or {})
         self._engine = Engine(seed, self.settings)
 

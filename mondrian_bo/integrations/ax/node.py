@@ -19,7 +19,7 @@ from ax.generation_strategy.transition_criterion import TransitionCriterion
 from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.registry import CORE_CLASS_DECODER_REGISTRY, CORE_DECODER_REGISTRY
 
-from mondrian_bo.integrations.ax.engine import Engine
+from mondrian_bo.integrations.ax.engine import Engine, check_seed
 from mondrian_bo.integrations.ax.goal import read_goal
 from mondrian_bo.integrations.ax.observations import (
     ArmReader,
@@ -72,7 +72,7 @@ class MondrianGenerationNode(ExternalGenerationNode):
             should_deduplicate=should_deduplicate,
             transition_criteria=transition_criteria,
         )
-        self.seed = seed
+        self.seed = check_seed(seed)
         self.settings: dict[str, Any] = dict(settings or {})
         self._engine = Engine(seed, self.settings)
         self._reader = ArmReader()

@@ -18,6 +18,8 @@ from mondrian_bo.acquisitions import (
 from mondrian_bo.integrations.ax.adapter import MondrianAdapter
 from mondrian_bo.integrations.ax.generator import MondrianGenerator
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
+from mondrian_bo.optimizer.portfolio import Portfolio
+from mondrian_bo.optimizer.saved_settings import decode_acquisition, encode_acquisition
 
 _SETUPS = {
     "Mondrian": GeneratorSetup(
@@ -40,6 +42,10 @@ _ACQUISITIONS = (
 """Acquisitions that settings may hold, which Ax must be able to load."""
 
 
+_PORTFOLIO = "MondrianPortfolio"
+"""Name of portfolios in files. They have a format of their own, as Ax has an `Arm`, too."""
+
+
 class MondrianGenerators(GeneratorRegistryBase, Enum):
     """Generators of this package, for a ``GeneratorSpec``."""
 
@@ -54,6 +60,8 @@ class MondrianGenerators(GeneratorRegistryBase, Enum):
 def register_storage() -> None:
     """Register the classes of this package with Ax's JSON storage."""
     json_registry.CORE_ENCODER_REGISTRY[MondrianGenerationNode] = _node_to_dict
+    json_registry.CORE_ENCODER_REGISTRY[Portfolio] = _portfolio_to_dict
+    json_registry.CORE_CLASS_DECODER_REGISTRY[_PORTFOLIO] = _portfolio_from_dict
     named: tuple[type[Any], ...] = (MondrianGenerators, MondrianGenerationNode, *_ACQUISITIONS)
     for kind in named:
         json_registry.CORE_DECODER_REGISTRY.setdefault(kind.__name__, kind)
@@ -61,3 +69,11 @@ def register_storage() -> None:
 
 def _node_to_dict(node: MondrianGenerationNode) -> dict[str, Any]:
     return {"__type": type(node).__name__, **node.serialize_init_args(node)}
+
+
+def _portfolio_to_dict(portfolio: Portfolio) -> dict[str, Any]:
+    return {"__type": _PORTFOLIO, "portfolio": encode_acquisition(portfolio)}
+
+
+def _portfolio_from_dict(encoded: dict[str, Any]) -> Any:
+    return decode_acquisition(encoded["portfolio"])

@@ -196,6 +196,13 @@ class TranslatedSpace:
                         f"it cannot be fixed to {held[name]!r}."
                     )
                 del held[name]
+                continue
+            parameter = self._ax_parameters.get(name)
+            if isinstance(parameter, ChoiceParameter) and held[name] not in parameter.values:
+                raise UserInputError(
+                    f"No candidates within the restrictions: parameter {name!r} cannot be fixed "
+                    f"to {held[name]!r}, it is one of {list(parameter.values)}."
+                )
         if not held and not self._inequalities:
             return self.space
         if self._part is not None and self._part[0] == held:

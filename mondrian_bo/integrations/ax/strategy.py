@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 from ax.adapter.registry import Generators
 from ax.core.experiment_status import ExperimentStatus
 from ax.core.trial_status import TrialStatus
@@ -13,6 +14,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 
+from mondrian_bo.integrations.ax.engine import check_seed
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
 
@@ -44,8 +46,8 @@ def mondrian_generation_strategy(
         Whether the strategy predicts: ``Client.predict``, model plots, cross-validation and
         model-based best points. If not, suggestions are the same and faster.
     **settings
-        Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``,
-        ``acquisition``, ``n_candidates`` and so on. ``n_startup_trials`` is 1 by default unless
+        Further arguments of :class:`mondrian_bo.MondrianOptimizer`: ``surrogate``, ``acquisition``,
+        ``n_estimators``, ``n_candidates`` and ``n_startup_trials``, which is 1 by default unless
         `initialization` is "none".
 
     Returns
@@ -69,15 +71,17 @@ def mondrian_generation_strategy(
         raise ValueError(
             f"`initialization` must be 'sobol', 'center' or 'none', got {initialization!r}."
         )
-    if not isinstance(initialization_budget, int) or initialization_budget < 1:
+    budget = initialization_budget
+    if not isinstance(budget, int | np.integer) or isinstance(budget, bool) or budget < 1:
         raise ValueError(
             f"`initialization_budget` must be a positive integer, got {initialization_budget!r}."
         )
+    seed = check_seed(seed)
     if initialization != "none":
         settings.setdefault("n_startup_trials", 1)
     nodes: list[GenerationNode] = [_search_node(seed, predictive, settings)]
     if initialization != "none":
-        nodes.insert(0, _sobol_node(seed, initialization_budget))
+        nodes.insert(0, _sobol_node(seed, int(budget)))
     if initialization == "center":
         nodes.insert(
             0,

@@ -7,7 +7,9 @@ learning them again, once for each feature and class.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,22 @@ class _Stream:
         self.table = FeatureTable()
         self.n_points = 0
 
+    @contextmanager
+    def unchanged_by_failure(self) -> Iterator[None]:
+        """Restore features and forest if the block raises; a forest restores itself."""
+        before = self.table, self.forest
+        self.table = self.table.copy()
+        try:
+            yield
+        except BaseException:
+            self.table, self.forest = before
+            raise
+
     def learn(self, x: Mapping[Hashable, Any], target: float, **options: Any) -> None:
         """Learn a sample; make the forest anew if it has new features."""
         table = self.table
         known = len(table)
-        self.table.row(x)  # raises before anything changes
+        table.row(x)  # raises before anything changes
         row = table.learn(x)[None]
         if len(table) > known and self.n_points > 0:
             points, targets = self.learnt()
@@ -53,6 +66,13 @@ class _Stream:
         of_classes = isinstance(self.forest, MondrianForestClassifier)
         forest = self.forest.forest_ if of_classes else self.forest.model_.forest
         points = np.array(forest.points[0, : self.n_points], dtype=np.float64)
+        if len(points) < self.n_points:
+            warnings.warn(
+                f"A feature or a class is new, and the forest is made anew from {len(points)} of "
+                f"{self.n_points} samples: with max_nodes={self.forest.max_nodes} it keeps no "
+                "more.",
+                stacklevel=4,
+            )
         return points, np.array(forest.targets[: self.n_points])
 
     def restart(self, points: FloatArray, targets: AnyArray, **options: Any) -> None:
@@ -75,8 +95,11 @@ class RiverRegressor(base.Regressor):
     Notes
     -----
     Features may appear and disappear. A sample that lacks a number gets the mean of that feature so
-    far. Dates are numbers of days. Each value of a string is a column. Memory grows with the
-    number of samples.
+    far. Dates are numbers of days, and times without a zone are in UTC. Each value of a string is a
+    column. Memory grows with the number of samples, except with ``AMFRegressor(max_nodes=)``: a new
+    feature then makes the forest forget all but a few samples, with a warning.
+
+    A sample that cannot be learnt leaves the estimator unchanged.
 
     Examples
     --------
@@ -106,9 +129,10 @@ class RiverRegressor(base.Regressor):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite, or too large for the forest.
         """
-        self._stream.learn(x, float(y))
+        with self._stream.unchanged_by_failure():
+            self._stream.learn(x, float(y))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Predict the target of a sample.
@@ -184,15 +208,20 @@ class RiverClassifier(base.Classifier):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite, or too large for the forest.
         """
-        stream = self._stream
+        stream, labels = self._stream, self._labels
         stream.table.row(x)  # raises before anything changes
-        if y not in self._labels:
-            self._labels.append(y)
-            if stream.n_points > 0:
-                stream.restart(*stream.learnt(), classes=self._numbers())
-        stream.learn(x, self._labels.index(y), classes=self._numbers())
+        try:
+            with stream.unchanged_by_failure():
+                if y not in labels:
+                    self._labels = [*labels, y]
+                    if stream.n_points > 0:
+                        stream.restart(*stream.learnt(), classes=self._numbers())
+                stream.learn(x, self._labels.index(y), classes=self._numbers())
+        except BaseException:
+            self._labels = labels
+            raise
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, float]:
         """Predict the class of a sample.

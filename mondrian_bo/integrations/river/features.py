@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,15 @@ from mondrian_bo.array_types import FloatArray
 _DAY = 86400.0
 """Seconds of a day, the unit of dates."""
 
+_FIRST_DAY = date(1970, 1, 1).toordinal()
+"""The day from which dates with and without a time are counted."""
+
 
 class FeatureTable:
     """The columns of the features seen so far, in the order of their appearance, then by name.
 
-    A number, a truth value or a date (in days) is a column. Another value, such as a string, is a
+    A number, a truth value or a date (in days since 1970; a time without a zone is in UTC) is a
+    column. Another value, such as a string, is a
     column of its own, which is 1 where the feature has the value and else 0. A sample that lacks a
     number has the mean of the numbers learnt so far.
     """
@@ -29,6 +33,13 @@ class FeatureTable:
 
     def __len__(self) -> int:
         return len(self._columns)
+
+    def copy(self) -> FeatureTable:
+        """Return a table that learns independently."""
+        other = FeatureTable()
+        other._columns = self._columns.copy()
+        other._counts, other._sums = self._counts.copy(), self._sums.copy()
+        return other
 
     def learn(self, x: Mapping[Hashable, Any]) -> FloatArray:
         """Add the features of a sample that are new; return its row, shape (n_columns,)."""
@@ -76,9 +87,11 @@ class _Category(tuple[Hashable, Hashable]):
 def _column(name: Hashable, value: Any) -> tuple[Hashable, float]:
     """Return the name of the column that a value belongs to, and the number there."""
     if isinstance(value, datetime):
-        return name, value.timestamp() / _DAY
+        # A time without a zone must not depend on that of the machine.
+        known = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return name, known.timestamp() / _DAY
     if isinstance(value, date):
-        return name, float(value.toordinal())
+        return name, float(value.toordinal() - _FIRST_DAY)
     try:
         if not isinstance(value, str):
             return name, float(value)

@@ -81,7 +81,8 @@ class AggregatedEstimator(BaseEstimator):
             The mean depth, weighted as the prunings are, or the depth of the leaf without
             aggregation.
         """
-        return self.model_.weighted_depths(self._points(X))
+        points = self._points(X)
+        return self.model_.weighted_depths(points)
 
     def loss_trace(self) -> LossTrace:
         """Return the losses of each tree along the stream; needs ``record_losses=True``.

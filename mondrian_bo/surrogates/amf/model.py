@@ -387,8 +387,12 @@ class AggregationModel(ScaledForestModel):
         renumbers = self.forest.max_nodes is not None
         if self._step == "adaptive" or self._feature_relevance or renumbers:
             ends |= {2**k - known for k in range(2, 63)}
-        if self._record and isinstance(self._step, str) and self.forest.n_classes == REAL:
-            ends |= {index + 1 for index, _ in self._growth_of_range(targets)}
+        # The range sets the learning rate: after a target whose loss is recorded, else before it.
+        # Recorded losses depend on the rate, and so does the choice of leaves that full trees drop.
+        follows_range = isinstance(self._step, str) and self.forest.n_classes == REAL
+        if follows_range and (self._record or renumbers):
+            shift = int(self._record)
+            ends |= {index + shift for index, _ in self._growth_of_range(targets)}
         if snapshot is not None:
             ends.add(snapshot)
         if self.stacking is not None:

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state
+from sklearn.base import DensityMixin, clone
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,7 +22,6 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
     own_copy,
     seed_sequence,
-    unchanged_by_failure,
 )
 from mondrian_bo.trees.random import make_streams
 
@@ -143,7 +142,8 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         ndarray of shape (n_samples,)
             Natural logarithms; minus infinity outside of the box.
         """
-        return self.model_.log_density(self._checked(X))
+        points = self._checked(X)
+        return self.model_.log_density(points)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean of :meth:`score_samples`; `y` is not used."""
@@ -174,9 +174,17 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         -------
         ndarray of shape (n_samples, n_features)
             Points in the box.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n_samples` is not an integer from 0 on.
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         check_is_fitted(self, "model_")
-        return self.model_.draw(n_samples, check_random_state(random_state))
+        check_scalar(n_samples, "n_samples", Integral, min_val=0)
+        return self.model_.draw(int(n_samples), check_random_state(random_state))
 
     def lifetime_path(
         self, X: ArrayLike, y: object = None, X_val: ArrayLike | None = None
@@ -206,9 +214,10 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
             If a parameter, X or X_val is not as described.
         """
         self._validate_params()
-        with unchanged_by_failure(self):
-            points, box = self._data_and_box(X)
-            validation = None if X_val is None else check_samples(self, X_val)
+        # Validation writes the features of X into a copy; this estimator may know others.
+        other = clone(self)
+        points, box = other._data_and_box(X)
+        validation = None if X_val is None else check_samples(other, X_val)
         streams = self._streams()
         if self.lifetime == "auto":
             return self._auto_path(streams, points, box, validation)

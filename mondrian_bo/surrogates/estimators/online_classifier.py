@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
+    check_differences,
     check_samples,
     is_empty_batch,
     unchanged_by_failure,
@@ -69,6 +70,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         if is_empty_batch(self, X, y):
             return self
         data = check_samples(self, X, self._precision)
+        check_differences(data)
         numbers = class_numbers(check_labels(y, len(data)), self.classes_)
         return self._learn(data, numbers, sample_weight)
 
@@ -136,6 +138,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     ) -> tuple[AnyArray, NDArray[np.int32]]:
         """Validate the first samples and forget earlier ones; return inputs, class indices."""
         data, labels = validate_data(self, X, y, dtype=self._precision)
+        check_differences(data)
         self.classes_ = initial_classes(labels, classes)
         self._reset(data.shape[1], len(self.classes_))
         return np.ascontiguousarray(data), class_numbers(labels, self.classes_)

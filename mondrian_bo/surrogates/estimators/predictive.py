@@ -89,10 +89,11 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
         Raises
         ------
         ValueError
-            If a level is not in (0, 1).
+            If there are no levels, or one is not in (0, 1).
         """
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
+        is_wrong = levels.ndim != 1 or levels.size == 0
+        if is_wrong or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"quantiles must be numbers in (0, 1), got {quantiles!r}")
         mixture = self._mixture(X)
         return np.stack([mixture.quantile(float(level)) for level in levels], axis=1)

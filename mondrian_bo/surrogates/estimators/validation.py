@@ -58,10 +58,12 @@ def check_training_data(
     Raises
     ------
     ValueError
-        If X or y is not numeric and finite, or if the squares of targets overflow.
+        If X or y is not numeric and finite, or if differences of inputs or the squares of targets
+        overflow.
     """
     check_numeric(y)
     data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True)
+    check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
     return data, targets
@@ -76,16 +78,18 @@ def check_further_samples(
     ------
     ValueError
         If X or y is not numeric and finite, if X has other features than the first samples, or if
-        the squares of targets overflow.
+        differences of inputs or the squares of targets overflow.
     """
     if isinstance(y, np.ndarray) and y.dtype in _FLOATS:
         ready = _ready(X, estimator, precision)
         if ready is not None and y.shape == ready.shape[:1] and _all_finite(y):
             targets = y.astype(np.float64, copy=False)
+            check_differences(ready)
             check_squares(targets)
             return ready, targets
     check_numeric(y)
     data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
+    check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
     return np.ascontiguousarray(data), targets
@@ -116,6 +120,24 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def check_differences(data: AnyArray) -> None:
+    """Check that differences of inputs stay finite in the precision of the array.
+
+    Raises
+    ------
+    ValueError
+        If an input is too large.
+    """
+    # A finite sum of squares implies inputs far below the limit.
+    if data.size <= _FEW and math.isfinite(np.vdot(data, data)):
+        return
+    largest = 0.5 * float(np.finfo(data.dtype).max)
+    if max(data.max(), -data.min()) > largest:
+        raise ValueError(
+            f"X has values beyond {largest:.3g}, whose differences overflow in {data.dtype}"
+        )
 
 
 def check_squares(targets: FloatArray) -> None:
@@ -152,8 +174,10 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
     if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
+        wrong = weights[~((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))][0]
         raise ValueError(
-            f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}"
+            f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}; "
+            f"got {wrong:g}"
         )
     return weights
 
@@ -220,8 +244,13 @@ def check_bounds(bounds: ArrayLike | None, n_features: int) -> tuple[FloatArray,
     ends = np.asarray(bounds, dtype=np.float64)
     if ends.shape != (n_features, 2):
         raise ValueError(f"bounds must have shape ({n_features}, 2), got {ends.shape}")
-    if not np.all(np.isfinite(ends)) or not np.all(ends[:, 0] < ends[:, 1]):
-        raise ValueError("bounds must be finite with lower < upper in every row")
+    good = np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])
+    if not good.all():
+        feature = int(np.argmin(good))
+        raise ValueError(
+            "bounds must be finite with lower < upper in every row; "
+            f"got {ends[feature].tolist()} for feature {feature}"
+        )
     return ends[:, 0].copy(), ends[:, 1].copy()
 
 
@@ -242,7 +271,9 @@ def check_feature_weights(
     if factors.shape != (n_features,):
         raise ValueError(f"{name} must have shape ({n_features},), got {factors.shape}")
     if not np.all(np.isfinite(factors)) or np.any(factors < 0.0) or not np.any(factors > 0.0):
-        raise ValueError(f"{name} must be finite, non-negative and not all zero")
+        raise ValueError(
+            f"{name} must be finite, non-negative and not all zero; got {factors.tolist()}"
+        )
     return factors
 
 

@@ -15,6 +15,9 @@ from mondrian_bo.trees.random import hashed_normal, hashed_word
 _N_FEATURES = 512
 """Fourier features of a draw: the error of its covariance is about 1 / sqrt(512) = 4 %."""
 
+_FARTHEST = 1e25
+"""Bound of scaled coordinates, without unit: angles of float32 stay below 3e38."""
+
 
 def draw_from_prior(
     covariance: Covariance, n_choices: IntArray, rng: np.random.Generator
@@ -67,7 +70,8 @@ def draw_from_prior(
     key = np.uint64(rng.integers(2**63)) if noise_std > 0.0 else np.uint64(0)
 
     def function(points: FloatArray) -> FloatArray:
-        angles = points[:, numeric].astype(np.float32) @ single_frequencies + single_phases
+        near = np.clip(points[:, numeric], -_FARTHEST, _FARTHEST)
+        angles = near.astype(np.float32) @ single_frequencies + single_phases
         for j, of_choices in single_choices.items():
             angles += of_choices[points[:, j].astype(np.int64)]
         values = np.asarray(np.cos(angles) @ single_weights, dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -141,8 +141,16 @@ class ForestRegressor(
         -------
         ndarray of shape (n_samples_X, n_samples)
             Targets.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n_samples` is not an integer from 1 on, or X is not as described.
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
         """
         points = self._points(X)
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
         draws = [self.model_.draw_targets(rng)(points) for _ in range(n_samples)]
         return np.stack(draws, axis=1)

@@ -21,6 +21,9 @@ from mondrian_bo.trees.affine_predict import AffinePrediction, affine_components
 from mondrian_bo.trees.affine_weights import affine_weights
 from mondrian_bo.trees.hierarchical_gaussian import Gaussian, empty_gaussian
 
+_FARTHEST = 1e5
+"""Largest scaled distance from the first point; squares in messages then keep five digits of 1."""
+
 
 class LinearHyperparameters(NamedTuple):
     """Parameters of the hierarchy of affine functions, as floats.
@@ -42,7 +45,8 @@ class LinearForest(GaussianForest):
     """Mondrian trees with the messages of :mod:`mondrian_bo.trees.affine_messages`.
 
     Parameters are those of :class:`GaussianForest`. Features are scaled by the split rates of the
-    latest refresh of all messages.
+    latest refresh of all messages. A point that is much farther from the first one than the range
+    of a feature has all messages refreshed, with slopes in units of its distance.
     """
 
     _kernels: ClassVar[Kernels] = Kernels(
@@ -59,6 +63,7 @@ class LinearForest(GaussianForest):
         super().__init__(ensemble, **options)
         self.hyperparameters: Any = LinearHyperparameters(1.0, 1.0, 1.0)
         self._reference, self._rates = 0.0, np.ones(ensemble.n_dimensions)
+        self._largest_rates = np.full(ensemble.n_dimensions, np.inf)
 
     def build(
         self,
@@ -70,7 +75,41 @@ class LinearForest(GaussianForest):
     ) -> None:
         """Grow the trees from a batch, see :meth:`GaussianForest.build`."""
         self._reference, self._rates = float(targets.mean()), rates
+        distances = self._distances(points, points[:, :1])
+        self._limit_rates(distances.max(axis=0))
         super().build(points, targets, rates, hyperparameters, n_jobs)
+
+    def extend(self, points: FloatArray, targets: FloatArray, rates: FloatArray) -> None:
+        """Insert points one after the other, see :meth:`GaussianForest.extend`."""
+        start, end = 0, points.shape[1]
+        distances = self._distances(points, self.points[:, :1])
+        while start < end:
+            is_far = (distances[start:] * self._rates > _FARTHEST).any(axis=1)
+            stop = start + int(np.argmax(is_far)) if is_far.any() else end
+            if start < stop:
+                part = slice(start, stop)
+                own_rates = rates[part] if len(rates) > 1 else rates
+                super().extend(points[:, part], targets[part], own_rates)
+            if stop < end:
+                self._limit_rates(distances[stop])
+                self._refresh()
+            start = stop
+
+    @staticmethod
+    def _distances(points: FloatArray, origin: FloatArray) -> FloatArray:
+        """Return the largest distances of points from the origin in each feature, shape (m, d)."""
+        with np.errstate(over="ignore"):
+            # The largest number instead of infinity, whose product with a rate of 0 is undefined.
+            return np.asarray(np.nan_to_num(np.abs(points - origin).max(axis=0)))
+
+    def _limit_rates(self, distances: FloatArray) -> None:
+        """Make the distances of a point the units of slopes where they are far, in use from now on.
+
+        The next refresh must follow before a point is inserted.
+        """
+        is_far = distances * self._rates > _FARTHEST
+        self._largest_rates[is_far] = 1.0 / distances[is_far]
+        self.set_scales(self._rates)
 
     @property
     def scales(self) -> FloatArray:
@@ -79,7 +118,7 @@ class LinearForest(GaussianForest):
 
     def set_scales(self, rates: FloatArray) -> None:
         """Set the scales of slopes, in use from the next refresh of all messages on."""
-        self._rates = rates
+        self._rates = np.minimum(rates, self._largest_rates)
 
     def message_settings(self, hyperparameters: LinearHyperparameters) -> AffineSettings:
         """Return what messages depend on."""

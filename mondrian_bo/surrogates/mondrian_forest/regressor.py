@@ -220,7 +220,8 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         if not self.weigh_trees:
             return super()._moments(X, with_variance)
-        means, variances = self.model_.predict(self._points(X), self.n_jobs)
+        points = self._points(X)
+        means, variances = self.model_.predict(points, self.n_jobs)
         weights = self.model_.tree_weights
         mean = weights @ means
         return mean, weights @ (variances + np.square(means - mean))

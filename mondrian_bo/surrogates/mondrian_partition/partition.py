@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -352,8 +353,10 @@ def _checked_bounds(bounds: ArrayLike, n_features: int | None = None) -> FloatAr
     return np.stack([ends[LOWER], ends[UPPER]], axis=1)
 
 
-def _checked_lifetime(lifetime: float) -> float:
-    if not 0.0 <= lifetime < math.inf:
+def _checked_lifetime(lifetime: Any) -> float:
+    if not isinstance(lifetime, Real):
+        raise TypeError(f"lifetime must be a number, got {lifetime!r}")
+    if not 0.0 <= float(lifetime) < math.inf:
         raise ValueError(f"lifetime must be finite and not negative, got {lifetime}")
     return float(lifetime)
 

@@ -126,6 +126,36 @@ def test_bad_sources(tmp_path):
             read_results([tmp_path / "bad"])
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("branin/random/0.jsonl", b'{"number": 0, "par'),
+        ("branin/random/0.jsonl", b""),
+        ("branin/random/0.jsonl", b"\xff\xfe"),
+        ("branin/random/0.jsonl", b"[1]\n"),
+        ("branin/random/0.jsonl", b'{"numbr": 0}\n'),
+        ("branin/random/zero.jsonl", b""),
+        ("branin/problem.json", b"{"),
+        ("branin/problem.json", b"{}"),
+        ("meta.json", b"3"),
+        ("meta.json", b"{"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, capsys, name, content):
+    assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
+    (tmp_path / name).write_bytes(content)
+    assert main(["bench", "report", str(tmp_path)]) == 2
+    assert f"error: {tmp_path / name} is not what `mondrian-bo" in capsys.readouterr().err
+    (tmp_path / name).unlink()
+    assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
+    assert main(["bench", "report", str(tmp_path)]) == 0
+
+
+def test_a_sampler_without_runs_is_named(directory, tmp_path):
+    with pytest.raises(ValueError, match="there is no run of 'gp', but of random, tpe"):
+        write_report([directory], tmp_path, samplers=["gp"])
+
+
 def test_known_runs_of_another_problem_are_refused(directory, tmp_path):
     record = tmp_path / "shifted_branin_noisy" / "problem.json"
     record.parent.mkdir()

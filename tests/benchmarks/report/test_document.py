@@ -123,7 +123,7 @@ def test_report_on_a_choice(tmp_path):
         write_report([tmp_path], tmp_path, reference="c", half="development")
     with pytest.raises(ValueError, match="no run of 'c', but of a, b"):
         write_report([tmp_path], tmp_path, samplers=["a", "c"])
-    with pytest.raises(ValueError, match="no finished run"):
+    with pytest.raises(ValueError, match="no run of 'c', but of a, b"):
         write_report([tmp_path], tmp_path, samplers=["c"])
 
 

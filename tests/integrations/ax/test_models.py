@@ -26,6 +26,7 @@ from mondrian_bo.integrations.ax import (
     MondrianGenerator,
     mondrian_generation_strategy,
 )
+from mondrian_bo.optimizer import Arm, Portfolio
 
 ROUTES = pytest.mark.parametrize("predictive", [True, False], ids=["predictive", "candidate"])
 SPACE = SearchSpace({name: Float(-1.0, 1.0) for name in "xy"})
@@ -233,9 +234,16 @@ def test_standard_errors_enter_the_posterior():
 
 
 @ROUTES
-def test_json_round_trip_goes_on(predictive, tmp_path):
+@pytest.mark.parametrize(
+    "acquisition",
+    [
+        LogExpectedImprovement(0.05),
+        Portfolio((Arm((LogExpectedImprovement(optimism=0.3),), quadratic=0.5),), restarts=False),
+    ],
+    ids=["acquisition", "portfolio"],
+)
+def test_json_round_trip_goes_on(predictive, tmp_path, acquisition):
     path = str(tmp_path / "client.json")
-    acquisition = LogExpectedImprovement(0.05)
     client = make_client(predictive=predictive, acquisition=acquisition, initialization="center")
     run(client, bowl, 8)
     ((index, _),) = client.get_next_trials(1).items()
@@ -302,8 +310,17 @@ def test_attached_trials_count_as_initialization():
         ({"initialization_budget": 0}, ValueError, "positive integer"),
         ({"surrogate": "tree"}, ValueError, "`surrogate`"),
         ({"acquisition": "best"}, ValueError, "best"),
-        ({"seed": -1}, ValueError, "non-negative|negative"),
-        ({"colour": 3}, TypeError, "'colour' is no setting of the search, which has .*surrogate"),
+        ({"seed": -1}, ValueError, "`seed` must be .* got -1"),
+        (
+            {"seed": True},
+            TypeError,
+            "`seed` must be an integer from 0 to 2.63 - 1 or None, got True",
+        ),
+        ({"seed": (1, 2)}, TypeError, r"`seed` must be .* got \(1, 2\)"),
+        ({"seed": 2**63}, ValueError, "`seed` must be .* got 9223372036854775808"),
+        ({"colour": 3}, TypeError, "'colour' .*surrogate"),
+        ({"directions": ["minimize"]}, TypeError, "'directions'"),
+        ({"fidelity": "x"}, TypeError, "'fidelity'"),
     ],
 )
 def test_arguments_are_checked_at_once(arguments, error, message, predictive):
@@ -319,6 +336,17 @@ def test_seeds():
     assert first(1) == first(1)
     assert first(1) != first(2)
     assert MondrianGenerationNode()._engine.seed != MondrianGenerationNode()._engine.seed
+
+
+@ROUTES
+def test_numpy_integers_are_settings(predictive, tmp_path):
+    def first(seed, budget):
+        client = make_client(seed=seed, initialization_budget=budget, predictive=predictive)
+        seen = run(client, bowl, 4)
+        client.save_to_json_file(str(tmp_path / "client.json"))
+        return seen
+
+    assert first(np.int64(3), np.int32(2)) == first(3, 2)
 
 
 @ROUTES

@@ -203,6 +203,13 @@ def test_fixed_parameters(predictive):
         assert {name: parameters[name] for name in fixed} == pytest.approx(fixed)
     with pytest.raises(UserInputError, match="No candidates"):
         client.get_next_trials(1, fixed_parameters={"kind": "d"})
+    for name, value, message in (
+        ("kind", "d", r"'kind' cannot be fixed to 'd', it is one of \['a', 'b', 'c'\]"),
+        ("power", 3, r"'power' cannot be fixed to 3, it is one of \[1, 2, 4, 8\]"),
+        ("x", 7.0, r"fixed parameter 'x': must be in \[-2.0, 2.0\], got 7.0"),
+    ):
+        with pytest.raises(UserInputError, match=message):
+            client.get_next_trials(1, fixed_parameters={name: value})
 
 
 @ROUTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator
 
@@ -183,6 +184,31 @@ def _curve_study(direction: str = "minimize") -> optuna.Study:
         elif number < 13:
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     return study
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "plotly"])
+@pytest.mark.parametrize(
+    ("objective", "error"), [(2, ValueError), (-1, ValueError), (1.0, TypeError), (True, TypeError)]
+)
+def test_wrong_objectives(module: str, objective: object, error: type[Exception]) -> None:
+    pytest.importorskip(module)
+    plots = (
+        plotting
+        if module == "matplotlib"
+        else importlib.import_module("mondrian_bo.plotting.plotly")
+    )
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.optimize(lambda t: (t.suggest_float("x", 0, 1), t.suggest_float("y", 0, 1)), n_trials=3)
+    for name, params in (
+        ("plot_slice", ["x"]),
+        ("plot_map", ["x", "y"]),
+        ("plot_pairs", []),
+        ("plot_importance", []),
+        ("plot_history", []),
+        ("plot_partition", ["x", "y"]),
+    ):
+        with pytest.raises(error, match=r"`objective` must be an integer from 0 to 1, got"):
+            getattr(plots, name)(study, *params, objective=objective)
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -79,7 +81,7 @@ def test_features_and_classes_that_appear():
 
 def test_columns():
     table = FeatureTable()
-    assert table.learn({"a": 1, "b": True, "day": datetime.date(1, 1, 2)}).tolist() == [1, 1, 2]
+    assert table.learn({"a": 1, "b": True, "day": datetime.date(1970, 1, 3)}).tolist() == [1, 1, 2]
     assert table.learn({"a": 3.0, "c": "red"}).tolist() == [3, 1, 2, 1]
     assert table.row({"c": "blue", "d": 5.0}).tolist() == [2, 1, 2, 0]
     moment = datetime.datetime(1970, 1, 3, tzinfo=datetime.UTC)
@@ -95,3 +97,47 @@ def test_invalid_samples_change_nothing():
     with pytest.raises(ValueError, match="finite"):
         model.learn_one({"x": float("inf"), "y": 2.0}, "two")
     assert model.predict_proba_one({"x": 1.0}) == {"one": 1.0}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_dates_with_and_without_a_time(zone, monkeypatch):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    table = FeatureTable()
+    table.learn({"day": datetime.date(2026, 3, 1)})
+    day = table.row({"day": datetime.date(2026, 3, 2)})
+    assert np.array_equal(table.row({"day": datetime.datetime(2026, 3, 2)}), day)
+    half = datetime.datetime(2026, 3, 2, 12, tzinfo=datetime.UTC)
+    assert np.array_equal(table.row({"day": half}), day + 0.5)
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_samples_that_cannot_be_learnt_change_nothing(name):
+    models = [MODELS[name](), MODELS[name]()]
+    is_regressor = isinstance(models[0], RiverRegressor)
+    for i in range(30):
+        x, y = {"a": i / 30}, (float(i) if is_regressor else "xyz"[i % 3])
+        for model in models:
+            model.learn_one(x, y)
+    wrong = [({"a": 0.5, "new": 1.0}, np.nan), ({"b": 1.0}, 1e200)] if is_regressor else []
+    for x, y in [*wrong, ({"a": 1e308, "b": -1.0}, 1.0)]:
+        with pytest.raises(ValueError, match=r"NaN|overflow|too large"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn's, of the conversion to float32
+            models[0].learn_one(x, y)
+    for model in models:
+        model.learn_one({"c": 0.5}, 1.0)
+    answers = [
+        (model.predict_one if is_regressor else model.predict_proba_one)({}) for model in models
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_a_new_feature_and_few_samples():
+    model = RiverRegressor(AMFRegressor(3, max_nodes=9, random_state=0))
+    for i in range(50):
+        model.learn_one({"a": i / 50}, float(i))
+    with pytest.warns(UserWarning, match=r"from 5 of 50 samples: with max_nodes=9") as record:
+        model.learn_one({"a": 0.5, "b": 1.0}, 25.0)
+    assert record[0].filename == __file__

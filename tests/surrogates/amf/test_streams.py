@@ -388,3 +388,20 @@ def test_wrong_parameters(options, message):
     for own in ({"step": "adaptive"}, {"dirichlet": 0.0}, {"split_pure": 1.5}, {"pooling": "max"}):
         with pytest.raises(ValueError, match=next(iter(own))):
             AMFClassifier(**own).fit(X, y > 0.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("step", ["corollary", "adaptive"])
+@pytest.mark.parametrize("max_nodes", [7, 15])
+def test_full_trees_whose_targets_widen(max_nodes, step, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((80, 2)), rng.standard_t(1.5, size=80)
+    forests = []
+    for size in (80, 7, 1):
+        forest = AMFRegressor(2, max_nodes=max_nodes, step=step, random_state=seed)
+        for start in range(0, 80, size):
+            forest.partial_fit(X[start : start + size], y[start : start + size])
+        forests.append(forest)
+    whole, *others = (np.stack(forest.predict(X, return_std=True)) for forest in forests)
+    for other in others:
+        np.testing.assert_allclose(other, whole, rtol=1e-9)

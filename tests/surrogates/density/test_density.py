@@ -278,6 +278,27 @@ def test_box():
     assert np.isfinite(far.score([[1e20]]))
 
 
+def test_a_path_leaves_the_estimator_as_it_was():
+    X = np.random.default_rng(0).random((30, 3))
+    model = MondrianForestDensity(2, lifetime=3.0, random_state=0).fit(X)
+    before = model.score_samples(X)
+    model.lifetime_path(X[:, :2], X_val=X[:5, :2])
+    assert model.n_features_in_ == 3
+    assert np.array_equal(model.score_samples(X), before)
+    new = MondrianForestDensity(2, lifetime=3.0)
+    new.lifetime_path(X)
+    assert not hasattr(new, "n_features_in_")
+
+
+def test_numbers_of_draws():
+    model = MondrianForestDensity(2, random_state=0).fit(np.eye(2))
+    assert model.sample(0).shape == (0, 2)
+    with pytest.raises(ValueError, match="n_samples == -1, must be >= 0"):
+        model.sample(-1)
+    with pytest.raises(TypeError, match="n_samples must be an instance of"):
+        model.sample(1.5)
+
+
 def test_duplicates_and_one_sample():
     for X in (np.zeros((50, 2)), np.zeros((1, 2))):
         model = MondrianForestDensity(5, lifetime=1000.0, random_state=0).fit(X)

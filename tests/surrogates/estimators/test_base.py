@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from mondrian_bo.surrogates import MondrianForestDensity, OnlineDummyRegressor
+from mondrian_bo.surrogates import (
+    AMFClassifier,
+    AMFRegressor,
+    GaussianProcessForestRegressor,
+    MondrianForestDensity,
+    MondrianForestRegressor,
+    OnlineDummyRegressor,
+)
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 
 
@@ -41,3 +49,30 @@ def test_parameters_are_checked_before_data():
 
 def test_fit_is_documented_once():
     assert OnlineDummyRegressor.fit is SupervisedEstimator.fit
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (MondrianForestRegressor(weigh_trees=True), "predict"),
+        (AMFRegressor(), "weighted_depth"),
+        (AMFClassifier(), "weighted_depth"),
+        (MondrianForestDensity(), "score_samples"),
+        (MondrianForestDensity(), "score"),
+    ],
+)
+def test_methods_of_estimators_that_are_not_fitted(model, method):
+    with pytest.raises(NotFittedError, match="not fitted"):
+        getattr(model, method)([[0.0]])
+
+
+@pytest.mark.parametrize("kind", [MondrianForestRegressor, GaussianProcessForestRegressor])
+def test_numbers_of_draws(kind):
+    model = kind(2, random_state=0).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert model.sample_y([[0.5]], np.int64(3)).shape == (1, 3)
+    with pytest.raises(ValueError, match="n_samples == 0, must be >= 1"):
+        model.sample_y([[0.5]], 0)
+    with pytest.raises(TypeError, match="n_samples must be an instance of"):
+        model.sample_y([[0.5]], 2.0)
+    with pytest.raises(ValueError, match=r"quantiles must be numbers in \(0, 1\), got \[\]"):
+        model.predict_quantiles([[0.5]], [])

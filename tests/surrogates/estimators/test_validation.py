@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from mondrian_bo.surrogates import (
+    AMFClassifier,
     AMFRegressor,
     FastClusterKernel,
     GaussianProcessForestRegressor,
+    MondrianForestClassifier,
     MondrianForestRegressor,
     MondrianGridRegressor,
     MondrianKernelClassifier,
@@ -107,3 +109,42 @@ def test_numbers_of_any_type_are_targets():
         data, values = check_training_data(OnlineDummyRegressor(), X, targets)
         assert values.dtype == np.float64 and np.array_equal(values, np.asarray(targets, float))
         assert np.array_equal(data, X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision"),
+    [
+        (AMFRegressor, np.float32),
+        (AMFClassifier, np.float32),
+        (GaussianProcessForestRegressor, np.float64),
+        (MondrianForestRegressor, np.float64),
+        (MondrianForestClassifier, np.float64),
+    ],
+)
+@pytest.mark.parametrize("n", [4, 2000])
+def test_inputs_whose_differences_overflow(kind, precision, n):
+    largest = np.finfo(precision).max
+    X, y = np.random.default_rng(0).random((n, 2)), np.arange(n) % 2
+    model = kind(2, random_state=0).partial_fit(X, y)
+    before = model.predict(X)
+    wrong = X.copy()
+    wrong[-2:, 0] = -0.6 * largest, 0.6 * largest
+    for learn in (model.partial_fit, kind(2).partial_fit, kind(2).fit):
+        with pytest.raises(ValueError, match=r"X has values beyond .*, whose differences overflow"):
+            learn(wrong, y)
+    assert np.array_equal(model.predict(X), before)
+    wrong[-2:, 0] = -0.4 * largest, 0.4 * largest
+    model.partial_fit(wrong, y)
+    assert np.all(np.isfinite(model.predict(wrong)))
+
+
+def test_wrong_numbers_are_named():
+    X, y = np.eye(2), np.arange(2.0)
+    with pytest.raises(
+        ValueError, match=r"bounds must be finite .* got \[3.0, 1.0\] for feature 1"
+    ):
+        MondrianForestRegressor(bounds=[[0, 1], [3, 1]]).fit(X, y)
+    with pytest.raises(ValueError, match=r"feature_weights must be finite.*; got \[1.0, -2.0\]"):
+        MondrianForestRegressor(feature_weights=[1, -2]).fit(X, y)
+    with pytest.raises(ValueError, match=r"sample_weight must be non-negative .*; got -3"):
+        AMFRegressor().partial_fit(X, y, sample_weight=[1.0, -3.0])

@@ -330,6 +330,7 @@ def test_hard_inputs():
     for forest in (repeated, constant, varied, single):
         mean, std = forest.predict(np.concatenate([X, far]), return_std=True)
         assert np.all(np.isfinite(mean)) and np.all(np.isfinite(std)) and np.all(std > 0.0)
+        assert np.all(np.isfinite(forest.sample_y(np.concatenate([X, far]), 2)))
     centre = repeated.predict(X[:3])
     assert np.allclose(centre, y[:39].reshape(3, 13).mean(axis=1), atol=0.5 * y.std())
     assert single.predict(X[:1])[0] == pytest.approx(y[0])

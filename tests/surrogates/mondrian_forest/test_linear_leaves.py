@@ -100,6 +100,25 @@ def test_streams_do_not_depend_on_their_division(bounds):
     assert np.array_equal(one.predict(X), two.predict(X))
 
 
+@pytest.mark.parametrize("bounds", [None, [[0.0, 1.0]] * 3])
+@pytest.mark.parametrize("outlier", [1e6, 1e20, -8e307])
+def test_a_point_far_from_all_others(bounds, outlier):
+    X, y = make_data()
+    X[130, :2] = outlier
+    new = np.concatenate([X[:140], [[-1e250] * 3]])
+    results = []
+    for ends in ([100], [100, 130], [100, 130, 131], [100, *range(110, 135)]):
+        forest = MondrianForestRegressor(4, leaf="linear", bounds=bounds, random_state=0)
+        for start, end in zip([0, *ends], [*ends, 140], strict=True):
+            forest.partial_fit(X[start:end], y[start:end])
+        results.append(np.stack(forest.predict(new, return_std=True)))
+        assert np.all(np.isfinite(results[-1]))
+        assert np.array_equal(results[-1], results[0])
+        assert np.all(np.isfinite(forest.sample_y(new)))
+    others = np.delete(np.arange(140), 130)
+    assert np.sqrt(np.mean((results[0][0, others] - y[others]) ** 2)) < 0.5 * y[others].std()
+
+
 def test_a_kink_and_its_continuation():
     X, y = make_data()
     test, expected = make_data(seed=1)

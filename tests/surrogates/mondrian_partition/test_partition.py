@@ -187,6 +187,11 @@ def test_errors(call, message):
         call(MondrianPartition.sample(LARGE, 2.0, random_state=0))
 
 
+def test_lifetimes_that_are_no_numbers():
+    with pytest.raises(TypeError, match="lifetime must be a number, got 'long'"):
+        MondrianPartition.sample([[0, 1]], "long")
+
+
 # Pictures -----------------------------------------------------------------------------------------
 
 

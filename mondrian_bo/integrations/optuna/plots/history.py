@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.plots.lines import (
+    check_objective,
     check_single_objective,
     objective_label,
     sign_of,
@@ -126,6 +127,7 @@ class CalibrationData(NamedTuple):
 
 def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
     """Return the values of complete trials and the best one so far."""
+    check_objective(study, objective)
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = np.array([trial.values[objective] for trial in trials], dtype=np.float64)
     is_maximised = sign_of(study, objective) > 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import optuna
@@ -31,6 +33,15 @@ def check_single_objective(study: optuna.Study, name: str) -> None:
     """Raise a ValueError that names a plot if a study has several objectives."""
     if len(study.directions) > 1:
         raise ValueError(f"`{name}` needs a study with a single objective.")
+
+
+def check_objective(study: optuna.Study, objective: Any) -> None:
+    """Raise an error that names the argument `objective` if it is no number of an objective."""
+    last = len(study.directions) - 1
+    is_integer = isinstance(objective, Integral) and not isinstance(objective, bool)
+    if not is_integer or not 0 <= objective <= last:
+        error = ValueError if is_integer else TypeError
+        raise error(f"`objective` must be an integer from 0 to {last}, got {objective!r}.")
 
 
 @dataclass(frozen=True)

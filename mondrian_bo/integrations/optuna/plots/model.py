@@ -17,6 +17,7 @@ from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluat
 from mondrian_bo.integrations.optuna.plots.lines import (
     Line,
     StudyView,
+    check_objective,
     check_single_objective,
     objective_label,
     view,
@@ -162,6 +163,7 @@ def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
     ValueError
         If the study has no such parameter.
     """
+    check_objective(seen.study, objective)
     line = seen.line(param)
     rows = seen.rows({param: line.units})
     optimizer = seen.model.optimizer
@@ -193,6 +195,7 @@ def map_data(
     ValueError
         If the study has no such parameters.
     """
+    check_objective(seen.study, objective)
     first, second, rows = _mesh(seen, x, y)
     predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
     label = objective_label(seen.study, objective)
@@ -248,6 +251,7 @@ def pairs_data(
 
 def important(study: optuna.Study, objective: int = 0) -> list[str]:
     """Return the parameters that vary, the most important first."""
+    check_objective(study, objective)
     evaluator = MondrianImportanceEvaluator(interactions=True)
     shares = evaluator.evaluate(study, target=lambda trial: trial.values[objective])
     known = view(study).names
@@ -258,6 +262,7 @@ def importance_data(
     study: optuna.Study, objective: int, n_pairs: int, evaluator: MondrianImportanceEvaluator | None
 ) -> ImportanceData:
     """Compute main effects of all parameters, and the largest pairs."""
+    check_objective(study, objective)
     evaluator = MondrianImportanceEvaluator() if evaluator is None else evaluator
 
     def target(trial: optuna.trial.FrozenTrial) -> float:
@@ -283,6 +288,7 @@ def partition_data(
     ValueError
         If the study has no such parameters, or no trial that has both, as in different branches.
     """
+    check_objective(seen.study, objective)
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
     for name in (x, y):
