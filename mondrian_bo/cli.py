@@ -215,7 +215,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     problems = installed_problems(problems, _notify)
     failures = run_benchmark(
         problems,
-        installed_samplers(list(dict.fromkeys(split_names(arguments.samplers))), _notify),
+        installed_samplers(split_names(arguments.samplers), _notify),
         range(suite.n_seeds if arguments.seeds is None else arguments.seeds),
         arguments.out,
         n_trials=suite.n_trials if arguments.trials is None else arguments.trials,

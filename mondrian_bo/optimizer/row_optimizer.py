@@ -92,10 +92,6 @@ class RowOptimizer(Transactional[OptimizerState]):
         if not isinstance(space, SearchSpace):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
-        for name in options:
-            if name not in SearchOptions.__annotations__:
-                accepted = list(SearchOptions.__annotations__)
-                raise TypeError(f"{name!r} is no setting of the search, which has {accepted}.")
         settings = check_settings(**options, n_objectives=len(self.directions))
         check_callable(is_valid, "is_valid")
         super().__init__()

@@ -21,9 +21,9 @@ class FeatureTable:
     """The columns of the features seen so far, in the order of their appearance, then by name.
 
     A number, a truth value or a date (in days since 1970; a time without a zone is in UTC) is a
-    column. Another value, such as a string, is a
-    column of its own, which is 1 where the feature has the value and else 0. A sample that lacks a
-    number has the mean of the numbers learnt so far.
+    column. Another value, such as a string, is a column of its own, which is 1 where the feature
+    has the value and else 0. A sample that lacks a number has the mean of the numbers learnt so
+    far.
     """
 
     def __init__(self) -> None:
