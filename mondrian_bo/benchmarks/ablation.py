@@ -13,7 +13,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,10 @@ class Learnt(Sequence[Acquisition]):
         """Draw the acquisition of the next trial."""
         self._latest = int(np.argmax(self._rng.beta(*self._counts.T)))
         return self._acquisitions[self._latest]
+
+    def __iter__(self) -> Iterator[Acquisition]:
+        """Iterate over all acquisitions, without a draw."""
+        return iter(self._acquisitions)
 
     def note(self, is_best: bool) -> None:
         """Record whether the latest trial is the best so far, if an acquisition suggested it."""

