@@ -209,10 +209,9 @@ def _check_options(arguments: argparse.Namespace, accepted: Sequence[str]) -> No
     for name in _OPTIONS:
         is_given = getattr(arguments, name) != arguments.parser.get_default(name)
         if is_given and name not in accepted:
-            known = ", ".join(f"--{one.replace('_', '-')}" for one in ("out", *accepted))
+            refused, *known = (f"--{one.replace('_', '-')}" for one in (name, "out", *accepted))
             raise ValueError(
-                f"the suite {arguments.suite} does not take --{name.replace('_', '-')}; it takes "
-                f"{known}"
+                f"the suite {arguments.suite} does not take {refused}; it takes {', '.join(known)}"
             )
 
 

@@ -83,17 +83,16 @@ def write_report(
         problems, or the reference is not among the samplers.
     """
     finished = read_results(sources)
-    known = sorted({name for _, name, _ in finished.runs})
+    known = sorted(
+        {name for problem, name, _ in finished.runs if half in (None, finished.facts[problem].half)}
+    )
     for name in samplers or ():
         if known and name not in known:
-            raise ValueError(_no_run_of(name, known))
+            raise ValueError(f"there is no run of {name!r}, but of {', '.join(known)}")
     results = per_problem(finished, samplers=samplers, half=half)
     summaries = [summarize(result) for result in results]
     found = sorted({summary.sampler for group in summaries for summary in group})
     compared = list(samplers or found)
-    for name in compared:
-        if name not in found:
-            raise ValueError(_no_run_of(name, known))
     if reference is not None and reference not in compared:
         raise ValueError(f"the reference {reference!r} is none of {', '.join(compared)}")
     versions = _versions(finished)
@@ -167,10 +166,6 @@ def _digits(deviation: float) -> int:
 
 def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"
-
-
-def _no_run_of(name: str, known: Sequence[str]) -> str:
-    return f"there is no run of {name!r}, but of {', '.join(known)}"
 
 
 def _versions(results: Results) -> str:

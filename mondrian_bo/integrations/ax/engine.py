@@ -13,6 +13,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.optimizer.known_noise import TrackedMetrics
+from mondrian_bo.optimizer.portfolio import SearchOptions
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
@@ -25,7 +26,7 @@ _LIKELY_FEASIBLE = 0.5
 """Predicted probability from which a point counts as feasible: more likely than not."""
 
 
-_SETTINGS = ("surrogate", "acquisition", "n_startup_trials", "n_estimators", "n_candidates")
+_SETTINGS = tuple(SearchOptions.__annotations__)
 """Arguments of the optimizer that an experiment of Ax leaves open."""
 
 

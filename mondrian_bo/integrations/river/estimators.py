@@ -20,6 +20,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.integrations.river.features import FeatureTable
 from mondrian_bo.surrogates.amf.classifier import AMFClassifier
 from mondrian_bo.surrogates.amf.regressor import AMFRegressor
+from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.surrogates.mondrian_forest.classifier import MondrianForestClassifier
 from mondrian_bo.surrogates.mondrian_forest.regressor import MondrianForestRegressor
 
@@ -37,14 +38,10 @@ class _Stream:
 
     @contextmanager
     def unchanged_by_failure(self) -> Iterator[None]:
-        """Restore features and forest if the block raises; a forest restores itself."""
-        before = self.table, self.forest
-        self.table = self.table.copy()
-        try:
+        """Restore the attributes if the block raises; a forest restores its own."""
+        with unchanged_by_failure(self):
+            self.table = self.table.copy()
             yield
-        except BaseException:
-            self.table, self.forest = before
-            raise
 
     def learn(self, x: Mapping[Hashable, Any], target: float, **options: Any) -> None:
         """Learn a sample; make the forest anew if it has new features."""
@@ -210,18 +207,14 @@ class RiverClassifier(base.Classifier):
         ValueError
             If a number is not finite, or too large for the forest.
         """
-        stream, labels = self._stream, self._labels
-        stream.table.row(x)  # raises before anything changes
-        try:
-            with stream.unchanged_by_failure():
-                if y not in labels:
-                    self._labels = [*labels, y]
-                    if stream.n_points > 0:
-                        stream.restart(*stream.learnt(), classes=self._numbers())
-                stream.learn(x, self._labels.index(y), classes=self._numbers())
-        except BaseException:
-            self._labels = labels
-            raise
+        stream = self._stream
+        stream.table.row(x)  # raises before the forest is made anew
+        with unchanged_by_failure(self), stream.unchanged_by_failure():
+            if y not in self._labels:
+                self._labels = [*self._labels, y]
+                if stream.n_points > 0:
+                    stream.restart(*stream.learnt(), classes=self._numbers())
+            stream.learn(x, self._labels.index(y), classes=self._numbers())
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, float]:
         """Predict the class of a sample.

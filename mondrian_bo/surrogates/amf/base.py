@@ -81,6 +81,7 @@ class AggregatedEstimator(BaseEstimator):
             The mean depth, weighted as the prunings are, or the depth of the leaf without
             aggregation.
         """
+        # First, as it raises NotFittedError while there is no `model_`.
         points = self._points(X)
         return self.model_.weighted_depths(points)
 

@@ -142,6 +142,7 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         ndarray of shape (n_samples,)
             Natural logarithms; minus infinity outside of the box.
         """
+        # First, as it raises NotFittedError while there is no `model_`.
         points = self._checked(X)
         return self.model_.log_density(points)
 

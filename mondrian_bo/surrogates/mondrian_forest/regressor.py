@@ -220,6 +220,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         if not self.weigh_trees:
             return super()._moments(X, with_variance)
+        # First, as it raises NotFittedError while there is no `model_`.
         points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
         weights = self.model_.tree_weights
