@@ -49,8 +49,10 @@ class MondrianOptimizer(StoredOptimizer):
         from :mod:`mondrian_bo.acquisitions`, or a :class:`mondrian_bo.optimizer.Portfolio`. "auto"
         draws one of several acquisitions for each trial, and makes some suggestions without an
         acquisition, see the notes.
-    n_startup_trials : int, default=10
+    n_startup_trials : int or None, default=None
         Number of first trials without the model: the middle of the space, then quasi-random points.
+        None is 4 with Gaussian processes, one objective and parameters that are all active, and 10
+        otherwise, with a fidelity or earlier studies, too.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.
@@ -139,7 +141,7 @@ class MondrianOptimizer(StoredOptimizer):
         direction: Direction = "minimize",
         surrogate: SurrogateName = "gaussian_process",
         acquisition: AcquisitionChoice = "auto",
-        n_startup_trials: int = 10,
+        n_startup_trials: int | None = None,
         n_estimators: int | None = None,
         n_candidates: int = 600,
         seed: int | Sequence[int] | None = None,

@@ -190,6 +190,16 @@ _MORE_OBJECTIVES = Portfolio((Arm(_FRONT, power=False),))
 """The default portfolio with three or four objectives: ends are a larger part of the front."""
 
 
+_FEW_FIRST = 4
+"""Default number of first trials without the model, our choice: a Gaussian process gains from the
+fifth trial on."""
+
+_FIRST = 10
+"""The same where parameters are conditional, our choice: a model does not know the branches that no
+trial has been in. Other surrogates, several objectives, fidelities and earlier studies have been
+measured with this number only."""
+
+
 class SearchSettings(NamedTuple):
     """The settings that :class:`MondrianOptimizer` and its adapters share, checked.
 
@@ -219,7 +229,7 @@ class SearchOptions(TypedDict, total=False):
 
     surrogate: SurrogateName
     acquisition: AcquisitionChoice
-    n_startup_trials: int
+    n_startup_trials: int | None
     n_estimators: int | None
     n_candidates: int
 
@@ -227,12 +237,16 @@ class SearchOptions(TypedDict, total=False):
 def check_settings(
     surrogate: SurrogateName = "gaussian_process",
     acquisition: AcquisitionChoice = "auto",
-    n_startup_trials: int = 10,
+    n_startup_trials: int | None = None,
     n_estimators: int | None = None,
     n_candidates: int = 600,
     n_objectives: int = 1,
+    is_plain: bool = False,
 ) -> SearchSettings:
     """Check the settings that :class:`MondrianOptimizer` and its adapters share.
+
+    The other parameters are the number of objectives, and whether all parameters are always active
+    and there are neither earlier studies nor a fidelity. Both decide what defaults are.
 
     Raises
     ------
@@ -241,6 +255,9 @@ def check_settings(
     """
     if surrogate not in SURROGATES:
         raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
+    if n_startup_trials is None:
+        few = is_plain and n_objectives == 1 and surrogate == "gaussian_process"
+        n_startup_trials = _FEW_FIRST if few else _FIRST
     check_count("n_startup_trials", n_startup_trials, 0)
     if n_estimators is not None:
         check_count("n_estimators", n_estimators, 1)

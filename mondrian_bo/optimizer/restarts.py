@@ -25,11 +25,19 @@ _COLLAPSED = 6
 """Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
 vain adds 2, another trial that does not improve subtracts 1 (see :class:`RestartingSearch`)."""
 
-_BACKOFF = 2.0
-"""Factor of the next restart's pressure after a restart without a gain: restarts become rarer."""
+_BACKOFF = 2
+"""Factor of the next restart's pressure after a restart without a gain: restarts become rarer. When
+the search over all trials has stalled, factor of the patience: restarts become longer."""
 
 _PATIENCE = 12
 """Trials without improvement of its own incumbent that end a restarted search; our choice."""
+
+_LONG_PATIENCE = 24
+"""The same for the first search that is restarted after the one over all trials has stalled."""
+
+_STALLED = 100
+"""Trials without any gain after which a search has stalled, our choice. It has nothing more to gain
+near its incumbent, so restarts are as frequent as at first, and longer."""
 
 
 class SearchMaker(Protocol):
@@ -42,15 +50,69 @@ class SearchMaker(Protocol):
 
 @dataclass
 class _Counts:
-    """What decides when a search restarts: see :class:`RestartingSearch`."""
+    """What decides when a search restarts: see :class:`RestartingSearch`.
+
+    Attributes
+    ----------
+    n_searches : int
+        Number of searches so far, the one over all trials among them.
+    pressure : int
+        Pressure of the current search.
+    n_in_vain : int
+        Number of trials since a restarted search has improved on its own incumbent.
+    threshold : int
+        Pressure at which the search over all trials restarts, unless it has stalled.
+    n_still : int
+        Number of trials of the search over all trials since it has gained anything.
+    patience : int
+        Patience of a search that is restarted after the other one has stalled.
+    gained : bool
+        Whether a restarted search has improved on the incumbent of all trials.
+    gain, n_at_gain : float and int
+        The least gain, and the number of trials from which it was computed.
+    """
 
     n_searches: int = 1
     pressure: int = 0
     n_in_vain: int = 0
     threshold: int = _COLLAPSED
+    n_still: int = 0
+    patience: int = _LONG_PATIENCE
     gained: bool = False
     gain: float = 0.0
     n_at_gain: int = 0
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether the search over all trials has stalled."""
+        return self.n_still >= _STALLED
+
+
+class _Comparison(NamedTuple):
+    """A trial beside an incumbent.
+
+    Attributes
+    ----------
+    improved : bool
+        Whether it is better by more than the least gain.
+    gained : bool
+        Whether it is better at all.
+    found_again : bool
+        Whether it is near without an improvement.
+    in_vain : bool
+        Whether it is found again and has an equal value, or cannot be refined.
+    """
+
+    improved: bool
+    gained: bool
+    found_again: bool
+    in_vain: bool
+
+    def pressure(self, before: int) -> int:
+        """Return the pressure after the trial, from that before it."""
+        if self.improved:
+            return 0
+        return max(before + (2 if self.in_vain else -1), 0)
 
 
 class SearchState(NamedTuple):
@@ -88,6 +150,10 @@ class RestartingSearch:
     is worse (at a cusp, on a ripple, in a bent valley), a gain is still possible, and the trial is
     not in vain. Rows that differ only in numbers on grids cannot be refined: such a trial is in
     vain if it does not improve.
+
+    A restarted search ends where it finds the incumbent of all trials again, where it collapses on
+    its own incumbent, or after some trials without an improvement of its own. These are few while
+    the search over all trials still gains a little at times, as it does in a narrow valley.
 
     The state depends only on the trials told and on their order.
 
@@ -213,44 +279,60 @@ class RestartingSearch:
             self.trials.tell(row, values, feasible)
             return
         counts = self._counts
-        best_row, best_value = self.trials.best()
         # An infeasible trial is no gain, whatever its value.
         value = float(values[0]) if feasible else -np.inf
+        beside = self._compare(row[0], value, self.trials)
+        self.trials.tell(row, values, feasible)
+        if self.current is self.whole:
+            counts.pressure = beside.pressure(counts.pressure)
+            counts.n_still = 0 if beside.gained else counts.n_still + 1
+            if counts.pressure >= (_COLLAPSED if counts.has_stalled else counts.threshold):
+                self.current = self._maker.new(Trials(self._n_dimensions), counts.n_searches)
+                counts.n_searches += 1
+                counts.pressure = counts.n_in_vain = 0
+                counts.gained = False
+            return
+        counts.gained = counts.gained or beside.improved
+        own = self.current.trials
+        assert isinstance(own, Trials)
+        if len(own):
+            beside_own = self._compare(row[0], value, own)
+            counts.pressure = beside_own.pressure(counts.pressure)
+            counts.n_in_vain = 0 if value > own.best()[1] else counts.n_in_vain + 1
+        own.tell(row, values, feasible)
+        patience = counts.patience if counts.has_stalled else _PATIENCE
+        is_over = (
+            beside.found_again or counts.pressure >= _COLLAPSED or counts.n_in_vain >= patience
+        )
+        if len(own) > self._n_startup_trials and is_over:
+            self.current = self.whole
+            counts.pressure = 0
+            if counts.gained:
+                counts.threshold, counts.patience, counts.n_still = (
+                    _COLLAPSED,
+                    _BACKOFF * _PATIENCE,
+                    0,
+                )
+            elif counts.has_stalled:
+                counts.patience *= _BACKOFF
+            else:
+                counts.threshold *= _BACKOFF
+
+    def _compare(self, row: FloatArray, value: float, trials: Trials) -> _Comparison:
+        """Compare a trial with the incumbent of some trials, of which there is one at least."""
+        best_row, best_value = trials.best()
         # The difference of equal infinities would be NaN.
         gain = 0.0 if value == best_value else value - best_value
         least = self._least_gain()
         improved = gain > least
-        gaps = np.abs(row[0] - best_row)
-        gaps[np.isnan(row[0]) & np.isnan(best_row)] = 0.0
+        gaps = np.abs(row - best_row)
+        gaps[np.isnan(row) & np.isnan(best_row)] = 0.0
         # A parameter that only one row has gives the gap NaN, which is not near.
         found_again = not improved and bool((gaps <= self._nearness).all())
         in_vain = found_again and (
             gain >= -least or not bool((gaps[self._is_continuous] > 0.0).any())
         )
-        self.trials.tell(row, values, feasible)
-        if self.current is self.whole:
-            if improved:
-                counts.pressure = 0
-            else:
-                counts.pressure = max(counts.pressure + (2 if in_vain else -1), 0)
-            if counts.pressure >= counts.threshold:
-                new = Trials(self._n_dimensions)
-                self.current = self._maker.new(new, counts.n_searches)
-                counts.n_searches += 1
-                counts.n_in_vain = 0
-                counts.gained = False
-            return
-        counts.gained = counts.gained or improved
-        own = self.current.trials
-        assert isinstance(own, Trials)
-        own_best = own.best()[1] if len(own) else -np.inf
-        own.tell(row, values, feasible)
-        counts.n_in_vain = 0 if value > own_best else counts.n_in_vain + 1
-        is_over = found_again or counts.n_in_vain >= _PATIENCE
-        if len(own) > self._n_startup_trials and is_over:
-            self.current = self.whole
-            counts.pressure = 0
-            counts.threshold = _COLLAPSED if counts.gained else int(_BACKOFF * counts.threshold)
+        return _Comparison(improved, gain > 0.0, found_again, in_vain)
 
     def _least_gain(self) -> float:
         """Return the largest difference of values that count as equal."""

@@ -92,7 +92,12 @@ class RowOptimizer(Transactional[OptimizerState]):
         if not isinstance(space, SearchSpace):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
-        settings = check_settings(**options, n_objectives=len(self.directions))
+        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
+        settings = check_settings(
+            **options,
+            n_objectives=len(self.directions),
+            is_plain=not may_be_absent and len(warm_start) == 0 and fidelity is None,
+        )
         check_callable(is_valid, "is_valid")
         super().__init__()
         self.space = space
@@ -104,7 +109,6 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._entropy = sequence.entropy
         model_seed, ask_seed, outcome_seed = sequence.spawn(3)
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
-        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
         self._factory = SearchFactory(space, settings, may_be_absent, model_seed, outcome_seed)
         self._earlier = tuple(warm_start)
         if self._earlier:

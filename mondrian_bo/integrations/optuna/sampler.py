@@ -62,8 +62,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     seed : int or None, default=None
         Seed. With one thread, the same seed gives the same trials. None takes entropy from the
         system.
-    n_startup_trials : int, default=10
-        Number of first trials without the model: the middle of the space, then quasi-random points.
+    n_startup_trials : int or None, default=None
+        Number of first trials without the model. None is 4 or 10, see ``MondrianOptimizer``.
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model, see :class:`mondrian_bo.MondrianOptimizer`.
     acquisition : str, Acquisition or Portfolio, default="auto"
@@ -144,7 +144,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
         self,
         seed: int | None = None,
         *,
-        n_startup_trials: int = 10,
+        n_startup_trials: int | None = None,
         surrogate: SurrogateName = "gaussian_process",
         acquisition: AcquisitionChoice = "auto",
         n_estimators: int | None = None,
