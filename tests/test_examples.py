@@ -114,8 +114,8 @@ def test_earlier_studies_are_compared(tmp_path: Path) -> None:
     printed = run_example("earlier_studies.py", "--quick", cwd=tmp_path)
     header, *rows = printed.splitlines()
     assert header.count("trials") == 3 and len(rows) == 3
-    cold, small, _ = ([float(cell) for cell in row[22:].split()] for row in rows)
-    assert small[-1] < cold[-1]
+    _, small, misleading = ([float(cell) for cell in row[22:].split()] for row in rows)
+    assert small[-1] < misleading[-1]
 
 
 def test_weights_explain_predictions(tmp_path: Path) -> None:

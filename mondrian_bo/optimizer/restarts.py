@@ -37,7 +37,7 @@ _LONG_PATIENCE = 24
 
 _STALLED = 100
 """Trials without any gain after which a search has stalled, our choice. It has nothing more to gain
-near its incumbent, so restarts are as frequent as at first, and longer."""
+near its incumbent, so restarts are more frequent, and longer."""
 
 
 class SearchMaker(Protocol):
@@ -108,11 +108,13 @@ class _Comparison(NamedTuple):
     found_again: bool
     in_vain: bool
 
-    def pressure(self, before: int) -> int:
-        """Return the pressure after the trial, from that before it."""
+    def pressure(self, before: int, falls: bool = True) -> int:
+        """Return the pressure after the trial, from that before it; it may not fall gradually."""
         if self.improved:
             return 0
-        return max(before + (2 if self.in_vain else -1), 0)
+        if self.in_vain:
+            return before + 2
+        return max(before - 1, 0) if falls else before
 
 
 class SearchState(NamedTuple):
@@ -284,8 +286,8 @@ class RestartingSearch:
         beside = self._compare(row[0], value, self.trials)
         self.trials.tell(row, values, feasible)
         if self.current is self.whole:
-            counts.pressure = beside.pressure(counts.pressure)
             counts.n_still = 0 if beside.gained else counts.n_still + 1
+            counts.pressure = beside.pressure(counts.pressure, not counts.has_stalled)
             if counts.pressure >= (_COLLAPSED if counts.has_stalled else counts.threshold):
                 self.current = self._maker.new(Trials(self._n_dimensions), counts.n_searches)
                 counts.n_searches += 1

@@ -195,6 +195,19 @@ def test_restarts_of_a_stalled_search_become_longer():
     assert n_until_the_end(search) == 13
 
 
+@pytest.mark.parametrize(("n_elsewhere", "restarts"), [(40, False), (100, True)])
+def test_trials_elsewhere_take_no_pressure_off_a_stalled_search(n_elsewhere, restarts):
+    search = search_after(n_elsewhere)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        assert not is_restarted(search)
+        polish(search, 1)
+        if not is_restarted(search):
+            for _ in range(5):
+                tell(search, rng.uniform(0.5, 1.0, 2), -20.0)
+    assert is_restarted(search) == restarts
+
+
 @pytest.mark.parametrize(("n_elsewhere", "gain"), [(96, 0.0), (200, 1e-9)])
 def test_any_gain_keeps_a_search_from_stalling(n_elsewhere, gain):
     search = search_after(n_elsewhere)
