@@ -310,11 +310,8 @@ class RestartingSearch:
             self.current = self.whole
             counts.pressure = 0
             if counts.gained:
-                counts.threshold, counts.patience, counts.n_still = (
-                    _COLLAPSED,
-                    _BACKOFF * _PATIENCE,
-                    0,
-                )
+                counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
+                counts.n_still = 0
             elif counts.has_stalled:
                 counts.patience *= _BACKOFF
             else:
