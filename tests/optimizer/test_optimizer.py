@@ -47,6 +47,39 @@ def test_same_seed_same_run(space):
     assert other != first
 
 
+@pytest.mark.parametrize(
+    ("space", "settings", "n_first"),
+    [
+        (SQUARE, {}, 4),
+        (SQUARE, {"n_startup_trials": 6}, 6),
+        (MIXED, {}, 10),
+        (SQUARE, {"surrogate": "forest"}, 10),
+        (SQUARE, {"directions": ["minimize", "minimize"]}, 10),
+        (SQUARE, {"fidelity": "y"}, 10),
+        (SQUARE, {"warm_start": [([{"x": 0.0, "y": 0.0}], [1.0])]}, 10),
+    ],
+)
+def test_number_of_first_trials(space, settings, n_first):
+    optimizer = MondrianOptimizer(space, seed=0, **settings)
+    assert optimizer._factory.settings.n_startup_trials == n_first
+    if "fidelity" in settings or "warm_start" in settings:
+        return
+    n_objectives = len(optimizer.directions)
+
+    def objective(params):
+        value = (bowl if space is SQUARE else mixed)(params)
+        return value if n_objectives == 1 else [value] * n_objectives
+
+    found = run(optimizer, objective, n_first + 2)
+    without_model = run(
+        MondrianOptimizer(space, seed=0, **settings | {"n_startup_trials": 1000}),
+        objective,
+        n_first + 2,
+    )
+    assert found[:n_first] == without_model[:n_first]
+    assert found[n_first:] != without_model[n_first:]
+
+
 def test_seed_none_is_entropy():
     first, second = (MondrianOptimizer(SQUARE, seed=None).ask(2)[1] for _ in range(2))
     assert first != second
