@@ -82,11 +82,6 @@ class _Counts:
     gain: float = 0.0
     n_at_gain: int = 0
 
-    @property
-    def has_stalled(self) -> bool:
-        """Whether the search over all trials has stalled."""
-        return self.n_still >= _STALLED
-
 
 class _Comparison(NamedTuple):
     """A trial beside an incumbent.
@@ -287,8 +282,9 @@ class RestartingSearch:
         self.trials.tell(row, values, feasible)
         if self.current is self.whole:
             counts.n_still = 0 if beside.gained else counts.n_still + 1
-            counts.pressure = beside.pressure(counts.pressure, not counts.has_stalled)
-            if counts.pressure >= (_COLLAPSED if counts.has_stalled else counts.threshold):
+            has_stalled = counts.n_still >= _STALLED
+            counts.pressure = beside.pressure(counts.pressure, not has_stalled)
+            if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
                 self.current = self._maker.new(Trials(self._n_dimensions), counts.n_searches)
                 counts.n_searches += 1
                 counts.pressure = counts.n_in_vain = 0
@@ -302,7 +298,8 @@ class RestartingSearch:
             counts.pressure = beside_own.pressure(counts.pressure)
             counts.n_in_vain = 0 if value > own.best()[1] else counts.n_in_vain + 1
         own.tell(row, values, feasible)
-        patience = counts.patience if counts.has_stalled else _PATIENCE
+        has_stalled = counts.n_still >= _STALLED
+        patience = counts.patience if has_stalled else _PATIENCE
         is_over = (
             beside.found_again or counts.pressure >= _COLLAPSED or counts.n_in_vain >= patience
         )
@@ -312,7 +309,7 @@ class RestartingSearch:
             if counts.gained:
                 counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
                 counts.n_still = 0
-            elif counts.has_stalled:
+            elif has_stalled:
                 counts.patience *= _BACKOFF
             else:
                 counts.threshold *= _BACKOFF
