@@ -80,7 +80,7 @@ site: $(VENV)/.stamp-docs  ## build the documentation to site/, without warnings
 	@echo "The site is in site/index.html"
 
 clean:  ## remove what was built, caches and the output of examples (benchmark results stay)
-	rm -rf .numba_cache build dist site docs/generated *.egg-info demo-output ax-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist site docs/generated *.egg-info demo-output ax-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -print0 \
 		| xargs -0 rm -rf
 

@@ -66,11 +66,11 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def adapt_storage() -> None:
-    """Let functions of this package load fast, and run where their code cannot be stored.
+    """Let functions of this package load fast and safely, and run where no code can be stored.
 
-    Compiled code loads while the garbage collector waits. Where numba would raise the OSError of a
-    full disk out of the call of the function, a warning takes its place. Other packages' functions
-    are not affected. Numba is not imported.
+    Their compiled code is kept in `SignatureFiles`, and loads while the garbage collector waits.
+    Where numba would raise the OSError of a full disk out of the call of the function, a warning
+    takes its place. Other packages' functions are not affected. Numba is not imported.
     """
     if _CACHING in sys.modules:
         _adapt(sys.modules[_CACHING])
@@ -102,12 +102,23 @@ class _CachingFinder(MetaPathFinder):
 
 
 def _adapt(caching: Any) -> None:
+    begin = caching.Cache.__init__
     save, load = caching.Cache.save_overload, caching.Cache.load_overload
     if getattr(save, "is_adapted", False):
         return
 
     def is_ours(cache: Any) -> bool:
         return bool(cache._py_func.__module__.partition(".")[0] == __package__)
+
+    @wraps(begin)
+    def begin_with_own_files(self: Any, py_func: Any) -> None:
+        begin(self, py_func)
+        if is_ours(self):
+            # Loaded here: it needs numba.
+            from mondrian_bo.signature_files import SignatureFiles, package_stamp
+
+            base = self._impl.filename_base
+            self._cache_file = SignatureFiles(self._cache_path, base, package_stamp())
 
     @wraps(save)
     def save_or_warn(self: Any, sig: Any, data: Any) -> None:
@@ -132,5 +143,6 @@ def _adapt(caching: Any) -> None:
             return load(self, sig, target_context)
 
     save_or_warn.is_adapted = True  # type: ignore[attr-defined]
+    caching.Cache.__init__ = begin_with_own_files
     caching.Cache.save_overload = save_or_warn
     caching.Cache.load_overload = load_quickly

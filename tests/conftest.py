@@ -1,29 +1,12 @@
-"""Set up before anything is imported: a numba cache that knows when it is out of date."""
+"""Set up before anything is imported: bytecode, and tests without limits of time."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-ROOT = Path(__file__).parent.parent
-
-# Numba looks at the file of a function alone to tell whether its cached code is up to date, not at
-# those of the functions it calls. Tests must never run on such leftovers.
-_SOURCES = [path.read_bytes() for path in sorted((ROOT / "mondrian_bo").rglob("*.py"))]
-_COMPILED = b"".join(source for source in _SOURCES if b"njit" in source)
-_DIGEST = hashlib.sha256(_COMPILED).hexdigest()[:16]
-# Compiled code with bounds checks is not the same, but numba takes it for the same.
-_KIND = "-bounds" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
-# Numba writes the index of a function's compiled code before the code: while one process replaces
-# the code of another version of numba, a second one may find the other version's code.
-_NUMBA = version("numba")
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{_DIGEST}-{_NUMBA}{_KIND}")
 
 # Some hundred tests start processes, which would compile the sources again and again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -38,7 +38,7 @@ print(os.environ.get("NUMBA_CACHE_DIR"))
 def _run(tmp_path: Path, **settings: str) -> list[str]:
     environment = os.environ | {"TMPDIR": str(tmp_path), "HOME": str(tmp_path / "none")} | settings
     if "NUMBA_CACHE_DIR" not in settings:
-        del environment["NUMBA_CACHE_DIR"]
+        environment.pop("NUMBA_CACHE_DIR", None)
     environment["PYTHONPATH"] = str(Path(mondrian_bo.__file__).parents[1])
     code = [sys.executable, "-c", READ_ONLY, str(tmp_path / "only")]
     done = subprocess.run(code, capture_output=True, text=True, check=True, env=environment)
