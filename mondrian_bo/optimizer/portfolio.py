@@ -246,7 +246,7 @@ def check_settings(
     """Check the settings that :class:`MondrianOptimizer` and its adapters share.
 
     The other parameters are the number of objectives, and whether all parameters are always active
-    and there are neither earlier studies nor a fidelity. Both decide what defaults are.
+    and there is no fidelity. Both decide what defaults are.
 
     Raises
     ------

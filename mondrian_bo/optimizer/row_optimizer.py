@@ -96,7 +96,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         settings = check_settings(
             **options,
             n_objectives=len(self.directions),
-            is_plain=not may_be_absent and len(warm_start) == 0 and fidelity is None,
+            is_plain=not may_be_absent and fidelity is None,
         )
         check_callable(is_valid, "is_valid")
         super().__init__()

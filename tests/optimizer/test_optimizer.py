@@ -57,7 +57,7 @@ def test_same_seed_same_run(space):
         (SQUARE, {"surrogate": "forest"}, 10),
         (SQUARE, {"directions": ["minimize", "minimize"]}, 10),
         (SQUARE, {"fidelity": "y"}, 10),
-        (SQUARE, {"warm_start": [([{"x": 0.0, "y": 0.0}], [1.0])]}, 10),
+        (SQUARE, {"warm_start": [([{"x": 0.0, "y": 0.0}], [1.0])]}, 4),
     ],
 )
 def test_number_of_first_trials(space, settings, n_first):
