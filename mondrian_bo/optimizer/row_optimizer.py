@@ -335,7 +335,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         Returns
         -------
         RemainingGain or None
-            None before the first trial, or while no trial is feasible.
+            None before the first trial with a finite value, or while no trial is feasible.
 
         Raises
         ------
@@ -345,7 +345,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         if len(self.directions) > 1:
             raise ValueError("The remaining gain is that of a single objective.")
         trials = self._search.trials
-        if self._search.n_successes == 0 or not len(trials.incumbents(feasible=True)):
+        has_value = self._search.n_successes > 0 and np.isfinite(trials.values).any()
+        if not has_value or not len(trials.incumbents(feasible=True)):
             return None
         # Loaded here: suggestions do not need it.
         from mondrian_bo.optimizer.cautious_model import CAREFUL

@@ -252,7 +252,7 @@ class Search:
         if n_more >= _INFORMATIVE and valid is None:
             row = _likely_row(request, planes)
         else:
-            row = _first_row(request, self.shift)
+            row = _first_row(request, self.shift, self.trials.rows)
         if planes is not None:
             row = planes.reached(space, row)
         if not is_taken(row):
@@ -308,7 +308,7 @@ class Search:
         return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
 
 
-def _first_row(request: Request, shift: FloatArray) -> FloatArray:
+def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the middle of the space for the first trial, and a quasi-random point for others."""
     space, index, valid = request.space, request.number, request.valid
     if index == 0:
@@ -317,7 +317,8 @@ def _first_row(request: Request, shift: FloatArray) -> FloatArray:
             return middle
     if valid is None:
         return np.asarray(spread(space, index, 1, shift)[0])
-    return valid.first(space, index, shift, request.rng)
+    trials = np.concatenate([rows, request.pending])
+    return valid.first(space, index, shift, request.rng, trials)
 
 
 def _likely_row(request: Request, planes: HalfSpaces | None) -> FloatArray:

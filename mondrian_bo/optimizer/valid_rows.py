@@ -115,7 +115,12 @@ class ValidRows:
             raise
 
     def first(
-        self, space: SearchSpace, index: int, shift: FloatArray, rng: np.random.Generator
+        self,
+        space: SearchSpace,
+        index: int,
+        shift: FloatArray,
+        rng: np.random.Generator,
+        trials: FloatArray,
     ) -> FloatArray:
         """Return the valid point of a given index of a quasi-random sequence, shape (d,).
 
@@ -129,6 +134,8 @@ class ValidRows:
             Shift of the sequence, see :func:`mondrian_bo.optimizer.candidates.spread`.
         rng : numpy.random.Generator
             Draws a valid point if the first points of the sequence have too few.
+        trials : float64 array of shape (m, d)
+            Trials; neighbours of them are drawn, too.
 
         Raises
         ------
@@ -144,7 +151,7 @@ class ValidRows:
                 return np.asarray(block[index - n_valid])
             found = np.concatenate([found, block])
             n_valid, n_drawn, end = len(found), end, 2 * end
-        drawn = self._drawn(space, found, rng)
+        drawn = self._drawn(space, np.concatenate([found, trials]), rng)
         return np.asarray(drawn[int(rng.integers(len(drawn)))])
 
     def maximize(

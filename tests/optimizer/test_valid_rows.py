@@ -84,7 +84,8 @@ def test_first_points_are_the_valid_ones_of_the_sequence():
     shift = np.random.default_rng(3).random(2)
     expected = [row for row in spread(SQUARE, 0, 4096, shift) if in_corner(SQUARE.from_unit(row))]
     valid = ValidRows(in_corner, SQUARE)
-    found = [valid.first(SQUARE, i, shift, np.random.default_rng(0)) for i in range(15)]
+    none = np.empty((0, 2))
+    found = [valid.first(SQUARE, i, shift, np.random.default_rng(0), none) for i in range(15)]
     assert np.array_equal(found, expected[:15])
 
 

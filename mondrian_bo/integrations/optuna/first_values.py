@@ -62,7 +62,10 @@ class FirstValues:
         if self._trial.number > 0 or parameter is None or isinstance(parameter, Categorical):
             return value
         space = SearchSpace({self._name: parameter})
-        return space.from_unit(centre(space, np.zeros(1)))[self._name]
+        middle = space.from_unit(centre(space, np.zeros(1)))[self._name]
+        # The storage rounds large integers.
+        one = self._distribution
+        return one.to_external_repr(one.to_internal_repr(middle))
 
     def draw(self) -> Any:
         """Return the next value, uniform on the scale of the distribution."""

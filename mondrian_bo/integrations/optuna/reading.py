@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.study_reader import StudyReader, encode
+from mondrian_bo.optimizer.validation import check_number
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
@@ -105,7 +106,7 @@ class ReadableSampler(BaseSampler):
         Raises
         ------
         ValueError
-            If the study has no finished trial with a value and a parameter.
+            If the study has no finished trial with a value and a parameter that varies.
         """
 
     def predict(
@@ -137,15 +138,16 @@ class ReadableSampler(BaseSampler):
         ------
         ValueError
             If `coverage` is not in (0, 1), the study has no finished trial with a value and a
-            parameter, a name or choice is unknown, a value is no finite number, or an active
-            parameter is missing.
+            parameter that varies, a name or choice is unknown, a value is no finite number, or an
+            active parameter is missing.
         TypeError
-            If `params` is neither a mapping nor a sequence of mappings.
+            If `params` is neither a mapping nor a sequence of mappings, or `coverage` no number.
         """
+        check_number("coverage", coverage)
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"`coverage` must be in (0, 1), got {coverage!r}.")
-        many = [params] if isinstance(params, Mapping | FrozenTrial) else list(params)
-        if not all(isinstance(one, Mapping) for one in many):
+        many = [params] if isinstance(params, Mapping | FrozenTrial) else params
+        if not isinstance(many, Iterable) or not all(isinstance(one, Mapping) for one in many):
             raise TypeError(
                 f"`params` must be a mapping or a sequence of mappings, got {params!r}."
             )

@@ -231,9 +231,9 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 if others:
                     pending = memory.rows_of(others, optimizer)
                 suggested = optimizer.suggest(pending, trial.number, within)
-                # The optimizer knows choices by their indices.
-                params = {k: search_space[k].to_external_repr(v) for k, v in suggested.items()}
-                internal = {k: search_space[k].to_internal_repr(v) for k, v in params.items()}
+                # The optimizer knows choices by their indices. The storage rounds large integers.
+                internal = {k: float(v) for k, v in suggested.items()}
+                params = {k: search_space[k].to_external_repr(v) for k, v in internal.items()}
                 n_published = publish(study, trial, internal, n_published)
                 # Of two workers with the same proposal the one that publishes later sees the
                 # other's, and proposes again.
@@ -312,7 +312,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
             distributions = memory.reader.distributions
             model = memory.optimizer_for(study, distributions, self._entropy, self._settings)
             if model is None or model.n_trials == 0:
-                raise ValueError("The study has no finished trial with a value and a parameter.")
+                raise ValueError("No finished trial has a value and a parameter that varies.")
             return StudyModel(memory.reader, model)
 
     def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> _StudyMemory:

@@ -163,7 +163,7 @@ def test_several_objectives_and_wrong_names(study: optuna.Study) -> None:
             plot(many)
     with pytest.raises(ValueError, match="no parameter 'z'"):
         plotting.plot_slice(study, "z")
-    with pytest.raises(ValueError, match="no finished trial"):
+    with pytest.raises(ValueError, match="No finished trial"):
         plotting.plot_slice(optuna.create_study(), "x")
 
 

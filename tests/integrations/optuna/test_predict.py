@@ -94,11 +94,13 @@ def test_new_trials_are_learnt() -> None:
 
 def test_wrong_arguments() -> None:
     sampler = MondrianSampler(seed=0)
-    with pytest.raises(ValueError, match="no finished trial"):
+    with pytest.raises(ValueError, match="No finished trial"):
         sampler.predict(optuna.create_study(), {"x": 1.0})
     study = _study(10)
     with pytest.raises(ValueError, match="coverage"):
         sampler.predict(study, {"x": 1.0, "kind": "a"}, coverage=1.0)
+    with pytest.raises(TypeError, match="`coverage` must be a number"):
+        sampler.predict(study, {"x": 1.0, "kind": "a"}, coverage="0.9")
     with pytest.raises(ValueError, match=r"\['z'\]"):
         sampler.predict(study, {"x": 1.0, "kind": "a", "z": 1})
     with pytest.raises(ValueError, match="missing"):
@@ -110,7 +112,7 @@ def test_wrong_arguments() -> None:
     for value in (float("nan"), float("inf"), None, "one"):
         with pytest.raises(ValueError, match="no possible value of 'x'"):
             sampler.predict(study, {"x": value, "kind": "a"})
-    for params in ("x", study.trials[0], [0.5]):
+    for params in ("x", study.trials[0], [0.5], None, 3):
         with pytest.raises(TypeError, match="a mapping or a sequence of mappings"):
             sampler.predict(study, params)
 

@@ -393,3 +393,14 @@ def test_a_wide_space_with_an_absence_that_was_never_seen_is_rebuilt_at_once():
     study.optimize(objective, n_trials=32)
     (memory,) = study.sampler._memory[study._storage].values()
     assert memory.n_told == 31 and memory._optimizer.n_trials == 31
+
+
+def test_large_integers_are_recorded_as_they_are_evaluated():
+    found = []
+
+    def objective(trial):
+        found.append(trial.suggest_int("i", 2**53, 2**53 + 10))
+        return found[-1] - 2**53
+
+    study = optimize(make_study(MondrianSampler(seed=0)), objective, 20)
+    assert [one["i"] for one in parameters(study)] == found

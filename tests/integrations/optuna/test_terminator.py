@@ -178,3 +178,16 @@ def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
         MondrianTerminator(0.1, **{name: "a"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`tolerance` must be a number, got 'a'"):
         MondrianTerminator("a")  # type: ignore[arg-type]
+
+
+def test_no_estimate_while_no_value_is_finite() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def infinite(trial: optuna.Trial) -> float:
+        return _bowl(trial) + math.inf
+
+    study.optimize(infinite, n_trials=60, callbacks=[MondrianTerminator(0.1)])
+    assert len(study.trials) == 60
+    assert KEY not in study.user_attrs
+    study.optimize(_bowl, n_trials=2, callbacks=[MondrianTerminator(0.1)])
+    assert KEY in study.user_attrs

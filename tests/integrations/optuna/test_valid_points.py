@@ -248,3 +248,19 @@ def test_values_of_a_partial_fixed_sampler_are_known():
     study.sampler = PartialFixedSampler({"x": 0.5, "y": 0.5}, base)
     optimize(study, objective, 5)
     assert all(one["x"] == one["y"] == 0.5 for one in parameters(study)[20:])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_first_trials_start_from_valid_ones_where_few_points_are_valid(seed):
+    width = 1e-4
+
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+        return (x - 0.3) ** 2 + y
+
+    sampler = MondrianSampler(seed=seed, is_valid=lambda one: abs(one["x"] - one["y"]) < width)
+    study = make_study(sampler)
+    study.enqueue_trial({"x": 0.7, "y": 0.7})
+    optimize(study, objective, 8)
+    assert all(abs(one["x"] - one["y"]) < width for one in parameters(study))
+    assert len({(one["x"], one["y"]) for one in parameters(study)}) == 8

@@ -27,7 +27,7 @@ _MOST_PREDICTED = 200
 """Number of latest trials whose predictions are made again, our choice: it bounds the time."""
 
 _FIRST_PREDICTED = 10
-"""Number of trials before the first prediction: the sampler's default number of startup trials."""
+"""Number of trials before the first prediction, our choice: with fewer, intervals are very wide."""
 
 _END_LEVELS = np.array([0.05, 0.5, 0.95])
 """Levels of predicted ends of curves: the median, and the ends of 90 % intervals."""

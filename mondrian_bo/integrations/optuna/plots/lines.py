@@ -212,7 +212,7 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     Raises
     ------
     ValueError
-        If the study has no finished trial with a value and a parameter.
+        If the study has no finished trial with a value and a parameter that varies.
     """
     model = (
         model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
