@@ -163,7 +163,9 @@ class AggregatedEstimator(BaseEstimator):
             )
         return {
             "max_nodes": None if self.max_nodes is None else int(self.max_nodes),
-            "ensemble": Ensemble(self.n_estimators, n_features, seed_sequence(self.random_state)),
+            "ensemble": Ensemble(
+                int(self.n_estimators), n_features, seed_sequence(self.random_state)
+            ),
             "use_aggregation": bool(self.use_aggregation),
             "bounds": self._box(n_features),
             "unrestricted": self.bounds is not None,

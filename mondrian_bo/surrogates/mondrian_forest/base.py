@@ -81,7 +81,7 @@ class ForestRegressor(
         """Learn a batch (Lakshminarayanan2016, Algorithms 1 and 2)."""
         data, targets = check_training_data(self, X, y)
         seed = seed_sequence(self.random_state)
-        model = self._new_model(Ensemble(self.n_estimators, data.shape[1], seed))
+        model = self._new_model(Ensemble(int(self.n_estimators), data.shape[1], seed))
         model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
 

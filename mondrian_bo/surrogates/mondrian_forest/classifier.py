@@ -231,7 +231,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         if discount is None:
             discount = _DISCOUNT_PER_FEATURE * float(self.scales_.feature_weights.sum())
         self.forest_ = ClassForest(
-            Ensemble(self.n_estimators, n_features, seed_sequence(self.random_state)),
+            Ensemble(int(self.n_estimators), n_features, seed_sequence(self.random_state)),
             n_classes=n_classes,
             discount=float(discount),
             min_samples_split=self.min_samples_split,

@@ -171,7 +171,7 @@ class MondrianFeatures(LaplaceFeatureMap):
     def _sample(self, data: FloatArray) -> None:
         seed = self._seed()
         partitions = PartitionForest(
-            Ensemble(self.n_estimators, data.shape[1], seed),
+            Ensemble(int(self.n_estimators), data.shape[1], seed),
             self._rates(),
             float(self.lifetime),
         )

@@ -295,7 +295,7 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     def _new_partitions(self) -> PartitionForest:
         rates = check_feature_weights(self.feature_weights, self.n_features_in_)
         return PartitionForest(
-            Ensemble(self.n_estimators, self.n_features_in_, seed_sequence(self.random_state)),
+            Ensemble(int(self.n_estimators), self.n_features_in_, seed_sequence(self.random_state)),
             np.ones(self.n_features_in_) if rates is None else rates,
             float(self.lifetime),
         )

@@ -148,3 +148,13 @@ def test_wrong_numbers_are_named():
         MondrianForestRegressor(feature_weights=[1, -2]).fit(X, y)
     with pytest.raises(ValueError, match=r"sample_weight must be non-negative .*; got -3"):
         AMFRegressor().partial_fit(X, y, sample_weight=[1.0, -3.0])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [AMFRegressor, MondrianForestRegressor, MondrianForestClassifier, MondrianKernelRegressor],
+)
+def test_true_counts_as_one_tree(kind):
+    X, y = np.random.default_rng(0).random((9, 2)), np.arange(9) % 2
+    found = [kind(n, random_state=0).fit(X, y).predict(X) for n in (True, 1)]
+    assert np.array_equal(*found)
