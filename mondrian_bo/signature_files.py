@@ -31,11 +31,11 @@ class SignatureFiles:
         Where the files are.
     base : str
         The beginning of their names, which tells the function.
-    stamp : object
+    stamp : str
         Code that was stored with another stamp is out of date.
     """
 
-    def __init__(self, folder: str, base: str, stamp: object) -> None:
+    def __init__(self, folder: str, base: str, stamp: str) -> None:
         self._folder, self._base, self._stamp = Path(folder), base, stamp
 
     def save(self, key: Any, data: Any) -> None:
