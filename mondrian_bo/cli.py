@@ -193,8 +193,11 @@ def _add_half(parser: argparse.ArgumentParser) -> None:
 
 
 def _names(text: str) -> list[str]:
-    # A name that is given twice counts once.
-    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+    # A name that is given twice counts once, and an end without a name not at all.
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise argparse.ArgumentTypeError(f"needs names between commas, got {text!r}")
+    return names
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,7 +65,7 @@ def encode_told(
     Raises
     ------
     TypeError
-        If a study is neither.
+        If `studies` is not a sequence, or a study is neither.
     ValueError
         If parameters and values differ in number, or no trial has a place in the space.
 
@@ -74,6 +74,11 @@ def encode_told(
     UserWarning
         If no value of a parameter has a place in the space.
     """
+    if isinstance(studies, Mapping | str) or not isinstance(studies, Iterable):
+        raise TypeError(
+            f"`warm_start` must be a list of studies, each a pair of params and values, got "
+            f"{studies!r}."
+        )
     encoded = []
     for k, study in enumerate(studies):
         name = f"warm_start[{k}]"

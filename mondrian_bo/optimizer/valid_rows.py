@@ -21,7 +21,7 @@ from mondrian_bo.optimizer.candidates import (
     spread,
 )
 from mondrian_bo.optimizer.validation import check_answer
-from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space import Categorical, RestrictedSpace, SearchSpace
 
 _MOST_DRAWN = 8192
 """Number of points, a power of two, that are drawn before the search for a valid one gives up: a
@@ -211,10 +211,13 @@ class ValidRows:
             if len(rows):
                 return rows
             if is_small:
-                raise ValueError(f"`is_valid` refused all {n_drawn} points of the space.")
+                raise ValueError(
+                    f"`is_valid` refused all {n_drawn} points of the space{_fixed_values(space)}."
+                )
         raise ValueError(
-            f"`is_valid` refused all of {n_drawn} points drawn from the space: no valid point was "
-            "found. Smaller ranges, or a valid first trial, make the valid region easier to find."
+            f"`is_valid` refused all of {n_drawn} points drawn from the space"
+            f"{_fixed_values(space)}: no valid point was found. Smaller ranges, or a valid first "
+            "trial, make the valid region easier to find."
         )
 
     def _improve(
@@ -268,3 +271,15 @@ class ValidRows:
             inside, outside = np.where(fine, middle, inside), np.where(fine, outside, middle)
         result[wrong] = valid
         return result
+
+
+def _fixed_values(space: SearchSpace) -> str:
+    """Return the fixed values of a part of a space as the end of a message."""
+    if not isinstance(space, RestrictedSpace) or not space.fixed:
+        return ""
+    # The choices of an adapter may be others than those of its user.
+    fixed = [
+        repr(name) if isinstance(space[name], Categorical) else f"{name!r} at {value!r}"
+        for name, value in space.fixed.items()
+    ]
+    return f" with fixed {', '.join(fixed)}"

@@ -44,6 +44,7 @@ def test_failed_runs_show(tmp_path, capsys):
     [
         (["--suite", "papers"], "unknown suite 'papers'; known: paper"),
         (["--problems", "brain"], "unknown problem 'brain'"),
+        (["--problems", "branin,brain,"], "unknown problem 'brain'"),
         (["--samplers", "tpo"], "unknown sampler 'tpo'"),
         (["--samplers", "random", "--seeds", "0"], "--seeds must be at least 1, got 0"),
         (["--suite", "fidelities", "--seeds", "-1"], "--seeds must be at least 1, got -1"),
@@ -58,6 +59,12 @@ def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err
     assert f"error: {message}" in error or message in error
     assert not (tmp_path / "out").exists()
+
+
+def test_problems_without_a_name(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "run", "--out", str(tmp_path / "out"), "--problems", ", "])
+    assert "--problems: needs names between commas, got ', '" in capsys.readouterr().err
 
 
 def test_what_is_given_twice_runs_once(tmp_path, capsys):

@@ -294,6 +294,12 @@ def test_bad_input_is_refused(study, error, message):
         MondrianOptimizer(SQUARE, warm_start=[study])
 
 
+@pytest.mark.parametrize("studies", [5, {"x": 0.0, "y": 0.0}, "study"])
+def test_studies_in_no_list_are_refused(studies):
+    with pytest.raises(TypeError, match="`warm_start` must be a list of studies"):
+        MondrianOptimizer(SQUARE, warm_start=studies)
+
+
 def test_several_objectives_are_refused():
     with pytest.raises(ValueError, match="single objective"):
         MondrianOptimizer(

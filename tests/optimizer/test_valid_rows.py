@@ -212,6 +212,21 @@ def test_nothing_valid_is_an_error(space, message, n_told):
     assert optimizer.n_trials == n_told and optimizer.pending == []
 
 
+def test_the_error_names_fixed_values():
+    optimizer = MondrianOptimizer(
+        FINITE, seed=0, fidelity="n", is_valid=lambda params: params["n"] < 40
+    )
+    with pytest.raises(ValueError, match="refused all 8 points of the space with fixed 'n' at 40"):
+        optimizer.ask()
+    optimizer = RowOptimizer(SQUARE, seed=0, is_valid=lambda params: False)
+    with pytest.raises(ValueError, match=r"drawn from the space with fixed 'x' at 0\.5: no valid"):
+        optimizer.suggest(np.empty((0, 2)), 0, RestrictedSpace(SQUARE, {"x": 0.5}))
+    within = RestrictedSpace(FINITE, {"kind": "b"})
+    optimizer = RowOptimizer(FINITE, seed=0, is_valid=lambda params: False)
+    with pytest.raises(ValueError, match="points of the space with fixed 'kind'"):
+        optimizer.suggest(np.empty((0, 2)), 0, within)
+
+
 def test_answers_and_exceptions_of_the_function():
     answers = iter(["yes", None, 1, ZeroDivisionError("mine"), KeyError("typo")])
     told = []

@@ -163,13 +163,13 @@ def split_names(text: str) -> list[str]:
     -------
     list of str
         ``["tpe", "mondrian:surrogate=amf,n_estimators=20", "random"]``. A sampler that is given
-        twice counts once.
+        twice counts once, and an end without a name not at all.
     """
     names: list[str] = []
     for piece in (piece.strip() for piece in text.split(",")):
         if "=" in piece and ":" not in piece and names:
             names[-1] += f",{piece}"
-        else:
+        elif piece:
             names.append(piece)
     return list(dict.fromkeys(names))
 

@@ -20,6 +20,10 @@ from mondrian_bo.optimizer.validation import check_number
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
+_FARTHEST = 1e9
+"""Largest distance from the range, in units of it, that the model sees: squares of larger ones may
+overflow."""
+
 
 class StudyPrediction(NamedTuple):
     """Predictions at m points, float64 arrays of shape (m,), or (m, K) with K > 1 objectives.
@@ -74,7 +78,7 @@ class StudyModel(NamedTuple):
                 if name in self.reader.distributions:
                     known[name] = _internal(name, self.reader.distributions[name], value)
             internal.append(known)
-        rows = encode(space, internal)
+        rows = np.clip(encode(space, internal), -_FARTHEST, _FARTHEST)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
             raise ValueError(

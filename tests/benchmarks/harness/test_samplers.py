@@ -69,6 +69,7 @@ def test_names_with_settings_are_one_name():
         "random",
         "mondrian:acquisition=ucb",
     ]
+    assert split_names("tpe, random,") == ["tpe", "random"]
 
 
 @pytest.mark.parametrize("name", ["tpe:multivariate", "tpe:=3", "tpe:n_startup_trials="])

@@ -165,6 +165,10 @@ def test_several_objectives_and_wrong_names(study: optuna.Study) -> None:
         plotting.plot_slice(study, "z")
     with pytest.raises(ValueError, match="No finished trial"):
         plotting.plot_slice(optuna.create_study(), "x")
+    with pytest.raises(TypeError, match="`params` must be a list of names of parameters, got 'n'"):
+        plotting.plot_pairs(study, "n")
+    with pytest.raises(ValueError, match="`params` must have at least one name; there are"):
+        plotting.plot_pairs(study, [])
 
 
 def _curve_study(direction: str = "minimize") -> optuna.Study:

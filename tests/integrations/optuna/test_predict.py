@@ -117,6 +117,15 @@ def test_wrong_arguments() -> None:
             sampler.predict(study, params)
 
 
+def test_numbers_far_beyond_the_range_have_a_prediction() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0) ** 2, n_trials=12)
+    far = [{"x": value} for value in (1e12, 1e160, 1.7e308, -1e160)]
+    found = MondrianSampler(seed=0).predict(study, far)
+    assert np.isfinite(found).all()
+    assert (found.std > MondrianSampler(seed=0).predict(study, {"x": 0.5}).std).all()
+
+
 def test_parameters_with_a_single_value_may_be_named() -> None:
     def objective(trial):
         if trial.suggest_categorical("kind", ["a", "b"]) == "a":

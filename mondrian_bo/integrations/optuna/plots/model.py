@@ -236,7 +236,19 @@ def pairs_data(
     """Compute slices (diagonal), maps of means (below) and of deviations (above).
 
     Parameters are the four most important ones if `params` is None.
+
+    Raises
+    ------
+    TypeError
+        If `params` is not a sequence of names.
+    ValueError
+        If `params` is empty, or the study has no such parameters.
     """
+    if params is not None:
+        if isinstance(params, str) or not isinstance(params, Sequence):
+            raise TypeError(f"`params` must be a list of names of parameters, got {params!r}.")
+        if not params:
+            raise ValueError(f"`params` must have at least one name; there are {list(seen.names)}.")
     chosen = important(seen.study, objective)[:4] if params is None else params
     return [
         [
