@@ -117,10 +117,8 @@ class FidelitySearch(Search):
     """
 
     def __init__(self, plain: Search, fidelity: Fidelity, costs: CostModel) -> None:
-        # Values of different fidelities do not tell which trials are good.
-        arms = [(model, replace(arm, plateau=0.0)) for model, arm in plain.arms]
         super().__init__(
-            plain.trials, arms, plain.n_startup_trials, plain.n_candidates, plain.shift
+            plain.trials, plain.arms, plain.n_startup_trials, plain.n_candidates, plain.shift
         )
         self.fidelity, self.costs = fidelity, costs
         self._target_space: tuple[SearchSpace, TargetSpace] | None = None
@@ -289,8 +287,11 @@ class FidelitySearchFactory(SearchFactory):
     def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
         """Return a search over empty `trials`, with new models."""
         plain = super().new(trials, number)
-        # A quadratic would take trials of other fidelities for neighbours of the incumbent.
-        arms = [(self._modelled(model), replace(arm, quadratic=0.0)) for model, arm in plain.arms]
+        # Values of different fidelities do not tell which trials are good, or near in value.
+        arms = [
+            (self._modelled(model), replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0))
+            for model, arm in plain.arms
+        ]
         return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)
 
     def _modelled(self, model: ObjectiveModel | ParetoModel) -> FidelityModel:

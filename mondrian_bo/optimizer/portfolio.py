@@ -196,8 +196,8 @@ fifth trial on."""
 
 _FIRST = 10
 """The same where parameters are conditional, our choice: a model does not know the branches that no
-trial has been in. Other surrogates, several objectives, fidelities and earlier studies have been
-measured with this number only."""
+trial has been in. Other surrogates, several objectives and fidelities have been measured with this
+number only."""
 
 
 class SearchSettings(NamedTuple):

@@ -14,6 +14,7 @@ from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, S
 from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
 from mondrian_bo.optimizer.fidelity_search import screening_gains
 from mondrian_bo.optimizer.fidelity_surrogate import SmoothFidelitySurrogate, with_fidelity
+from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.search_space import RestrictedSpace
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import get_surrogate
@@ -265,6 +266,23 @@ def test_first_trials_are_cheap_and_the_best_of_them_is_repeated_at_the_target()
     assert fidelities[3] == fidelities[7] == 1.0
     assert 0.0 < fidelities[1] == fidelities[5] < 1.0
     assert asked[3]["x"] == min((asked[0], asked[2]), key=lambda p: wave(p["x"]))["x"]
+
+
+def test_no_step_compares_values_of_different_fidelities(monkeypatch):
+    def fail(*arguments):
+        pytest.fail("a step that compares values of trials")
+
+    monkeypatch.setattr("mondrian_bo.optimizer.steps.plateau_steps", fail)
+    for name in ("draw_quadratic", "draw_offspring"):
+        monkeypatch.setattr(ObjectiveModel, name, fail)
+    optimizer = MondrianOptimizer(LINE, fidelity="s", seed=0)
+    # More than the 32 trials after which a search in two dimensions makes such steps; three equal
+    # values are a plateau.
+    xs = np.linspace(0.0, 1.0, 42).tolist()
+    optimizer.tell(
+        [{"x": x, "s": k % 3 / 2} for k, x in enumerate(xs)], [max(wave(x), -0.9) for x in xs]
+    )
+    run(optimizer, lambda p: wave(p["x"]) - p["s"], 12)
 
 
 def test_before_a_trial_at_the_target_there_is_no_best():
