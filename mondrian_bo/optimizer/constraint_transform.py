@@ -26,8 +26,8 @@ which on it is used. Linear and quadratic constraints rarely gain as much, and a
 gains several times as much; our choice."""
 
 _FIRST = 10
-"""Number of first trials that decide it, as many as a search has without its model by default.
-Later ones gather around the bound, and any constraint then has heavy tails."""
+"""Number of first trials that decide it, our choice. Later ones gather around the bound, and any
+constraint then has heavy tails."""
 
 _FEWEST_EQUAL = 2
 """Number of equal values on one side of the bound, other than 0, from which they count as a mere

@@ -22,8 +22,8 @@ choice: in a much wider earlier range the scale of the present one is not resolv
 
 
 N_START = 6
-"""First trials of a search with earlier studies: good ones of these and quasi-random ones in turn;
-our choice."""
+"""Largest number of first trials with earlier studies: good ones of these and quasi-random ones in
+turn; our choice."""
 
 
 class EarlierTrials(NamedTuple):

@@ -21,7 +21,7 @@ from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Request, Search, SearchFactory
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
-from mondrian_bo.surrogates.base import CovariantSurrogate, NoisySurrogate, Surrogate
+from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _MOST_SPENT = 1.0
@@ -88,15 +88,6 @@ class FidelityModel(ObjectiveModel):
             return means, self._calibration.scale**2 * covariances
         draws = self.draw_at(rows, _N_DRAWS, rng)
         return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
-
-    def noise_variances(self, rows: FloatArray) -> FloatArray:
-        """Return the variances of the noise of transformed values at rows, shape (m,)."""
-        surrogate = self.surrogate
-        if not isinstance(surrogate, NoisySurrogate):
-            return np.zeros(len(rows))
-        _, noisy = surrogate.predict_values(rows)
-        _, exact = surrogate.predict(rows)
-        return np.asarray(np.maximum(noisy**2 - exact**2, 0.0).mean(axis=0))
 
 
 class FidelitySearch(Search):
@@ -211,7 +202,7 @@ class FidelitySearch(Search):
         with single_threaded_blas(), model.pending(request.pending, request.rng):
             means, covariances = model.joint(rows, request.rng)
             gap = float(means[-1]) - model.value_to_beat()
-            noise = model.noise_variances(levels)
+            noise = model.noise(levels) ** 2
         variances = np.maximum(covariances.diagonal()[:-1], 0.0) + noise
         with np.errstate(divide="ignore", invalid="ignore"):
             learnt = np.nan_to_num(np.abs(covariances[:-1, -1]) / np.sqrt(variances))

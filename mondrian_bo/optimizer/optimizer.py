@@ -58,8 +58,9 @@ class MondrianOptimizer(StoredOptimizer):
         otherwise.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
-        64 parameters. With one objective and without constraints, half of them beyond 200 trials
-        and a quarter beyond 2,000; with "forest" and "auto", a quarter at any number of trials.
+        64 parameters, and with more than two objectives and constraints. Without constraints, half
+        of them beyond 200 trials and, with one objective, a quarter beyond 2,000; with "forest" and
+        "auto", a quarter at any number of trials.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
@@ -103,14 +104,15 @@ class MondrianOptimizer(StoredOptimizer):
     `tell` is O(1). The next `ask` learns new trials at O(log n) each, and its own cost grows with
     the logarithm of the number of trials.
 
-    With ``acquisition="auto"``, one objective and no constraints, some suggestions do not maximise
-    an acquisition. The incumbent is the best trial.
+    With ``acquisition="auto"``, one objective, no constraints and no fidelity, some suggestions do
+    not maximise an acquisition. The incumbent is the best trial.
 
     - Half of the suggestions maximise a draw from a quadratic around the incumbent, where that
       predicts well. This holds for the surrogates "gaussian_process" and "forest"; the other two
       kinds of suggestions are made with "gaussian_process" alone.
     - After many trials, a quarter of the suggestions are steps of an evolution strategy: in a space
-      of d parameters, after 16 d trials and after 8 * 2^d trials, or 300 if that is less.
+      of d parameters, after 16 d trials and after 8 * 2^d trials, or 300 if that is less. With
+      `is_valid` there are none.
     - While several trials have the best value, as with accuracies, half of the suggestions are
       points among the good trials, far from each of them.
 

@@ -24,7 +24,7 @@ class Arm:
     """A setting of the surrogate, and how suggestions are made with it.
 
     ``docs/design.md`` describes quadratics, steps of an evolution strategy and steps on a plateau.
-    These three need one objective and no constraints.
+    These three need one objective, no constraints and no fidelity.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class Arm:
     evolution : float, default=0.0
         Share of suggestions that are steps of an evolution strategy: offspring of the best of the
         latest trials, chosen by the quadratic. All parameters must be numbers, and active in the
-        latest trials. In a space of d parameters, these steps begin after 16 d trials and after
-        8 * 2^d trials, or 300 if that is less.
+        latest trials, and there is no `is_valid`. In a space of d parameters, these steps begin
+        after 16 d trials and after 8 * 2^d trials, or 300 if that is less.
     plateau : float, default=0.0
         Share of suggestions that are points among the good trials, far from each of them, while
         several trials have the best value.

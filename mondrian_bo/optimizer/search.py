@@ -95,13 +95,13 @@ probably holds all constraints: our choice."""
 
 _INFORMATIVE = 10
 """Number of trials that constraints know and a search does not, from which on they choose its first
-trials, our choice: a search has as many without its model by default."""
+trials, our choice: fewer trials of a restarted search tell little of a constraint."""
 
 _WIDE = 64
 """Number of columns from which on there are fewer candidates where rows may lack some, our choice:
 a candidate costs as much as it has columns, and most of them are inactive."""
 
-_FEWEST = 3
+_LARGEST_REDUCTION = 3
 """Largest factor by which there are fewer candidates in a wide conditional space, our choice."""
 
 
@@ -401,7 +401,7 @@ class SearchFactory:
         n_candidates, d = self.settings.n_candidates, len(self._columns.n_choices)
         if not self._columns.may_be_absent or d <= _WIDE:
             return n_candidates
-        return max(n_candidates * _WIDE // d, n_candidates // _FEWEST, 1)
+        return max(n_candidates * _WIDE // d, n_candidates // _LARGEST_REDUCTION, 1)
 
     def new_metrics(self) -> TrackedMetrics:
         """Return an empty collection of outcomes that are predicted and have no other role."""

@@ -73,9 +73,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
     n_estimators : int or None, default=None
         Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600
-        Number of candidates to score for each suggestion; fewer in conditional spaces of more than
-        64 parameters. With one objective and without constraints, half of them beyond 200 trials
-        and a quarter beyond 2,000; with "forest" and "auto", a quarter at any number of trials.
+        Number of candidates to score for each suggestion. With many trials, objectives or
+        parameters there are fewer, see ``MondrianOptimizer``.
     is_valid : callable or None, default=None
         Which points may be suggested, where that is known without a trial: a function of the
         parameters by name (a dict) that returns True or False. It may raise ``KeyError`` where a
