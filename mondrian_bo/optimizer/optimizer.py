@@ -51,8 +51,8 @@ class MondrianOptimizer(StoredOptimizer):
         acquisition, see the notes.
     n_startup_trials : int or None, default=None
         Number of first trials without the model: the middle of the space, then quasi-random points.
-        None is 4 with Gaussian processes, one objective and parameters that are all active, and 10
-        otherwise, with a fidelity, too.
+        None is 4 with Gaussian processes and parameters that are all active, and 10 otherwise, with
+        a fidelity, too.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
         otherwise.

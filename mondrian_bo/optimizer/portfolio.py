@@ -196,8 +196,7 @@ fifth trial on."""
 
 _FIRST = 10
 """The same where parameters are conditional, our choice: a model does not know the branches that no
-trial has been in. Other surrogates, several objectives and fidelities have been measured with this
-number only."""
+trial has been in. Other surrogates and fidelities have been measured with this number only."""
 
 
 class SearchSettings(NamedTuple):
@@ -256,7 +255,7 @@ def check_settings(
     if surrogate not in SURROGATES:
         raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
     if n_startup_trials is None:
-        few = is_plain and n_objectives == 1 and surrogate == "gaussian_process"
+        few = is_plain and surrogate == "gaussian_process"
         n_startup_trials = _FEW_FIRST if few else _FIRST
     check_count("n_startup_trials", n_startup_trials, 0)
     if n_estimators is not None:

@@ -55,7 +55,7 @@ def test_same_seed_same_run(space):
         (SQUARE, {"n_startup_trials": 6}, 6),
         (MIXED, {}, 10),
         (SQUARE, {"surrogate": "forest"}, 10),
-        (SQUARE, {"directions": ["minimize", "minimize"]}, 10),
+        (SQUARE, {"directions": ["minimize", "minimize"]}, 4),
         (SQUARE, {"fidelity": "y"}, 10),
         (SQUARE, {"warm_start": [([{"x": 0.0, "y": 0.0}], [1.0])]}, 4),
     ],
