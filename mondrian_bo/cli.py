@@ -305,6 +305,11 @@ def _bench_list(arguments: argparse.Namespace) -> int:
         line = f"  {problem.name:<33}{kind:<34}{problem.description} ({size})"
         if arguments.text in problem.name or arguments.text in kind:
             lines.append(line)
+    if len(lines) == 1:
+        raise ValueError(
+            f"no problem has {arguments.text!r} in its name or group; `mondrian-bo bench list` "
+            "prints all"
+        )
     lines.append("suites")
     for name, suite in SUITES.items():
         names = suite.problems

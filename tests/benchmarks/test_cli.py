@@ -146,6 +146,8 @@ def test_list_of_some_problems(capsys):
     names = [line.split()[0] for line in text[: text.index("\nsuites")].splitlines()[1:]]
     assert {"conditional", "deep_tree"} <= set(names)
     assert "branin" not in names
+    assert main(["bench", "list", "nothing"]) == 2
+    assert "no problem has 'nothing' in its name or group" in capsys.readouterr().err
 
 
 def test_a_reader_may_close_the_list_early():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from river import base
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.integrations.river.features import FeatureTable
@@ -89,6 +89,11 @@ class RiverRegressor(base.Regressor):
     estimator : AMFRegressor or MondrianForestRegressor
         The forest with its settings. It is not changed; a copy learns.
 
+    Raises
+    ------
+    TypeError
+        If `estimator` is no regressor.
+
     Notes
     -----
     Features may appear and disappear. A sample that lacks a number gets the mean of that feature so
@@ -110,6 +115,11 @@ class RiverRegressor(base.Regressor):
     """
 
     def __init__(self, estimator: AMFRegressor | MondrianForestRegressor) -> None:
+        if not is_regressor(estimator):
+            raise TypeError(
+                "`estimator` must be an AMFRegressor or a MondrianForestRegressor, got "
+                f"{estimator!r}."
+            )
         self.estimator = estimator
         self._stream = _Stream(estimator)
 
@@ -167,6 +177,11 @@ class RiverClassifier(base.Classifier):
     estimator : AMFClassifier or MondrianForestClassifier
         The forest with its settings. It is not changed; a copy learns.
 
+    Raises
+    ------
+    TypeError
+        If `estimator` is no classifier.
+
     Notes
     -----
     See :class:`RiverRegressor` for features. Classes may appear at any time; probabilities are
@@ -184,6 +199,11 @@ class RiverClassifier(base.Classifier):
     """
 
     def __init__(self, estimator: AMFClassifier | MondrianForestClassifier) -> None:
+        if not is_classifier(estimator):
+            raise TypeError(
+                "`estimator` must be an AMFClassifier or a MondrianForestClassifier, got "
+                f"{estimator!r}."
+            )
         self.estimator = estimator
         self._stream = _Stream(estimator)
         self._labels: list[Hashable] = []

@@ -63,6 +63,14 @@ def test_a_stream_is_learnt_as_by_the_forest(name):
     assert not hasattr(model.estimator, "model_")
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "forest"), [(RiverRegressor, AMFClassifier()), (RiverClassifier, AMFRegressor())]
+)
+def test_forests_of_the_other_kind_are_refused(wrapper, forest):
+    with pytest.raises(TypeError, match=r"`estimator` must be an AMF.*, got AMF"):
+        wrapper(forest)
+
+
 def test_features_and_classes_that_appear():
     rng = np.random.default_rng(0)
     model = RiverClassifier(AMFClassifier(10, random_state=0))
