@@ -278,7 +278,7 @@ class FidelitySearchFactory(SearchFactory):
     def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
         """Return a search over empty `trials`, with new models."""
         plain = super().new(trials, number)
-        # Values of different fidelities do not tell which trials are good, or near in value.
+        # Values of different fidelities do not tell which trials are good.
         arms = [
             (self._modelled(model), replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0))
             for model, arm in plain.arms

@@ -95,7 +95,7 @@ probably holds all constraints: our choice."""
 
 _INFORMATIVE = 10
 """Number of trials that constraints know and a search does not, from which on they choose its first
-trials, our choice: fewer trials of a restarted search tell little of a constraint."""
+trials, our choice: fewer tell little of a constraint."""
 
 _WIDE = 64
 """Number of columns from which on there are fewer candidates where rows may lack some, our choice:
