@@ -152,7 +152,6 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,
-            space.is_categorical,
             space.grid_sizes == 0,
             settings.n_startup_trials,
             # A restart would begin with first trials that are no incumbents.

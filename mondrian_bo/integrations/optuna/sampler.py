@@ -466,7 +466,8 @@ class _StudyMemory:
         self.n_told += len(new)
         outcomes = np.array([trial.outcomes for trial in new])
         asked = encode(optimizer.space, [trial.values for trial in new])
-        rows = complete(optimizer.space, asked, [trial.unasked for trial in new])
+        unasked = [trial.unasked for trial in new]
+        rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
         names = self.reader.constraints
         constraints = np.array(
