@@ -24,6 +24,7 @@ import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
+from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression, ranks_of
 from mondrian_bo.search_space.space import row_gaps
 
@@ -72,9 +73,6 @@ differ by a factor of 10,000 at most, our choice."""
 
 _LEAST_SPREAD = 1e-16
 """Smallest mean square of the best trials' offsets in a direction, in those of the longest one."""
-
-_TINY = float(np.finfo(np.float64).tiny)
-"""Smallest normal float64, in place of 0 below a fraction."""
 
 
 def draw_quadratic(
@@ -231,7 +229,7 @@ def _best_turned(
     best, least = None, max(fit.ridge.correlation, least)
     for directions, sizes in (
         (vectors / scales[:, None], np.abs(curvatures)),
-        (principal, squares[-1] / np.maximum(squares, _TINY)),
+        (principal, squares[-1] / np.maximum(squares, TINY)),
     ):
         found = _turned(offsets, targets, directions, sizes, fit.products, n_near)
         if found is not None and found.fit.ridge.correlation >= least:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.failed_trials import FailedTrials
+from mondrian_bo.optimizer.float_range import SHRINK
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Search
@@ -334,8 +335,7 @@ class RestartingSearch:
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > 1.1 * counts.n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
-            # Quarters of the values have finite differences.
-            lower, upper = np.percentile(0.25 * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            counts.gain = 4.0 * _LEAST_GAIN * float(upper - lower)
+            ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
+            counts.gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
             counts.n_at_gain = n_trials
         return counts.gain

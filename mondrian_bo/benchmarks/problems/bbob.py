@@ -26,6 +26,9 @@ from mondrian_bo.benchmarks.problems.synthetic import box
 __all__ = [
     "BBOB_FUNCTIONS",
     "BBOB_NAMES",
+    "COCO_BOUND",
+    "COCO_BUDGET",
+    "COCO_PRECISION",
     "DIMENSIONS",
     "UNSEEN_FUNCTIONS",
     "BbobFunction",
@@ -38,13 +41,13 @@ __all__ = [
 DIMENSIONS = (2, 5, 10, 20, 40)
 """Dimensions of the suite; COCO has 3 too."""
 
-_BOUND = 5.0
+COCO_BOUND = 5.0
 """Half the edge of the search space: COCO's region of interest."""
 
-_BUDGET = 200
+COCO_BUDGET = 200
 """Trials per run, the usual length of a study."""
 
-_PRECISION = 1e-8
+COCO_PRECISION = 1e-8
 """Regret with which a function counts as solved: COCO's final target."""
 
 BBOB_NAMES = (
@@ -134,13 +137,13 @@ def first_instance(suite: str, number: int, dimension: int, first: int = 1) -> O
 BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
     BbobFunction(
         name=f"bbob_f{number}_d{dimension}",
-        space=box(-_BOUND, _BOUND, dimension),
+        space=box(-COCO_BOUND, COCO_BOUND, dimension),
         function=first_instance("bbob", number, dimension),
         optimum=0.0,
-        budget=_BUDGET,
+        budget=COCO_BUDGET,
         group=f"bbob, {dimension} inputs",
         half="development" if dimension == _TUNED_IN else "held-out",
-        tolerance=_PRECISION,
+        tolerance=COCO_PRECISION,
         description=name,
         requires=("cocoex",),
         number=number,
