@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
+from mondrian_bo.acquisitions.feasibility import Gradients as ScoreGradients
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
@@ -18,7 +19,6 @@ from mondrian_bo.optimizer.evolution_step import offspring
 from mondrian_bo.optimizer.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.optimizer.local_quadratic import draw_quadratic
-from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.trials import Trials
