@@ -13,12 +13,14 @@ import numpy as np
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.acquisitions.log_expected_improvement import log_gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
+from mondrian_bo.optimizer.cost_model import CostModel
+from mondrian_bo.optimizer.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Request, Search, SearchFactory
+from mondrian_bo.optimizer.target_space import TargetSpace
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate

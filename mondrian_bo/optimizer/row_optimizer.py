@@ -29,8 +29,9 @@ from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.cautious_model import Caution
+    from mondrian_bo.optimizer.cost_model import CostModel
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
-    from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, FidelityChoice
+    from mondrian_bo.optimizer.fidelity import Fidelity, FidelityChoice
     from mondrian_bo.optimizer.objective_model import ObjectiveModel
     from mondrian_bo.optimizer.pareto_model import ParetoModel
     from mondrian_bo.optimizer.remaining_gain import RemainingGain
@@ -141,7 +142,8 @@ class RowOptimizer(Transactional[OptimizerState]):
                 "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
             )
         # Loaded here: few searches have a fidelity.
-        from mondrian_bo.optimizer.fidelity import CostModel, Fidelity
+        from mondrian_bo.optimizer.cost_model import CostModel
+        from mondrian_bo.optimizer.fidelity import Fidelity
 
         self._fidelity = Fidelity(self.space, fidelity)
         self._costs = CostModel(self._fidelity, self.space.n_choices)

@@ -24,7 +24,6 @@ from mondrian_bo.optimizer.candidates import (
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.half_spaces import HalfSpaces
-from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.local_search import improve
 from mondrian_bo.optimizer.objective_model import NewTransform, ObjectiveModel, mixed_moments
 from mondrian_bo.optimizer.outcome_models import OutcomeModels
@@ -33,6 +32,7 @@ from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.portfolio import Arm, SearchSettings
 from mondrian_bo.optimizer.steps import step
+from mondrian_bo.optimizer.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace

@@ -12,9 +12,9 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.portfolio import SearchOptions
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+from mondrian_bo.optimizer.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
 
