@@ -137,8 +137,7 @@ class FidelitySearch(Search):
             for row in tried:
                 if self._is_free(row, request):
                     return np.asarray(row)
-        known = _WithStarts(trials, starts)
-        ahead = Search(known, self.arms, 0, self.n_candidates, self.shift)  # type: ignore[arg-type]
+        ahead = Search(trials, self.arms, 0, self.n_candidates, self.shift, starts=starts)
         return self._at_best_fidelity(model, ahead.suggest(at_target), request)
 
     def _has_target(self, pending: FloatArray) -> bool:
@@ -296,18 +295,3 @@ class FidelitySearchFactory(SearchFactory):
 
 def _new_surrogate(new_plain: Callable[[], Surrogate], fidelity: Fidelity) -> Surrogate:
     return with_fidelity(new_plain(), fidelity)
-
-
-class _WithStarts:
-    """Trials, with other rows in place of the best ones: what candidates start from."""
-
-    def __init__(self, trials: Trials | ParetoTrials, starts: FloatArray) -> None:
-        self._trials, self._starts = trials, starts
-        self.rows = trials.rows
-
-    def __len__(self) -> int:
-        return len(self._trials)
-
-    def incumbents(self, feasible: bool = False) -> FloatArray:
-        """Return the rows to start from, or the best feasible trials."""
-        return self._trials.incumbents(feasible=True) if feasible else self._starts

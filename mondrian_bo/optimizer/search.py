@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -175,6 +175,8 @@ class Search:
         Shift of the quasi-random sequence.
     n_objectives : int, default=1
         Number of objectives.
+    starts : float64 array of shape (k, d) or None, default=None
+        The rows that candidates start from; None is the best trials.
     """
 
     trials: Trials | ParetoTrials
@@ -183,6 +185,7 @@ class Search:
     n_candidates: int
     shift: FloatArray
     n_objectives: int = 1
+    starts: FloatArray | None = field(default=None, kw_only=True)
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -212,7 +215,8 @@ class Search:
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
         with single_threaded_blas(), running, imputed:
             # The model learns here: trials are learnt one by one, also if no acquisition chooses.
-            starts, n_gradients = self.trials.incumbents(), model.n_gradients
+            n_gradients = model.n_gradients
+            starts = self.trials.incumbents() if self.starts is None else self.starts
             wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
             if constraints is None:
                 if isinstance(model, ObjectiveModel):
@@ -221,8 +225,7 @@ class Search:
                         return row
                 ascent = _Ascent(*model.score(acquisition, rng), n_gradients)
             else:
-                ascent, starts = self._score_under(constraints, planes, model, acquisition, rng)
-                wanted = wanted._replace(incumbents=starts)
+                ascent, wanted = self._score_under(constraints, planes, model, acquisition, wanted)
             local = None
             if ascent.gradients is not None:
                 n_steps = _STEPS_BEFORE_POLISHING
@@ -302,13 +305,13 @@ class Search:
         planes: HalfSpaces | None,
         model: ObjectiveModel | ParetoModel,
         acquisition: Acquisition,
-        rng: np.random.Generator,
-    ) -> tuple[_Ascent, FloatArray]:
-        """Return the score under constraints, and the rows that candidates start from, (k, d)."""
+        wanted: CandidateSearch,
+    ) -> tuple[_Ascent, CandidateSearch]:
+        """Return the score under constraints, and where candidates for it start."""
         feasibility = constraints.feasibility(planes.numbers if planes else ())
         if len(self.trials.incumbents(feasible=True)):
-            starts, n_gradients = self.trials.incumbents(), model.n_gradients
-            score, gradients = model.score(acquisition, rng)
+            n_gradients = model.n_gradients
+            score, gradients = model.score(acquisition, wanted.rng)
             if len(feasibility):
                 # Several objectives need trials at the bounds of all regions that a front crosses.
                 exponent = constraints.exponent if self.n_objectives == 1 else 1.0
@@ -316,14 +319,15 @@ class Search:
                 n_gradients += feasibility.n_gradients
         else:
             # While no trial is feasible, only feasibility counts.
-            starts, n_gradients = constraints.least_violating(feasibility), feasibility.n_gradients
+            wanted = wanted._replace(incumbents=constraints.least_violating(feasibility))
+            n_gradients = feasibility.n_gradients
             score = feasibility.log_probability
             gradients = feasibility.gradients if n_gradients else None
         if planes is not None:
             score, gradients = planes.within(score, gradients)
         usage: Usage = getattr(acquisition, "usage", Usage())
         if not usage.polishes_under_constraints:
-            return _Ascent(score, gradients, n_gradients), starts
+            return _Ascent(score, gradients, n_gradients), wanted
         has_leaves = model.models[0].n_gradients > 1
         return _Ascent(
             score,
@@ -331,7 +335,7 @@ class Search:
             n_gradients,
             n_polished=1,
             n_evaluations=_POLISHING_EVALUATIONS if has_leaves else UNLIMITED,
-        ), starts
+        ), wanted
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
