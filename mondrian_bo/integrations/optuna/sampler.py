@@ -26,6 +26,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
     fixed_values,
     may_be_valid,
 )
+from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, check_callable
 from mondrian_bo.surrogates.registry import SurrogateName
@@ -329,6 +330,6 @@ def _has(rows: FloatArray, row: FloatArray) -> bool:
 def _check_seed(seed: int | None) -> list[int]:
     if seed is None:
         return [int(word) for word in np.random.SeedSequence().generate_state(4)]
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise ValueError(f"`seed` must be a non-negative integer or None, got {seed!r}.")
     return [int(seed)]
