@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Objective, Problem
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box
 
 __all__ = [
     "BBOB_FUNCTIONS",
     "BBOB_NAMES",
     "COCO_BOUND",
-    "COCO_BUDGET",
     "COCO_PRECISION",
     "DIMENSIONS",
     "UNSEEN_FUNCTIONS",
@@ -43,9 +42,6 @@ DIMENSIONS = (2, 5, 10, 20, 40)
 
 COCO_BOUND = 5.0
 """Half the edge of the search space: COCO's region of interest."""
-
-COCO_BUDGET = 200
-"""Trials per run, the usual length of a study."""
 
 COCO_PRECISION = 1e-8
 """Regret with which a function counts as solved: COCO's final target."""
@@ -140,7 +136,7 @@ BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
         space=box(-COCO_BOUND, COCO_BOUND, dimension),
         function=first_instance("bbob", number, dimension),
         optimum=0.0,
-        budget=COCO_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"bbob, {dimension} inputs",
         half="development" if dimension == _TUNED_IN else "held-out",
         tolerance=COCO_PRECISION,

@@ -7,10 +7,10 @@ and with four fifths of the variables on grids, shifted so that the minimiser li
 
 from __future__ import annotations
 
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET
 from mondrian_bo.benchmarks.problems.bbob import (
     BBOB_NAMES,
     COCO_BOUND,
-    COCO_BUDGET,
     COCO_PRECISION,
     BbobFunction,
     first_instance,
@@ -43,7 +43,7 @@ MIXINT_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
         space=_space(dimension),
         function=first_instance(_SUITE, number, dimension),
         optimum=0.0,
-        budget=COCO_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"{_SUITE}, {dimension} inputs",
         half="held-out",
         tolerance=COCO_PRECISION,

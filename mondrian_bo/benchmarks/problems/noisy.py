@@ -21,10 +21,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Objective
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective
 from mondrian_bo.benchmarks.problems.bbob import (
     COCO_BOUND,
-    COCO_BUDGET,
     COCO_PRECISION,
     DIMENSIONS,
     BbobFunction,
@@ -172,7 +171,7 @@ NOISY_FUNCTIONS: tuple[NoisyFunction, ...] = tuple(
         space=box(-COCO_BOUND, COCO_BOUND, dimension),
         function=_first_instance(number, dimension),
         optimum=0.0,
-        budget=COCO_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"{_SUITE}, {dimension} inputs",
         half="held-out",
         tolerance=COCO_PRECISION,
