@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.number_types import is_number
 
 _FEW = 4
 """Largest number of components whose moments compiled code computes, in a tenth of numpy's time. Of
@@ -186,7 +187,7 @@ def non_negative(name: str, value: object) -> float:
     TypeError, ValueError
         If it is not a number, or is negative, infinite or NaN.
     """
-    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
+    if not is_number(value):
         raise TypeError(f"`{name}` must be a number, got {value!r}.")
     if not 0.0 <= value < math.inf:
         raise ValueError(f"`{name}` must be finite and >= 0, got {value!r}.")

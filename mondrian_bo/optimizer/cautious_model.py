@@ -19,11 +19,12 @@ from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.surrogates.base import ScaledSurrogate, Surrogate
 
 _BASIN = 0.1
 """Largest difference of a number between rows in one basin, in sides of the unit cube; our choice.
-Different categories differ by 1 or more."""
+Different categories differ by 1 or more, and so do rows of which one lacks a parameter."""
 
 _SMALLEST_STD = 1e-9
 """Smallest standard deviation, of transformed values, that a surprise is measured in."""
@@ -102,11 +103,7 @@ def surprise(model: ObjectiveModel, best: FloatArray, factor: float) -> float:
     At least 1, and 1 if all trials are in one basin. The prediction has lengthscales times
     `factor`. The other parameters are those of :func:`cautious_model`.
     """
-    rows = model.trials.rows
-    gaps = np.abs(rows - best)
-    gaps[np.isnan(rows) & np.isnan(best)] = 0.0
-    # A parameter that only one row has gives the gap NaN: another basin.
-    elsewhere = ~np.all(gaps <= _BASIN, axis=1)
+    elsewhere = ~np.all(row_gaps(model.trials.rows, best) <= _BASIN, axis=1)
     if not elsewhere.any():
         return 1.0
     others = roughened(model, model.trials.chosen(elsewhere), factor)

@@ -7,9 +7,7 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-
-_SHRINK = 0.25
-"""Factor of all values, a power of two: it is exact and makes all differences finite."""
+from mondrian_bo.optimizer.float_range import SHRINK
 
 _LINEAR = 100.0
 """Margin, in median sizes, up to which the transform is linear, our choice: it then only compresses
@@ -66,7 +64,7 @@ class ConstraintTransform:
     """
 
     def __init__(self, margins: FloatArray) -> None:
-        finite = _SHRINK * np.abs(margins[np.isfinite(margins)])
+        finite = SHRINK * np.abs(margins[np.isfinite(margins)])
         sizes = finite[finite > 0.0]
         self._size = float(np.median(sizes)) if len(sizes) else 1.0
         self._largest = 2.0 * float(finite.max(initial=self._size))
@@ -105,11 +103,11 @@ class ConstraintTransform:
             large = linear * np.exp(np.maximum(sizes / linear - 1.0, 0.0))
             sizes = np.minimum(self._size * np.where(sizes > linear, large, sizes), self._largest)
         largest = np.finfo(np.float64).max
-        return np.asarray(np.sign(values) * np.minimum(sizes, _SHRINK * largest) / _SHRINK)
+        return np.asarray(np.sign(values) * np.minimum(sizes, SHRINK * largest) / SHRINK)
 
     def _scaled(self, margins: FloatArray) -> FloatArray:
         """Return margins in median sizes."""
-        sizes = np.minimum(_SHRINK * np.abs(margins), self._largest)
+        sizes = np.minimum(SHRINK * np.abs(margins), self._largest)
         with np.errstate(over="ignore"):
             scaled = np.minimum(sizes / self._size, np.finfo(np.float64).max)
         return np.asarray(np.sign(margins) * scaled)

@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.earlier_trials import EarlierTrials
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
+from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction, Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
@@ -99,9 +100,8 @@ class EarlierModel:
         order = np.argsort(-self.means(rows), kind="stable")
         seen, others = rows[order[:1]], []
         for i in order[1:]:
-            gaps = np.where(self._n_choices > 0, rows[i] != seen, np.abs(rows[i] - seen))
-            gaps[np.isnan(rows[i]) != np.isnan(seen)] = 1.0
-            if (np.nanmax(gaps, axis=1) < _APART).any():
+            gaps = row_gaps(seen, rows[i], self._n_choices > 0)
+            if (gaps.max(axis=1) < _APART).any():
                 others.append(i)
             else:
                 seen = np.vstack([seen, rows[i]])

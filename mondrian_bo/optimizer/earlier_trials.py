@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space import Categorical, Parameter, SearchSpace
 from mondrian_bo.search_space.parameters import unit_outside
 
@@ -199,10 +200,9 @@ def _position(parameter: Parameter, value: object) -> float:
         return parameter.to_unit(value)
     except (TypeError, ValueError):
         pass
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if isinstance(parameter, Categorical) or not is_number or not math.isfinite(value):  # type: ignore[arg-type]
+    if isinstance(parameter, Categorical) or not is_number(value) or not math.isfinite(value):
         return math.nan
-    position = unit_outside(parameter, float(value))  # type: ignore[arg-type]
+    position = unit_outside(parameter, float(value))
     return position if -_FARTHEST <= position <= 1.0 + _FARTHEST else math.nan
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _N_FAILED = 2
@@ -68,7 +69,5 @@ class FailedTrials:
 
 def _distances(row: FloatArray, others: FloatArray) -> FloatArray:
     """Return the L1 distances of a row, shape (1, d), from others, shape (n, d)."""
-    # Different categories, and parameters that only one of two rows has, have distance 1.
-    gaps = np.minimum(np.abs(others - row), 1.0)
-    gaps = np.where(np.isnan(gaps), np.isnan(others) != np.isnan(row), gaps)
-    return np.asarray(gaps.sum(axis=1))
+    # Different categories have distance 1, whatever their indices.
+    return np.asarray(np.minimum(row_gaps(others, row), 1.0).sum(axis=1))

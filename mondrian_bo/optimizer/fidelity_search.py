@@ -13,12 +13,14 @@ import numpy as np
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.acquisitions.log_expected_improvement import log_gaussian_expected_improvement
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
+from mondrian_bo.optimizer.cost_model import CostModel
+from mondrian_bo.optimizer.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Request, Search, SearchFactory
+from mondrian_bo.optimizer.target_space import TargetSpace
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate
@@ -135,8 +137,7 @@ class FidelitySearch(Search):
             for row in tried:
                 if self._is_free(row, request):
                     return np.asarray(row)
-        known = _WithStarts(trials, starts)
-        ahead = Search(known, self.arms, 0, self.n_candidates, self.shift)  # type: ignore[arg-type]
+        ahead = Search(trials, self.arms, 0, self.n_candidates, self.shift, starts=starts)
         return self._at_best_fidelity(model, ahead.suggest(at_target), request)
 
     def _has_target(self, pending: FloatArray) -> bool:
@@ -294,18 +295,3 @@ class FidelitySearchFactory(SearchFactory):
 
 def _new_surrogate(new_plain: Callable[[], Surrogate], fidelity: Fidelity) -> Surrogate:
     return with_fidelity(new_plain(), fidelity)
-
-
-class _WithStarts:
-    """Trials, with other rows in place of the best ones: what candidates start from."""
-
-    def __init__(self, trials: Trials | ParetoTrials, starts: FloatArray) -> None:
-        self._trials, self._starts = trials, starts
-        self.rows = trials.rows
-
-    def __len__(self) -> int:
-        return len(self._trials)
-
-    def incumbents(self, feasible: bool = False) -> FloatArray:
-        """Return the rows to start from, or the best feasible trials."""
-        return self._trials.incumbents(feasible=True) if feasible else self._starts

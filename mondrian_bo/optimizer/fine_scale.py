@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.optimizer.float_range import SHRINK
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.surrogates.base import ComparingSurrogate
 
@@ -51,9 +52,6 @@ the function has no cliff, and is predicted from its large differences; our choi
 _LEAST_ERROR = 1e-9
 """Errors below it, in standard deviations, count as equal to it: they are rounding errors."""
 
-_SHRINK = 0.25
-"""Factor of all values, a power of two: it is exact and makes all differences finite."""
-
 
 class FineTransform:
     """The logarithm of the gap to the best value plus a unit, standardised.
@@ -75,7 +73,7 @@ class FineTransform:
     """
 
     def __init__(self, values: FloatArray) -> None:
-        finite = values[np.isfinite(values)] * _SHRINK
+        finite = values[np.isfinite(values)] * SHRINK
         self.unit, self._unit = 0.0, 0.0
         if len(finite) == 0 or values.max() == np.inf:
             return
@@ -83,7 +81,7 @@ class FineTransform:
         gaps = self._best - finite
         self._widest = float(gaps.max())
         self._unit = float(np.quantile(gaps, _GOOD))
-        self.unit = self._unit / _SHRINK
+        self.unit = self._unit / SHRINK
         if self._unit > 0.0:
             logs = self._logs(values)
             self._mean, self._std = float(logs.mean()), float(logs.std())
@@ -95,7 +93,7 @@ class FineTransform:
     def log_slopes(self, values: FloatArray) -> FloatArray:
         """Return the logarithms of the derivatives at values."""
         units = np.log(np.abs(self._gaps(values)) + self._unit)
-        return np.asarray(math.log(_SHRINK) - units - math.log(self._std))
+        return np.asarray(math.log(SHRINK) - units - math.log(self._std))
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
         """Return the values of transformed ones.
@@ -107,13 +105,13 @@ class FineTransform:
         with np.errstate(over="ignore"):
             gaps = -np.copysign(self._unit * np.expm1(np.abs(logs)), logs)
             gaps = np.clip(gaps, -self._widest, 2.0 * self._widest)
-            values = (self._best - gaps) / _SHRINK
+            values = (self._best - gaps) / SHRINK
         largest = np.finfo(np.float64).max
         return np.asarray(np.clip(values, -largest, largest))
 
     def _gaps(self, values: FloatArray) -> FloatArray:
         """Return gaps to the best value, negative for better ones."""
-        gaps = np.minimum(self._best - values * _SHRINK, self._widest)
+        gaps = np.minimum(self._best - values * SHRINK, self._widest)
         return np.where(np.isposinf(values), 0.0, gaps)
 
     def _logs(self, values: FloatArray) -> FloatArray:
@@ -178,8 +176,8 @@ class ScaleChoice:
         """Return whether the fine scale is the better one."""
         if fine.unit == 0.0:
             return False
-        lower, upper = np.percentile(values[np.isfinite(values)] * _SHRINK, (25.0, 75.0))
-        if upper - lower < _HEAVY * _SHRINK * fine.unit:
+        lower, upper = np.percentile(values[np.isfinite(values)] * SHRINK, (25.0, 75.0))
+        if upper - lower < _HEAVY * SHRINK * fine.unit:
             return False
         order = _chosen(values)
         better = values[order[: len(order) // 2]]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.outcome_models import OutcomeModels
 
 _N_TAKEN = 8
 """Number of first values that are learnt unchanged, our choice: a model of fewer trials predicts
@@ -124,37 +123,3 @@ class KnownNoise:
         n_known = min(n_outcomes, known_mean.shape[1])
         mean[:, :n_known], std[:, :n_known] = known_mean[:, :n_known], known_std[:, :n_known]
         return mean, self.total_std(std)
-
-
-class TrackedMetrics:
-    """Outcomes that are predicted and have no other role, with known errors.
-
-    Parameters
-    ----------
-    models : OutcomeModels
-        Empty models.
-    """
-
-    def __init__(self, models: OutcomeModels) -> None:
-        self._models = models
-        self._noise = KnownNoise(models.tell, models.outcome_moments)
-
-    def __len__(self) -> int:
-        """Return the number of outcomes."""
-        return len(self._models)
-
-    def tell_rows(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
-        """Report trials; the arguments are those of :meth:`KnownNoise.tell`."""
-        self._noise.tell(rows, values, errors)
-
-    def forget(self) -> None:
-        """Let all models learn their trials again when they are used next."""
-        self._models.forget()
-
-    def predict_rows(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict means and standard deviations without noise, both of shape (m, k).
-
-        NaN for metrics without a known value.
-        """
-        mean, std = self._models.outcome_moments(rows)
-        return mean, self._noise.total_std(std)

@@ -24,7 +24,9 @@ import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
+from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.optimizer.ridge_regression import RidgeFit, RidgeRegression, ranks_of
+from mondrian_bo.search_space.space import row_gaps
 
 FEWEST_TRIALS = 8
 """Smallest number of trials that a quadratic is fitted to, our choice."""
@@ -72,9 +74,6 @@ differ by a factor of 10,000 at most, our choice."""
 _LEAST_SPREAD = 1e-16
 """Smallest mean square of the best trials' offsets in a direction, in those of the longest one."""
 
-_TINY = float(np.finfo(np.float64).tiny)
-"""Smallest normal float64, in place of 0 below a fraction."""
-
 
 def draw_quadratic(
     rows: FloatArray,
@@ -111,7 +110,7 @@ def draw_quadratic(
         return None
     active = ~np.isnan(centre)
     numeric = np.flatnonzero(active & ~is_categorical)
-    gaps = _distances(rows, centre, is_categorical)
+    gaps = row_gaps(rows, centre, is_categorical)
     order = np.argsort((gaps**2).sum(axis=1), kind="stable")
     is_full = len(numeric) <= _MOST_FULL
     n_coefficients = 1 + 2 * len(numeric) + is_full * len(numeric) * (len(numeric) - 1) // 2
@@ -230,7 +229,7 @@ def _best_turned(
     best, least = None, max(fit.ridge.correlation, least)
     for directions, sizes in (
         (vectors / scales[:, None], np.abs(curvatures)),
-        (principal, squares[-1] / np.maximum(squares, _TINY)),
+        (principal, squares[-1] / np.maximum(squares, TINY)),
     ):
         found = _turned(offsets, targets, directions, sizes, fit.products, n_near)
         if found is not None and found.fit.ridge.correlation >= least:
@@ -286,18 +285,6 @@ def _half_sides(gaps: FloatArray, correlation: float) -> FloatArray:
     below = int(place)
     lower, upper = ordered[below], ordered[min(below + 1, len(gaps) - 1)]
     return np.asarray(_BOX * poor * (lower + (place - below) * (upper - lower)))
-
-
-def _distances(rows: FloatArray, centre: FloatArray, is_categorical: BoolArray) -> FloatArray:
-    """Return the distances of columns from the centre: 1 between choices, and to an absence."""
-    gaps = np.abs(rows - centre)
-    missing = np.isnan(gaps)
-    if is_categorical.any():
-        gaps[:, is_categorical] = gaps[:, is_categorical] > 0.0
-    if missing.any():
-        gaps[missing] = 1.0
-        gaps[np.isnan(rows) & np.isnan(centre)] = 0.0
-    return gaps
 
 
 class _Fit(NamedTuple):

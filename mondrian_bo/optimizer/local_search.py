@@ -8,19 +8,16 @@ respect to the moments of the components are finite differences (:func:`moved_mo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from mondrian_bo.acquisitions.feasibility import Gradients, Score
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED, minimise_in_box
-
-Gradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Maps rows of shape (k, d) to scores of shape (k,) and their derivatives of shape (k, d)."""
 
 _FIRST_MOVE = 0.02
 """Length of the largest column of a first step, in sides of the unit cube; our choice."""
@@ -148,7 +145,7 @@ def _advance(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-u
 
 
 def improve(
-    score: Callable[[FloatArray], FloatArray],
+    score: Score,
     gradients: Gradients,
     space: SearchSpace,
     rows: FloatArray,

@@ -11,13 +11,14 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
+from mondrian_bo.acquisitions.feasibility import Gradients as ScoreGradients
 from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
 from mondrian_bo.optimizer.evolution_step import offspring
 from mondrian_bo.optimizer.fine_scale import ScaleChoice
+from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.optimizer.local_quadratic import draw_quadratic
-from mondrian_bo.optimizer.local_search import Gradients as ScoreGradients
 from mondrian_bo.optimizer.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.trials import Trials
@@ -36,11 +37,6 @@ from mondrian_bo.surrogates.base import (
 _REFIT_GROWTH = 1.1
 """Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
 per trial."""
-
-
-_TINY = float(np.finfo(np.float64).tiny)
-"""Smallest normal float64. Variances below it count as 0: their logarithms lose precision."""
-
 
 _MOST_STEPS = 1000
 """Most steps of learning that are repeated one by one after an interruption, our choice: they take
@@ -214,7 +210,7 @@ class ObjectiveModel:
             mean,
             std,
             mean_gradients.mean(axis=0),
-            halves.mean(axis=0) / np.maximum(std, _TINY)[:, None],
+            halves.mean(axis=0) / np.maximum(std, TINY)[:, None],
         )
 
     def score(
@@ -327,7 +323,7 @@ class ObjectiveModel:
         halves = 0.5 * values
         expected = halves @ weights
         deviations = halves - expected[:, None]
-        size = np.maximum(np.abs(deviations).max(axis=1), np.finfo(np.float64).tiny)
+        size = np.maximum(np.abs(deviations).max(axis=1), TINY)
         spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
         largest = 0.5 * np.finfo(np.float64).max
         return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
@@ -402,6 +398,6 @@ def mixed_moments(
     shares = np.array(moments) / len(moments)
     mean = shares[:, 0].sum(axis=0)
     deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
-    size = np.maximum(deviations.max(axis=0), np.finfo(np.float64).tiny)
+    size = np.maximum(deviations.max(axis=0), TINY)
     spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
     return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.float_range import SHRINK, TINY
 from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
 
 _WORST = 100.0
@@ -23,11 +24,8 @@ _POWERS = (-4.0, 6.0)
 _ITERATIONS = 100
 """Largest number of steps of the search for the power, our choice: it takes about ten."""
 
-_TINY = float(np.finfo(np.float64).tiny)
-"""Smallest normal float64. Variances below it count as 0: their logarithms lose precision."""
-
-_SHRINK = 0.25
-"""Factor of all values, a power of two: it is exact and makes all differences finite."""
+_LEAST_VARIANCE = TINY
+"""Smallest variance. Those below it count as 0: their logarithms lose precision."""
 
 
 class OutcomeTransform:
@@ -47,7 +45,7 @@ class OutcomeTransform:
     """
 
     def __init__(self, values: FloatArray, power: bool = True) -> None:
-        finite = values[np.isfinite(values)] * _SHRINK
+        finite = values[np.isfinite(values)] * SHRINK
         if len(finite) == 0:
             finite = np.zeros(1)
         lower, self._centre, upper = (float(q) for q in np.percentile(finite, (25.0, 50.0, 75.0)))
@@ -86,7 +84,7 @@ class OutcomeTransform:
         """
         scaled = self._scaled(values)
         # The logarithm of the quotient of the spread and the factor might overflow.
-        slopes = math.log(_SHRINK) - math.log(self._spread) - math.log(self._std)
+        slopes = math.log(SHRINK) - math.log(self._spread) - math.log(self._std)
         return np.asarray(slopes + (self._power - 1.0) * np.sign(scaled) * np.log1p(np.abs(scaled)))
 
     def inverse(self, transformed: FloatArray) -> FloatArray:
@@ -96,18 +94,18 @@ class OutcomeTransform:
         because the inverse of the power goes to infinity.
         """
         if self._spread == 0.0 or self._std == 0.0:
-            return np.full(np.shape(transformed), self._centre / _SHRINK)
+            return np.full(np.shape(transformed), self._centre / SHRINK)
         scaled = _inverse_yeojohnson(transformed * self._std + self._mean, self._power)
         width = self._best - self._worst
         scaled = np.clip(scaled, self._worst - width, self._best + width)
         with np.errstate(over="ignore"):
-            values = (self._centre + self._spread * scaled) / _SHRINK
+            values = (self._centre + self._spread * scaled) / SHRINK
         largest = np.finfo(np.float64).max
         return np.asarray(np.clip(values, -largest, largest))
 
     def _scaled(self, values: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            scaled = (values * _SHRINK - self._centre) / self._spread
+            scaled = (values * SHRINK - self._centre) / self._spread
         scaled[values == np.inf] = self._best
         # In a third of the time of `numpy.clip`.
         return np.asarray(np.minimum(np.maximum(scaled, self._worst), _BEST))
@@ -125,7 +123,7 @@ def _most_likely_power(scaled: FloatArray) -> float:
         deviations = powered - powered.mean()
         variance = float(np.mean(deviations * deviations))
         # A power that makes all values equal has an infinite likelihood, as in scipy.
-        if variance < _TINY:
+        if variance < _LEAST_VARIANCE:
             return -math.inf, np.zeros(1)
         value = 0.5 * len(scaled) * math.log(variance) - (power - 1.0) * log_jacobian
         derivatives = _power_derivatives(

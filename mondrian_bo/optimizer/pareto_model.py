@@ -10,14 +10,13 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.base import Acquisition, Usage, mixture_moments
-from mondrian_bo.acquisitions.feasibility import Score
+from mondrian_bo.acquisitions.feasibility import Gradients, Score
 from mondrian_bo.acquisitions.hypervolume_improvement import (
     log_expected_hypervolume_improvement,
     log_expected_hypervolume_improvement_gradient,
 )
 from mondrian_bo.acquisitions.pareto import BoxDecomposition, decompose, non_dominated
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.local_search import Gradients
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 

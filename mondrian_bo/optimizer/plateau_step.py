@@ -14,6 +14,7 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space.space import row_gaps
 
 _GOOD_SHARE = 0.2
 """Share of all trials that are good, our choice."""
@@ -107,8 +108,5 @@ def _deviations(space: SearchSpace, good: FloatArray) -> FloatArray:
 
 def _distances(space: SearchSpace, rows: FloatArray, known: FloatArray) -> FloatArray:
     """Return the distance of each row from the nearest known one, shape (m,)."""
-    gaps = np.abs(rows[:, None] - known)
-    gaps[:, :, space.is_categorical] = gaps[:, :, space.is_categorical] > 0.0
-    missing = np.isnan(rows)[:, None] != np.isnan(known)
-    gaps = np.where(missing, 1.0, np.nan_to_num(gaps, nan=0.0))
+    gaps = row_gaps(rows[:, None], known, space.is_categorical)
     return np.asarray(gaps.max(axis=2).min(axis=1))

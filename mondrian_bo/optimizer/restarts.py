@@ -10,13 +10,16 @@ import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.failed_trials import FailedTrials
+from mondrian_bo.optimizer.float_range import SHRINK
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Search
 from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.search_space.space import row_gaps
 
 _NEAR = 0.02
-"""Largest difference of a number between near rows, in sides of the unit cube; our choice."""
+"""Largest difference of a number between near rows, in sides of the unit cube; our choice.
+Different categories differ by 1 or more."""
 
 _LEAST_GAIN = 1e-3
 """Largest difference of equal values, as a share of the interquartile range of all: our choice."""
@@ -158,8 +161,8 @@ class RestartingSearch:
     ----------
     maker : SearchMaker
         Makes the searches.
-    is_categorical, is_continuous : bool arrays of shape (d,)
-        Which columns hold categories, and which hold numbers without a grid.
+    is_continuous : bool array of shape (d,)
+        Which columns hold numbers without a grid.
     n_startup_trials : int
         Number of first trials of a restarted search that do not count against it.
     restarts : bool
@@ -184,14 +187,13 @@ class RestartingSearch:
     def __init__(
         self,
         maker: SearchMaker,
-        is_categorical: BoolArray,
         is_continuous: BoolArray,
         n_startup_trials: int,
         restarts: bool,
         n_objectives: int = 1,
         reference: FloatArray | None = None,
     ) -> None:
-        self._n_dimensions = len(is_categorical)
+        self._n_dimensions = len(is_continuous)
         self.trials: Trials | ParetoTrials = (
             Trials(self._n_dimensions)
             if n_objectives == 1
@@ -200,7 +202,6 @@ class RestartingSearch:
         self.whole = maker.new(self.trials, 0)
         self.current = self.whole
         self._maker = maker
-        self._nearness = np.where(is_categorical, 0.0, _NEAR)
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts and n_objectives == 1
@@ -321,10 +322,8 @@ class RestartingSearch:
         gain = 0.0 if value == best_value else value - best_value
         least = self._least_gain()
         improved = gain > least
-        gaps = np.abs(row - best_row)
-        gaps[np.isnan(row) & np.isnan(best_row)] = 0.0
-        # A parameter that only one row has gives the gap NaN, which is not near.
-        found_again = not improved and bool((gaps <= self._nearness).all())
+        gaps = row_gaps(row, best_row)
+        found_again = not improved and bool((gaps <= _NEAR).all())
         in_vain = found_again and (
             gain >= -least or not bool((gaps[self._is_continuous] > 0.0).any())
         )
@@ -336,8 +335,7 @@ class RestartingSearch:
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > 1.1 * counts.n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
-            # Quarters of the values have finite differences.
-            lower, upper = np.percentile(0.25 * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            counts.gain = 4.0 * _LEAST_GAIN * float(upper - lower)
+            ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
+            counts.gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
             counts.n_at_gain = n_trials
         return counts.gain

@@ -29,8 +29,9 @@ from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.cautious_model import Caution
+    from mondrian_bo.optimizer.cost_model import CostModel
     from mondrian_bo.optimizer.earlier_trials import EarlierTrials
-    from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, FidelityChoice
+    from mondrian_bo.optimizer.fidelity import Fidelity, FidelityChoice
     from mondrian_bo.optimizer.objective_model import ObjectiveModel
     from mondrian_bo.optimizer.pareto_model import ParetoModel
     from mondrian_bo.optimizer.remaining_gain import RemainingGain
@@ -109,50 +110,19 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._entropy = sequence.entropy
         model_seed, ask_seed, outcome_seed = sequence.spawn(3)
         self._ask_entropy = [int(word) for word in ask_seed.generate_state(4)]
-        self._factory = SearchFactory(space, settings, may_be_absent, model_seed, outcome_seed)
         self._earlier = tuple(warm_start)
-        if self._earlier:
-            if len(self.directions) > 1:
-                raise ValueError("Earlier studies (`warm_start`) need a single objective.")
-            # Loaded here: few searches have earlier studies.
-            from mondrian_bo.optimizer.warm_search import WarmSearchFactory
-
-            self._factory = WarmSearchFactory(
-                [one._replace(values=self._signs[0] * one.values) for one in self._earlier],
-                space.n_choices,
-                sequence.spawn(1)[0],
-                space,
-                settings,
-                may_be_absent,
-                model_seed,
-                outcome_seed,
-            )
+        if self._earlier and len(self.directions) > 1:
+            raise ValueError("Earlier studies (`warm_start`) need a single objective.")
         self._fidelity: Fidelity | None = None
         self._costs: CostModel | None = None
         if fidelity is not None:
-            if len(self.directions) > 1 or self._earlier:
-                raise ValueError(
-                    "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
-                )
-            # Loaded here: few searches have a fidelity.
-            from mondrian_bo.optimizer.fidelity import CostModel, Fidelity
-            from mondrian_bo.optimizer.fidelity_search import FidelitySearchFactory
-
-            self._fidelity = Fidelity(space, fidelity)
-            self._costs = CostModel(self._fidelity, space.n_choices)
-            self._factory = FidelitySearchFactory(
-                self._fidelity,
-                self._costs,
-                space,
-                settings,
-                may_be_absent,
-                model_seed,
-                outcome_seed,
-            )
+            self._set_fidelity(fidelity)
+        self._factory = self._new_factory(
+            sequence, space, settings, may_be_absent, model_seed, outcome_seed
+        )
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,
-            space.is_categorical,
             space.grid_sizes == 0,
             settings.n_startup_trials,
             # A restart would begin with first trials that are no incumbents.
@@ -164,6 +134,35 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._constraints: Constraints | None = None
         self._noise: KnownNoise | None = None
         self.metrics = self._factory.new_metrics()
+
+    def _set_fidelity(self, fidelity: FidelityChoice) -> None:
+        """Set the fidelity and the model of costs."""
+        if len(self.directions) > 1 or self._earlier:
+            raise ValueError(
+                "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
+            )
+        # Loaded here: few searches have a fidelity.
+        from mondrian_bo.optimizer.cost_model import CostModel
+        from mondrian_bo.optimizer.fidelity import Fidelity
+
+        self._fidelity = Fidelity(self.space, fidelity)
+        self._costs = CostModel(self._fidelity, self.space.n_choices)
+
+    def _new_factory(self, sequence: np.random.SeedSequence, *common: Any) -> SearchFactory:
+        """Return what makes searches; `common` has the parameters of :class:`SearchFactory`."""
+        if self._fidelity is not None and self._costs is not None:
+            # Loaded here: few searches have a fidelity.
+            from mondrian_bo.optimizer.fidelity_search import FidelitySearchFactory
+
+            return FidelitySearchFactory(self._fidelity, self._costs, *common)
+        if not self._earlier:
+            return SearchFactory(*common)
+        # Loaded here: few searches have earlier studies.
+        from mondrian_bo.optimizer.warm_search import WarmSearchFactory
+
+        earlier = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
+        (earlier_seed,) = sequence.spawn(1)
+        return WarmSearchFactory(earlier, self.space.n_choices, earlier_seed, *common)
 
     @property
     def n_trials(self) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from mondrian_bo.optimizer.candidates import (
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
 from mondrian_bo.optimizer.half_spaces import HalfSpaces
-from mondrian_bo.optimizer.known_noise import TrackedMetrics
 from mondrian_bo.optimizer.local_search import improve
 from mondrian_bo.optimizer.objective_model import NewTransform, ObjectiveModel, mixed_moments
 from mondrian_bo.optimizer.outcome_models import OutcomeModels
@@ -33,6 +32,7 @@ from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.portfolio import Arm, SearchSettings
 from mondrian_bo.optimizer.steps import step
+from mondrian_bo.optimizer.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.optimizer.valid_rows import ValidRows
 from mondrian_bo.search_space import SearchSpace
@@ -135,6 +135,28 @@ class Request(NamedTuple):
     valid: ValidRows | None
 
 
+class _Ascent(NamedTuple):
+    """A score of candidates, and the local search from the best ones.
+
+    Attributes
+    ----------
+    score : callable
+        Maps rows to scores.
+    gradients : callable or None
+        Maps rows to scores and their derivatives; None if there is no local search.
+    n_gradients : int
+        Number of Gaussians behind a score with gradients.
+    n_polished, n_evaluations : int
+        See :func:`improve`.
+    """
+
+    score: Score
+    gradients: Gradients | None
+    n_gradients: int
+    n_polished: int = 0
+    n_evaluations: int = UNLIMITED
+
+
 @dataclass(eq=False)
 class Search:
     """Trials, models of them with their acquisitions, and the choice of the next trial.
@@ -153,6 +175,8 @@ class Search:
         Shift of the quasi-random sequence.
     n_objectives : int, default=1
         Number of objectives.
+    starts : float64 array of shape (k, d) or None, default=None
+        The rows that candidates start from; None is the best trials.
     """
 
     trials: Trials | ParetoTrials
@@ -161,6 +185,7 @@ class Search:
     n_candidates: int
     shift: FloatArray
     n_objectives: int = 1
+    starts: FloatArray | None = field(default=None, kw_only=True)
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -178,11 +203,62 @@ class Search:
             planes = constraints.half_spaces(space)
             if planes is not None:
                 find = planes.maximize
-        n_trials = len(self.trials)
-        if n_trials == 0 or n_trials + len(pending) < self.n_startup_trials:
+        if len(self.trials) == 0 or len(self.trials) + len(pending) < self.n_startup_trials:
             return self._suggest_without_model(request, find, planes)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
-        acquisitions, n_models = arm.acquisitions, self.n_objectives
+        acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, planes)
+        running: AbstractContextManager[None] = nullcontext()
+        imputed: AbstractContextManager[None] = nullcontext()
+        if len(pending):
+            running = model.pending(pending, rng)
+            imputed = imputed if constraints is None else constraints.pending(pending, rng)
+        # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
+        with single_threaded_blas(), running, imputed:
+            # The model learns here: trials are learnt one by one, also if no acquisition chooses.
+            n_gradients = model.n_gradients
+            starts = self.trials.incumbents() if self.starts is None else self.starts
+            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
+            if constraints is None:
+                if isinstance(model, ObjectiveModel):
+                    row = step(model, arm, wanted, find, pending, valid)
+                    if row is not None:
+                        return row
+                ascent = _Ascent(*model.score(acquisition, rng), n_gradients)
+            else:
+                ascent, wanted = self._score_under(constraints, planes, model, acquisition, wanted)
+            local = None
+            if ascent.gradients is not None:
+                n_steps = _STEPS_BEFORE_POLISHING
+                if ascent.n_polished == 0:
+                    # The cost is proportional to components times steps.
+                    n_steps = max(_STEPS // ascent.n_gradients, _FEWEST_STEPS)
+                local = partial(
+                    improve,
+                    ascent.score,
+                    ascent.gradients,
+                    space,
+                    n_steps=n_steps,
+                    known=self.trials.rows[-_LATEST:],
+                    n_polished=ascent.n_polished,
+                    n_evaluations=ascent.n_evaluations,
+                )
+            return find(ascent.score, wanted, local)
+
+    def _draw_acquisition(
+        self, request: Request, arm: Arm, planes: HalfSpaces | None
+    ) -> tuple[Acquisition, int, float, float]:
+        """Draw one of an arm's acquisitions, and say how many candidates it scores.
+
+        Returns
+        -------
+        acquisition : Acquisition
+            The one that was drawn.
+        n_candidates, near_share, far_share : int and floats
+            Those of :class:`CandidateSearch`.
+        """
+        constraints, rng = request.constraints, request.rng
+        n_trials, n_models = len(self.trials), self.n_objectives
+        acquisitions = arm.acquisitions
         share, near_share, far_share = 1.0, 1.0, 1.0
         if constraints is not None:
             n_modelled = len(constraints) - (len(planes.numbers) if planes else 0)
@@ -194,53 +270,14 @@ class Search:
             share = arm.candidates  # where it is a quarter, there are few near the best already
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
-            if n_trials > _MANY_TRIALS and self.n_objectives == 1 and valid is None:
+            if n_trials > _MANY_TRIALS and self.n_objectives == 1 and request.valid is None:
                 far_share = min(_FAR_SHARE / share, 1.0)
-            if arm.while_running and len(pending) and rng.random() < _SHARE_WHILE_RUNNING:
+            if arm.while_running and len(request.pending) and rng.random() < _SHARE_WHILE_RUNNING:
                 acquisitions = arm.while_running
         share = min(share, _CANDIDATE_MODELS / n_models)
         n_candidates = max(int(share * self.n_candidates), 1)
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
-        # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
-        imputed = nullcontext() if constraints is None else constraints.pending(pending, rng)
-        with single_threaded_blas(), model.pending(pending, rng), imputed:
-            starts, n_gradients = self.trials.incumbents(), model.n_gradients
-            wanted = CandidateSearch(
-                space, starts, is_taken, rng, n_candidates, near_share, far_share
-            )
-            if constraints is None and isinstance(model, ObjectiveModel):
-                row = step(model, arm, wanted, find, pending, valid)
-                if row is not None:
-                    return row
-            n_steps, n_polished, n_evaluations = _STEPS, 0, UNLIMITED
-            if constraints is None:
-                score, gradients = model.score(acquisition, rng)
-            else:
-                score, gradients, n_gradients, starts = self._score_under(
-                    constraints, planes, model, acquisition, rng
-                )
-                wanted = wanted._replace(incumbents=starts)
-                usage: Usage = getattr(acquisition, "usage", Usage())
-                if usage.polishes_under_constraints:
-                    n_steps, n_polished = _STEPS_BEFORE_POLISHING, 1
-                    if model.models[0].n_gradients > 1:
-                        n_evaluations = _POLISHING_EVALUATIONS
-            local = None
-            if gradients is not None:
-                if n_polished == 0:
-                    # The cost is proportional to components times steps.
-                    n_steps = max(n_steps // n_gradients, _FEWEST_STEPS)
-                local = partial(
-                    improve,
-                    score,
-                    gradients,
-                    space,
-                    n_steps=n_steps,
-                    known=self.trials.rows[-_LATEST:],
-                    n_polished=n_polished,
-                    n_evaluations=n_evaluations,
-                )
-            return find(score, wanted, local)
+        return acquisition, n_candidates, near_share, far_share
 
     def _suggest_without_model(
         self, request: Request, find: Maximize, planes: HalfSpaces | None
@@ -268,23 +305,13 @@ class Search:
         planes: HalfSpaces | None,
         model: ObjectiveModel | ParetoModel,
         acquisition: Acquisition,
-        rng: np.random.Generator,
-    ) -> tuple[Score, Gradients | None, int, FloatArray]:
-        """Return the score under constraints, and its gradients.
-
-        Returns
-        -------
-        score, gradients : callables
-            The score of candidates; no gradients if a model has none.
-        n_gradients : int
-            Number of Gaussians behind a score with gradients.
-        starts : float64 array of shape (k, d)
-            The rows that candidates start from.
-        """
+        wanted: CandidateSearch,
+    ) -> tuple[_Ascent, CandidateSearch]:
+        """Return the score under constraints, and where candidates for it start."""
         feasibility = constraints.feasibility(planes.numbers if planes else ())
         if len(self.trials.incumbents(feasible=True)):
-            starts, n_gradients = self.trials.incumbents(), model.n_gradients
-            score, gradients = model.score(acquisition, rng)
+            n_gradients = model.n_gradients
+            score, gradients = model.score(acquisition, wanted.rng)
             if len(feasibility):
                 # Several objectives need trials at the bounds of all regions that a front crosses.
                 exponent = constraints.exponent if self.n_objectives == 1 else 1.0
@@ -292,12 +319,23 @@ class Search:
                 n_gradients += feasibility.n_gradients
         else:
             # While no trial is feasible, only feasibility counts.
-            starts, n_gradients = constraints.least_violating(feasibility), feasibility.n_gradients
+            wanted = wanted._replace(incumbents=constraints.least_violating(feasibility))
+            n_gradients = feasibility.n_gradients
             score = feasibility.log_probability
             gradients = feasibility.gradients if n_gradients else None
         if planes is not None:
             score, gradients = planes.within(score, gradients)
-        return score, gradients, n_gradients, starts
+        usage: Usage = getattr(acquisition, "usage", Usage())
+        if not usage.polishes_under_constraints:
+            return _Ascent(score, gradients, n_gradients), wanted
+        has_leaves = model.models[0].n_gradients > 1
+        return _Ascent(
+            score,
+            gradients,
+            n_gradients,
+            n_polished=1,
+            n_evaluations=_POLISHING_EVALUATIONS if has_leaves else UNLIMITED,
+        ), wanted
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.candidates import (
     EXHAUSTIVE,
     CandidateSearch,
     LocalSearch,
-    Score,
     best_unknown,
     maximize,
     perturb,

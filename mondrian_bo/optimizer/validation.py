@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.number_types import is_integer, is_number
 
 Direction: TypeAlias = Literal["minimize", "maximize"]
 """Direction in which values are better."""
@@ -84,7 +85,7 @@ def check_count(name: str, value: object, least: int) -> None:
     TypeError, ValueError
         If it is not, or below the least one.
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not is_integer(value):
         raise TypeError(f"`{name}` must be an integer, got {value!r}.")
     if value < least:
         raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
@@ -98,7 +99,7 @@ def check_number(name: str, value: object) -> None:
     TypeError
         If it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, float | int | np.number):
+    if not is_number(value):
         raise TypeError(f"`{name}` must be a number, got {value!r}.")
 
 

@@ -433,3 +433,31 @@ def _checked(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
                 f"parameter {name!r} must be a Float, Int or Categorical, got {parameter!r}."
             )
     return dict(parameters)
+
+
+def row_gaps(
+    rows: FloatArray, others: FloatArray, is_categorical: BoolArray | None = None
+) -> FloatArray:
+    """Return how far rows are apart in each parameter.
+
+    Parameters
+    ----------
+    rows, others : float64 arrays of shape (..., d)
+        Rows; NaN where a parameter is absent. Their shapes are broadcast.
+    is_categorical : bool array of shape (d,) or None, default=None
+        Which columns hold categories. None leaves the differences of their indices, which are at
+        least 1 between choices.
+
+    Returns
+    -------
+    float64 array of shape (..., d)
+        Absolute differences of numbers, 1 between choices. The gap is 1 where one row alone has
+        the parameter, and 0 where none has it.
+    """
+    gaps = np.abs(rows - others)
+    missing = np.isnan(gaps)
+    if is_categorical is not None and is_categorical.any():
+        gaps[..., is_categorical] = gaps[..., is_categorical] > 0.0
+    if missing.any():
+        gaps = np.where(missing, np.isnan(rows) != np.isnan(others), gaps)
+    return gaps

@@ -40,6 +40,9 @@ AT_LEAF, AGGREGATED = 0, 1
 DEPTH = -1
 """Value of `Query.kind` for the depth where prunings end; other values are those of `n_classes`."""
 
+NO_RATES = np.empty(0)
+"""Value of `Query.rates` where points follow the existing splits only."""
+
 APART, SUM, SUM_OF_LOGS = 0, 1, 2
 """Pooling of the results of the trees: none, their sum, the sum of their logarithms."""
 

@@ -9,10 +9,9 @@ import numpy as np
 from mondrian_bo.optimizer.restarts import RestartingSearch
 
 
-def search_of(categorical=(False, False), continuous=(True, True)):
+def search_of(continuous=(True, True)):
     return RestartingSearch(
         SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
-        np.array(categorical),
         np.array(continuous),
         3,
         True,
@@ -52,7 +51,7 @@ def test_failures_before_any_value():
 
 
 def test_choices_are_neighbours_if_they_are_equal():
-    search = search_of(categorical=(True, False), continuous=(False, True))
+    search = search_of(continuous=(False, True))
     tell(search, np.array([1.0, 0.5]), 1.0)
     for x in (0.0, 1.0):
         fail(search, np.array([2.0, x]))

@@ -11,10 +11,12 @@ from scipy.stats import norm
 from searches import run
 
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
-from mondrian_bo.optimizer.fidelity import CostModel, Fidelity, TargetSpace
+from mondrian_bo.optimizer.cost_model import CostModel
+from mondrian_bo.optimizer.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelity_search import screening_gains
 from mondrian_bo.optimizer.fidelity_surrogate import SmoothFidelitySurrogate, with_fidelity
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
+from mondrian_bo.optimizer.target_space import TargetSpace
 from mondrian_bo.search_space import RestrictedSpace
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import get_surrogate

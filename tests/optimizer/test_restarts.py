@@ -12,10 +12,9 @@ from mondrian_bo.optimizer.restarts import RestartingSearch
 N_STARTUP = 3
 
 
-def search_of(restarts=True, categorical=(False, False), continuous=(True, True)):
+def search_of(restarts=True, continuous=(True, True)):
     return RestartingSearch(
         SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
-        np.array(categorical),
         np.array(continuous),
         N_STARTUP,
         restarts,
@@ -97,12 +96,12 @@ def test_what_cannot_be_refined_is_left_though_values_differ(continuous, collaps
 
 def test_another_category_or_another_parameter_is_not_near():
     for row in ([1.0, 0.1], [0.0, np.nan]):
-        search = search_of(categorical=(True, False))
+        search = search_of(continuous=(False, True))
         tell(search, np.array([0.0, 0.1]), 0.0)
         for _ in range(20):
             tell(search, np.array(row), 0.0)
         assert not is_restarted(search)
-    search = search_of(categorical=(True, False))
+    search = search_of(continuous=(False, True))
     tell(search, np.array([0.0, np.nan]), 0.0)
     for _ in range(3):
         tell(search, np.array([0.0, np.nan]), 0.0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.search_space.space import row_gaps
 
 NESTED = SearchSpace(
     {
@@ -245,3 +246,15 @@ def test_refused_shapes():
             MIXED.snap(bad)
         with pytest.raises(ValueError, match=r"`points` must have shape \(m, 9\)"):
             MIXED.from_uniform(bad)
+
+
+def test_gaps_between_rows():
+    nan = np.nan
+    rows = np.array([[0.2, 2.0, 0.5, nan], [nan, 0.0, nan, 0.5]])
+    other = np.array([0.5, 0.0, nan, nan])
+    is_categorical = np.array([False, True, False, False])
+    np.testing.assert_allclose(
+        row_gaps(rows, other, is_categorical), [[0.3, 1, 1, 0], [1, 0, 0, 1]]
+    )
+    np.testing.assert_allclose(row_gaps(rows, other)[0], [0.3, 2, 1, 0])
+    assert row_gaps(rows[:, None], rows, is_categorical).shape == (2, 2, 4)

@@ -13,13 +13,25 @@ from optuna.trial import Trial
 
 from mondrian_bo.search_space import Categorical, Float, SearchSpace
 
-__all__ = ["Half", "ListedProblem", "Objective", "Problem", "missing_modules", "problem", "suggest"]
+__all__ = [
+    "USUAL_BUDGET",
+    "Half",
+    "ListedProblem",
+    "Objective",
+    "Problem",
+    "missing_modules",
+    "problem",
+    "suggest",
+]
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 """A function of the parameters by name."""
 
 Half: TypeAlias = Literal["development", "held-out"]
 """Whether defaults may be chosen on a problem, or not."""
+
+USUAL_BUDGET = 200
+"""Trials per run, the usual length of a study."""
 
 
 def missing_modules(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,7 +71,7 @@ class ListedProblem:
     space: SearchSpace
     function: Callable[[Mapping[str, Any]], Any]
     optimum: float | None
-    budget: int = 200
+    budget: int = USUAL_BUDGET
     group: str
     half: Half = "development"
     tolerance: float = 1e-3
@@ -163,11 +175,16 @@ class Problem(ListedProblem):
 
 
 def problem(
-    name: str, space: SearchSpace, function: Objective, description: str, **facts: Any
+    name: str,
+    space: SearchSpace,
+    function: Objective,
+    description: str,
+    budget: int = USUAL_BUDGET,
+    **facts: Any,
 ) -> Problem:
-    """Return a problem with a budget of 200 trials, the usual length of a study."""
+    """Return a problem; `facts` are further attributes of :class:`Problem`."""
     return Problem(
-        name=name, space=space, function=function, description=description, budget=200, **facts
+        name=name, space=space, function=function, description=description, budget=budget, **facts
     )
 
 

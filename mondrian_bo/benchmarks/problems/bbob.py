@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Objective, Problem
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box
 
 __all__ = [
     "BBOB_FUNCTIONS",
     "BBOB_NAMES",
+    "COCO_BOUND",
+    "COCO_PRECISION",
     "DIMENSIONS",
     "UNSEEN_FUNCTIONS",
     "BbobFunction",
@@ -38,13 +40,10 @@ __all__ = [
 DIMENSIONS = (2, 5, 10, 20, 40)
 """Dimensions of the suite; COCO has 3 too."""
 
-_BOUND = 5.0
+COCO_BOUND = 5.0
 """Half the edge of the search space: COCO's region of interest."""
 
-_BUDGET = 200
-"""Trials per run, the usual length of a study."""
-
-_PRECISION = 1e-8
+COCO_PRECISION = 1e-8
 """Regret with which a function counts as solved: COCO's final target."""
 
 BBOB_NAMES = (
@@ -134,13 +133,13 @@ def first_instance(suite: str, number: int, dimension: int, first: int = 1) -> O
 BBOB_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
     BbobFunction(
         name=f"bbob_f{number}_d{dimension}",
-        space=box(-_BOUND, _BOUND, dimension),
+        space=box(-COCO_BOUND, COCO_BOUND, dimension),
         function=first_instance("bbob", number, dimension),
         optimum=0.0,
-        budget=_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"bbob, {dimension} inputs",
         half="development" if dimension == _TUNED_IN else "held-out",
-        tolerance=_PRECISION,
+        tolerance=COCO_PRECISION,
         description=name,
         requires=("cocoex",),
         number=number,

@@ -18,14 +18,11 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.benchmarks.problems.base import Half
-from mondrian_bo.benchmarks.problems.bbob import loaded
+from mondrian_bo.benchmarks.problems.bbob import COCO_BOUND, loaded
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeFunction, OutcomeProblem, Outcomes
 from mondrian_bo.benchmarks.problems.synthetic import box
 
 __all__ = ["BBOB_PROBLEMS", "BIOBJECTIVE_PROBLEMS", "CONSTRAINED_COCO_PROBLEMS"]
-
-_BOUND = 5.0
-"""Half the edge of the search space: the region of interest of COCO's continuous suites."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ def _problem(suite: str, row: _Row, **common: Any) -> OutcomeProblem:
     function, dimension, instance = (own.pop(one) for one in ("function", "dimension", "instance"))
     attributes: dict[str, Any] = {
         "name": f"{suite.replace('-', '_')}_f{function}_d{dimension}_i{instance}",
-        "space": box(-_BOUND, _BOUND, dimension),
+        "space": box(-COCO_BOUND, COCO_BOUND, dimension),
         "function": _evaluated(suite, row),
         "group": suite,
         "requires": ("cocoex",),

@@ -7,7 +7,14 @@ and with four fifths of the variables on grids, shifted so that the minimiser li
 
 from __future__ import annotations
 
-from mondrian_bo.benchmarks.problems.bbob import BBOB_NAMES, BbobFunction, first_instance
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET
+from mondrian_bo.benchmarks.problems.bbob import (
+    BBOB_NAMES,
+    COCO_BOUND,
+    COCO_PRECISION,
+    BbobFunction,
+    first_instance,
+)
 from mondrian_bo.search_space import Float, Int, Parameter, SearchSpace
 
 __all__ = ["MIXINT_DIMENSIONS", "MIXINT_FUNCTIONS"]
@@ -18,15 +25,6 @@ MIXINT_DIMENSIONS = (5, 10, 20, 40)
 _ARITIES = (2, 4, 8, 16)
 """Numbers of values of the integers; each is that of a fifth of the variables."""
 
-_BOUND = 5.0
-"""Half the range of the other variables: COCO's region of interest."""
-
-_BUDGET = 200
-"""Trials per run, the usual length of a study."""
-
-_PRECISION = 1e-8
-"""Regret with which a function counts as solved: COCO's final target."""
-
 _SUITE = "bbob-mixint"
 """COCO's name of the suite."""
 
@@ -35,7 +33,7 @@ def _space(dimension: int) -> SearchSpace:
     """Return integers from 0 with few values, with more values, and then real variables."""
     each = dimension // (len(_ARITIES) + 1)
     parameters: list[Parameter] = [Int(0, arity - 1) for arity in _ARITIES for _ in range(each)]
-    parameters += [Float(-_BOUND, _BOUND) for _ in range(dimension - len(parameters))]
+    parameters += [Float(-COCO_BOUND, COCO_BOUND) for _ in range(dimension - len(parameters))]
     return SearchSpace({f"x{i + 1}": one for i, one in enumerate(parameters)})
 
 
@@ -45,10 +43,10 @@ MIXINT_FUNCTIONS: tuple[BbobFunction, ...] = tuple(
         space=_space(dimension),
         function=first_instance(_SUITE, number, dimension),
         optimum=0.0,
-        budget=_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"{_SUITE}, {dimension} inputs",
         half="held-out",
-        tolerance=_PRECISION,
+        tolerance=COCO_PRECISION,
         description=f"{name}, integers: {dimension * 4 // 5} of {dimension}",
         requires=("cocoex",),
         number=number,

@@ -21,8 +21,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.problems.base import Objective
+from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective
 from mondrian_bo.benchmarks.problems.bbob import (
+    COCO_BOUND,
+    COCO_PRECISION,
     DIMENSIONS,
     BbobFunction,
     loaded,
@@ -56,15 +58,6 @@ _MODERATE = 0.01
 
 _SEVERE_SPHERE = 107
 """The sphere with severe Gaussian noise, by which the first random number is known."""
-
-_BOUND = 5.0
-"""Half the edge of the search space: COCO's region of interest."""
-
-_BUDGET = 200
-"""Trials per run, the usual length of a study."""
-
-_PRECISION = 1e-8
-"""Regret with which a function counts as solved: COCO's final target."""
 
 _SUITE = "bbob-noisy"
 """COCO's name of the suite."""
@@ -175,13 +168,13 @@ def _first_instance(number: int, dimension: int) -> Objective:
 NOISY_FUNCTIONS: tuple[NoisyFunction, ...] = tuple(
     NoisyFunction(
         name=f"noisy_f{number}_d{dimension}",
-        space=box(-_BOUND, _BOUND, dimension),
+        space=box(-COCO_BOUND, COCO_BOUND, dimension),
         function=_first_instance(number, dimension),
         optimum=0.0,
-        budget=_BUDGET,
+        budget=USUAL_BUDGET,
         group=f"{_SUITE}, {dimension} inputs",
         half="held-out",
-        tolerance=_PRECISION,
+        tolerance=COCO_PRECISION,
         description=f"{base}; {'moderate' if number < _FIRST + _N_MODERATE else 'severe'} "
         f"{kind} noise",
         requires=("cocoex",),

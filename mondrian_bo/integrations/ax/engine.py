@@ -12,9 +12,10 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-from mondrian_bo.optimizer.known_noise import TrackedMetrics
+from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.portfolio import SearchOptions
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+from mondrian_bo.optimizer.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
 
@@ -40,9 +41,8 @@ def check_seed(seed: int | None) -> int | None:
     """
     if seed is None:
         return None
-    is_integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not is_integer or not 0 <= seed < 2**63:
-        error = ValueError if is_integer else TypeError
+    if not is_integer(seed) or not 0 <= seed < 2**63:
+        error = ValueError if is_integer(seed) else TypeError
         raise error(f"`seed` must be an integer from 0 to 2^63 - 1 or None, got {seed!r}.")
     return int(seed)
 

@@ -14,8 +14,12 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import to_parameter
-from mondrian_bo.integrations.optuna.study_reader import PUBLISHED_KEY, publish, running_values
-from mondrian_bo.integrations.optuna.trial_times import local_time
+from mondrian_bo.integrations.optuna.study_reader import (
+    PUBLISHED_KEY,
+    local_time,
+    publish,
+    running_values,
+)
 from mondrian_bo.optimizer.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 

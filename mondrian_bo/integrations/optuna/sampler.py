@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,42 +12,32 @@ from optuna import _deprecated
 from optuna._warnings import optuna_warn
 from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
-from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_reader import (
-    PUBLISHED_KEY,
-    StudyReader,
-    complete,
-    encode,
-    publish,
-    running_values,
-)
+from mondrian_bo.integrations.optuna.study_reader import encode, publish
+from mondrian_bo.integrations.optuna.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.valid_points import (
-    ValidSuggestions,
-    choices_of,
     constants_beside,
     fixed_part,
     fixed_values,
     may_be_valid,
 )
+from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, Direction, check_callable
+from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, check_callable
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
     from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
     from mondrian_bo.optimizer.fidelity import FidelityChoice
-    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
-class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
+class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
     The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
@@ -314,7 +302,7 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
                 raise ValueError("No finished trial has a value and a parameter that varies.")
             return StudyModel(memory.reader, model)
 
-    def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> _StudyMemory:
+    def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> ToldStudy:
         # Keyed by the storage object: all in-memory studies have the same id. Hyperband shows the
         # trials of one bracket at a time, so each bracket is a study of its own.
         studies = self._memory.setdefault(study._storage, {})
@@ -330,160 +318,8 @@ class MondrianSampler(RemembersStudies["_StudyMemory"], ReadableSampler):
             if self._fidelity is not None:
                 self._fidelity.check(study)
             prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
-            studies[key] = _StudyMemory(*prior)
+            studies[key] = ToldStudy(*prior)
         return studies[key]
-
-
-class _StudyMemory:
-    """The reader of a study, and the optimizer that has been told what it read.
-
-    Attributes
-    ----------
-    reader : StudyReader
-        The reader.
-    n_told : int
-        Number of finished trials that the optimizer has been told.
-    latest_read : tuple of int or None, and list of FrozenTrial
-        The trial that the study was read for, unless one was suggested since; what was running.
-    """
-
-    def __init__(
-        self, earlier: EarlierStudies | None = None, fidelity: StudyFidelity | None = None
-    ) -> None:
-        self._earlier = earlier
-        self._fidelity = fidelity
-        self.reader = StudyReader()
-        self._optimizer: RowOptimizer | None = None
-        self._recipe: SpaceRecipe | None = None
-        self._finished = self.reader.finished
-        self._n_rebuilt, self.n_told = 0, 0
-        self.latest_read: tuple[int | None, list[FrozenTrial]] = None, []
-        self._is_changing = False
-        self._running: dict[int, tuple[object, FloatArray]] = {}
-
-    def optimizer_for(
-        self,
-        study: optuna.Study,
-        search_space: Mapping[str, BaseDistribution],
-        entropy: list[int],
-        settings: Mapping[str, Any],
-        is_valid: Callable[[dict[str, Any]], bool] | None = None,
-    ) -> RowOptimizer | None:
-        """Return an optimizer over the space that knows all finished trials.
-
-        It is rebuilt only when the space or its learnt conditions have changed, or when another
-        study has taken the place of this one. Of a wide space, parameters that are new wait until
-        the trials have grown by a tenth: they are drawn uniformly until then.
-        """
-        learner = self.reader.conditions
-        constants = None
-        if is_valid is not None:
-            constants = constants_beside(is_valid, study, self.reader, search_space)
-        recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
-        is_other = (
-            self._recipe is None
-            or self._finished is not self.reader.finished
-            or (
-                recipe != self._recipe
-                and not recipe.may_wait(self._recipe, self._n_rebuilt, len(self._finished))
-            )
-        )
-        # An optimizer that was told half of some trials when it was interrupted is built anew.
-        if is_other or self._is_changing:
-            self._is_changing = True
-            space = to_space(search_space, learner.conditions)
-            self._recipe = recipe
-            self._finished = self.reader.finished
-            self._n_rebuilt = len(self._finished)
-            self.n_told = 0
-            self._optimizer, self._running = None, {}
-            if space is not None:
-                # Absences have no explanation where the space cannot state a condition.
-                lacks_conditions = any(
-                    space[name].condition is None for name in learner.conditions if name in space
-                )
-                directions: list[Direction] = [
-                    "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
-                    for direction in study.directions
-                ]
-                # Loaded here: a sampler is constructed without numba and scipy.
-                with without_collections("mondrian_bo.optimizer.row_optimizer"):
-                    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
-
-                options: dict[str, Any] = {}
-                if is_valid is not None:
-                    options["is_valid"] = ValidSuggestions(
-                        is_valid, choices_of(search_space), constants or {}, self.reader
-                    )
-                if self._earlier is not None:
-                    options["warm_start"] = self._earlier.encode(search_space, space)
-                if self._fidelity is not None:
-                    options["fidelity"] = self._fidelity.within(space)
-                self._optimizer = RowOptimizer(
-                    space,
-                    directions=directions,
-                    seed=entropy,
-                    allow_missing=learner.unexplained or lacks_conditions,
-                    **settings,
-                    **options,
-                )
-        if self._optimizer is not None and self.n_told < len(self.reader.finished):
-            self._is_changing = True
-            self._tell(self._optimizer)
-        self._is_changing = False
-        return self._optimizer
-
-    def values_of(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of a trial as far as they are known, proposed and fixed ones too."""
-        distributions = self.reader.distributions
-        proposed = {
-            name: distributions[name].to_external_repr(value)
-            for name, value in running_values(trial).items()
-            if name in distributions
-        }
-        return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
-
-    def rows_of(self, running: Sequence[FrozenTrial], optimizer: RowOptimizer) -> FloatArray:
-        """Encode running trials, shape (k, d), without those of which too little is known.
-
-        A trial is encoded again only when it has got another proposal or asked for more.
-        """
-        known, self._running = self._running, {}
-        for trial in running:
-            attributes = trial.system_attrs.items()
-            published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]
-            key = len(trial.params), published
-            latest = known.get(trial.number)
-            if latest is None or latest[0] != key:
-                latest = key, encode(optimizer.space, [running_values(trial)])[0]
-            self._running[trial.number] = latest
-        rows = np.array([row for _, row in self._running.values()])
-        rows = rows.reshape(len(running), optimizer.space.n_dimensions)
-        return rows[optimizer.accepts(rows)]
-
-    def _tell(self, optimizer: RowOptimizer) -> None:
-        new = self.reader.finished[self.n_told :]
-        self.n_told += len(new)
-        outcomes = np.array([trial.outcomes for trial in new])
-        asked = encode(optimizer.space, [trial.values for trial in new])
-        rows = complete(optimizer.space, asked, [trial.unasked for trial in new])
-        known = optimizer.accepts(rows)
-        names = self.reader.constraints
-        constraints = np.array(
-            [[trial.constraints.get(name, math.nan) for name in names] for trial in new]
-        )
-        told = list(compress(new, known))
-        errors = self.reader.errors_of(told)
-        costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
-        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
-        if rows is asked:
-            return
-        is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
-        if is_filled.any():
-            # With the values that it asked for, the trial would be the same whatever else is
-            # proposed. Not if it failed, maybe before it asked for more, nor if a value is unknown.
-            is_same = ~np.isnan(outcomes).any(axis=1) & optimizer.space.is_complete(rows)
-            optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
 def _has(rows: FloatArray, row: FloatArray) -> bool:
@@ -494,6 +330,6 @@ def _has(rows: FloatArray, row: FloatArray) -> bool:
 def _check_seed(seed: int | None) -> list[int]:
     if seed is None:
         return [int(word) for word in np.random.SeedSequence().generate_state(4)]
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise ValueError(f"`seed` must be a non-negative integer or None, got {seed!r}.")
     return [int(seed)]

@@ -28,7 +28,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.integrations.optuna.trial_times import local_time
 from mondrian_bo.search_space import Categorical, Condition, SearchSpace
 from mondrian_bo.search_space.parameters import unit_outside
 
@@ -315,6 +314,16 @@ class StudyReader:
         self.distributions[name] = distribution
 
 
+def local_time(moment: datetime | None) -> datetime:
+    """Return a moment in local time without a zone; the first of all moments for None.
+
+    Optuna writes moments so; trials that a user adds may have others.
+    """
+    if moment is None:
+        return datetime.min
+    return moment if moment.tzinfo is None else moment.astimezone().replace(tzinfo=None)
+
+
 def _read_in_memory(
     study: optuna.Study, n_seen: int, positions: Iterable[int]
 ) -> tuple[dict[int, FrozenTrial], int]:
@@ -465,34 +474,3 @@ def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatAr
                 if not isinstance(parameter, Categorical):
                     rows[i, j] = unit_outside(parameter, value)
     return rows
-
-
-def complete(
-    space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
-) -> FloatArray:
-    """Fill the gaps of encoded trials with values that were proposed and not asked for.
-
-    The outcome of a trial is then known where its proposal was. Otherwise an objective that leaves
-    parameters out for reasons that no condition explains would be asked for the same again and
-    again.
-
-    Parameters
-    ----------
-    space : SearchSpace
-        The present space.
-    rows : float64 array of shape (m, d)
-        The trials, as `encode` returns them.
-    unasked : sequence of m mappings of str to float
-        Values in Optuna's internal representation.
-
-    Returns
-    -------
-    float64 array of shape (m, d)
-        The filled rows. Parameters that conditions make inactive stay NaN.
-    """
-    if not any(name in space for one in unasked for name in one):
-        return rows
-    filled = np.where(np.isnan(rows), encode(space, unasked), rows)
-    inactive = np.isnan(space.snap(np.nan_to_num(filled)))
-    filled[inactive & np.isnan(rows)] = np.nan
-    return filled

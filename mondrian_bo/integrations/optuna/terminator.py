@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from tqdm.auto import tqdm
 from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.optimizer.cautious_model import Caution
-from mondrian_bo.optimizer.transactions import renew_at_fork
+from mondrian_bo.optimizer.forks import HasLock
 from mondrian_bo.optimizer.validation import check_count, check_number
 
 TERMINATOR_KEY = "mondrian:terminator"
@@ -58,7 +57,7 @@ class GainEstimate(NamedTuple):
     patience: int
 
 
-class MondrianTerminator:
+class MondrianTerminator(HasLock):
     """Callback that stops a study when little is left to gain.
 
     The regret of a trial is the difference between the optimum and the trial's expected value. A
@@ -164,21 +163,7 @@ class MondrianTerminator:
         self._caution = Caution(structure=not noisy)
         self._show = show
         self._fallback = MondrianSampler(seed=0)
-        self.renew_lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock."""
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore, with a lock of its own."""
-        self.__dict__.update(state)
-        self.renew_lock()
-
-    def renew_lock(self) -> None:
-        """Make a lock, at the start and in a forked process."""
-        self._lock = threading.RLock()
-        renew_at_fork(self)
+        super().__init__()
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Stop the study if :meth:`should_terminate` says so; for ``study.optimize``."""

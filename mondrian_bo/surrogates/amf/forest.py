@@ -12,7 +12,12 @@ from scipy.sparse import csr_matrix
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.surrogates.shared.parallel import (
+    FEW_POINTS,
+    run_on_trees,
+    run_parallel,
+    split_trees,
+)
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import Growth, Progress, extend_aggregation
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, forecast_points
@@ -28,6 +33,7 @@ from mondrian_bo.trees.aggregation_nodes import (
 from mondrian_bo.trees.aggregation_predict import (
     APART,
     DEPTH,
+    NO_RATES,
     SUM,
     SUM_OF_LOGS,
     Query,
@@ -45,8 +51,8 @@ _FEW = 0.25
 """Share of new samples among those known, from which on learning all targets anew, together, takes
 less time than learning the new ones one by one."""
 
-_FEW_POINTS = 256
-"""Number of points up to which one worker is faster than starting several; our choice."""
+_KEPT_NUMBERS = 256
+"""New samples up to which nodes keep their numbers: so few may be known for a time; our choice."""
 
 _SAMPLES_PER_NODE = 4
 """Samples that are kept for each node of a tree with a limit of nodes; our choice. Trees of classes
@@ -58,9 +64,6 @@ _PORTION = 1024
 
 _NO_CLASSES = np.empty(0, dtype=np.int32)
 """Stands for classes where blocks of one class are split, too."""
-
-_NO_RATES = np.empty(0)
-"""Stands for split rates where points follow the existing splits only."""
 
 _NO_COMPONENTS = np.empty((0, 4))
 """Stands for the array of components where none are wanted."""
@@ -196,7 +199,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
         n_new = len(targets)
         if n_new == 0:
             return
-        if n_new <= _FEW_POINTS:
+        if n_new <= FEW_POINTS:
             n_jobs = 1
         known = self.n_points
         limited = self.max_nodes is not None
@@ -228,8 +231,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 self.n_dropped += count
             done = part.stop
         if not one_by_one:
-            # Nodes must keep their numbers while few points are known for a time only (`extended`).
-            self._relearn(n_jobs, renumber=n_new > _FEW_POINTS)
+            self._relearn(n_jobs, renumber=n_new > _KEPT_NUMBERS)
 
     def _next_portion(self, n_new: int) -> tuple[int, int]:
         """Return how many new points to learn next, and the limit of nodes, 0 if complete."""
@@ -330,7 +332,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
 
     def weighted_depths(self, points: AnyArray, rule: int) -> FloatArray:
         """Return the mean depth at which the prunings of each tree end, shape (m, T)."""
-        depths = self._predict(points, _NO_RATES, rule, DEPTH, APART, 1)
+        depths = self._predict(points, NO_RATES, rule, DEPTH, APART, 1)
         return np.ascontiguousarray(depths[:, :, 0].T)
 
     def components(self, points: AnyArray, rates: FloatArray, rule: int) -> FloatArray:
@@ -401,7 +403,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
     ) -> FloatArray:
         """Return the results of a function of the forest and of points, on their axis 1."""
         # Workers share out the points and not the trees, so that sums are always in one order.
-        parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
+        parts = split_trees(points.shape[1], n_jobs if points.shape[1] > FEW_POINTS else 1)
         results = run_parallel(
             function,
             [

@@ -27,7 +27,7 @@ from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import REAL
-from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF
+from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF, NO_RATES
 
 Step = float | Literal["corollary", "adaptive"]
 """Learning rate: a number, or the rule that sets it."""
@@ -58,9 +58,6 @@ trees fit into the processor's cache in any order."""
 
 _STACKED_PORTION = 4096
 """Number of points whose forecasts are kept at a time for stacking: 1.6 MB with ten trees."""
-
-_NO_RATES = np.empty(0)
-"""Stands for split rates where points follow the existing splits only."""
 
 
 class AggregationModel(ScaledForestModel):
@@ -337,9 +334,9 @@ class AggregationModel(ScaledForestModel):
         outer = self._outer_rates()
         kinds = [
             (outer, AGGREGATED),
-            (_NO_RATES, AGGREGATED),
+            (NO_RATES, AGGREGATED),
             (outer, AT_LEAF),
-            (_NO_RATES, AT_LEAF),
+            (NO_RATES, AT_LEAF),
         ]
         b = stacking.coefficients
         importance = self.forest.importance

@@ -13,7 +13,12 @@ from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.surrogates.shared.parallel import run_on_trees, run_parallel, split_trees
+from mondrian_bo.surrogates.shared.parallel import (
+    FEW_POINTS,
+    run_on_trees,
+    run_parallel,
+    split_trees,
+)
 from mondrian_bo.trees.growth import GrowthSettings, sample_forest
 from mondrian_bo.trees.kneser_ney import (
     KneserNey,
@@ -26,9 +31,6 @@ from mondrian_bo.trees.tree import Tree, nodes_used
 
 _LEAST_NODES = 8
 """Smallest capacity of a tree, in nodes, our choice: the first points enlarge no arrays."""
-
-_FEW_POINTS = 256
-"""Number of points up to which one worker is faster than starting several; our choice."""
 
 
 class ClassForest(GrowingForest[KneserNey]):
@@ -129,7 +131,7 @@ class ClassForest(GrowingForest[KneserNey]):
             (self._arrays, self._node_stats),
             self._points,
             (self._targets[:end], self._importance, start, rates, self._growth_settings()),
-            n_jobs if end - start > _FEW_POINTS else 1,
+            n_jobs if end - start > FEW_POINTS else 1,
         )
         self.n_points = end
 
@@ -196,7 +198,7 @@ class ClassForest(GrowingForest[KneserNey]):
             Each row adds up to 1.
         """
         # Each worker predicts some points with all trees, so the order of sums is always the same.
-        parts = split_trees(points.shape[1], n_jobs if points.shape[1] > _FEW_POINTS else 1)
+        parts = split_trees(points.shape[1], n_jobs if points.shape[1] > FEW_POINTS else 1)
         settings = (rates, self.discount, self.n_classes)
         results = run_parallel(
             predict_chunk,

@@ -9,7 +9,12 @@ import numpy as np
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.mondrian_forest.hyperparameters import Learnt, gamma_bounds, maximise
+from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
+    NOISE_BOUNDS,
+    Learnt,
+    gamma_bounds,
+    maximise,
+)
 from mondrian_bo.surrogates.shared.parallel import rows_of
 from mondrian_bo.trees.evidence import evidence_terms
 from mondrian_bo.trees.hierarchical_gaussian import (
@@ -21,9 +26,6 @@ from mondrian_bo.trees.hierarchical_gaussian import (
     remaining_variance,
 )
 from mondrian_bo.trees.layout import N_NODES
-
-_NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
-"""Bounds of the noise variance in units of gamma_1, those of the leave-one-out density."""
 
 _EVALUATIONS = 40
 """Largest number of evaluations of a search over gamma_2 and noise: our choice, bounds the cost."""
@@ -88,7 +90,7 @@ def learn_by_evidence(
     prior variance after the lifetime as noise. The search goes on at the best one. It takes at
     most 88 upward sweeps over the trees.
     """
-    bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS])
+    bounds = np.log([gamma_bounds(heuristic.gamma_2), NOISE_BOUNDS])
 
     def evaluate(logs: FloatArray, lifetime: float) -> Learnt:
         hyperparameters = Hyperparameters(*np.exp(logs).tolist())
@@ -103,7 +105,7 @@ def learn_by_evidence(
     gamma_2, least = full.hyperparameters
     for lifetime in _lifetimes(forest):
         # What a leaf would vary after the lifetime counts as noise.
-        noise = min(least + _remaining(gamma_2, lifetime), _NOISE_BOUNDS[1])
+        noise = min(least + _remaining(gamma_2, lifetime), NOISE_BOUNDS[1])
         other = evaluate(np.log([gamma_2, noise]), lifetime)
         if other.log_density > best.log_density:
             best, best_lifetime = other, lifetime

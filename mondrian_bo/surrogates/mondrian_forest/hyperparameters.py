@@ -21,7 +21,7 @@ _FACTOR = 100.0
 Without unit; our choice, not measured: the search starts at the heuristic and is local.
 """
 
-_NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
+NOISE_BOUNDS = (1.0 / 2000.0, 2.0)
 """Bounds of the noise variance in units of gamma_1.
 
 The heuristic of Lakshminarayanan2016, Appendix B, is between 1/2000 and 1/2. The upper bound is our
@@ -121,7 +121,7 @@ def learn_hyperparameters(
         ratio, log_density = best_amplitude(targets - mean, within, between, least)
         return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
 
-    bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS])
+    bounds = np.log([gamma_bounds(heuristic.gamma_2), NOISE_BOUNDS])
     learnt = maximise(evaluate, np.log(np.array(first)), bounds, _EVALUATIONS)
     forest.set_hyperparameters(learnt.hyperparameters)
     return learnt

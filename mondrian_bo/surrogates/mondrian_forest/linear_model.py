@@ -22,8 +22,8 @@ from mondrian_bo.trees.affine_messages import centres_of_rows, n_columns
 from mondrian_bo.trees.layout import NONE
 from mondrian_bo.trees.leave_one_out import restrict_forest
 
-_NOISE_BOUNDS = (1.0 / 50.0, 2.0)
-"""Bounds of the noise variance in units of gamma_1.
+_AFFINE_NOISE_BOUNDS = (1.0 / 50.0, 2.0)
+"""Bounds of the noise variance of affine leaves in units of gamma_1.
 
 The increment of a leaf of one point acts like noise, so only repeated inputs could show less noise
 than the lower bound. Both are our choice, on the sets of docs/appendix/regression.md.
@@ -138,7 +138,7 @@ def learn_linear(
         ratio, log_density = best_amplitude(targets - mean, within, between, least)
         return Learnt(hyperparameters, ratio * variance, log_density - len(kept) * math.log(scale))
 
-    bounds = np.log([gamma_bounds(heuristic.gamma_2), _NOISE_BOUNDS, _SLOPE_BOUNDS])
+    bounds = np.log([gamma_bounds(heuristic.gamma_2), _AFFINE_NOISE_BOUNDS, _SLOPE_BOUNDS])
     learnt = maximise(evaluate, np.log(np.array(first)), bounds, _EVALUATIONS)
     forest.set_hyperparameters(learnt.hyperparameters)
     return learnt

@@ -11,6 +11,9 @@ import numpy as np
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
+FEW_POINTS = 256
+"""Number of points up to which one worker is faster than starting several; our choice."""
+
 Result = TypeVar("Result")
 """What a task returns."""
 

@@ -9,7 +9,8 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from mondrian_bo.integrations.optuna.distributions import to_parameter, to_space
-from mondrian_bo.integrations.optuna.study_reader import complete, encode
+from mondrian_bo.integrations.optuna.study_reader import encode
+from mondrian_bo.integrations.optuna.told_study import complete
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 DISTRIBUTIONS = {

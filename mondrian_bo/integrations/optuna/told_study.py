@@ -1,0 +1,220 @@
+"""A study that an optimizer is told: what was read of it, and the optimizer that knows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
+from mondrian_bo.integrations.optuna.study_reader import (
+    PUBLISHED_KEY,
+    StudyReader,
+    encode,
+    running_values,
+)
+from mondrian_bo.integrations.optuna.valid_points import (
+    ValidSuggestions,
+    choices_of,
+    constants_beside,
+)
+from mondrian_bo.optimizer.validation import Direction
+from mondrian_bo.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
+    from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+
+class ToldStudy:
+    """The reader of a study, and the optimizer that has been told what it read.
+
+    Attributes
+    ----------
+    reader : StudyReader
+        The reader.
+    n_told : int
+        Number of finished trials that the optimizer has been told.
+    latest_read : tuple of int or None, and list of FrozenTrial
+        The trial that the study was read for, unless one was suggested since; what was running.
+    """
+
+    def __init__(
+        self, earlier: EarlierStudies | None = None, fidelity: StudyFidelity | None = None
+    ) -> None:
+        self._earlier = earlier
+        self._fidelity = fidelity
+        self.reader = StudyReader()
+        self._optimizer: RowOptimizer | None = None
+        self._recipe: SpaceRecipe | None = None
+        self._finished = self.reader.finished
+        self._n_rebuilt, self.n_told = 0, 0
+        self.latest_read: tuple[int | None, list[FrozenTrial]] = None, []
+        self._is_changing = False
+        self._running: dict[int, tuple[object, FloatArray]] = {}
+
+    def optimizer_for(
+        self,
+        study: optuna.Study,
+        search_space: Mapping[str, BaseDistribution],
+        entropy: list[int],
+        settings: Mapping[str, Any],
+        is_valid: Callable[[dict[str, Any]], bool] | None = None,
+    ) -> RowOptimizer | None:
+        """Return an optimizer over the space that knows all finished trials.
+
+        It is rebuilt only when the space or its learnt conditions have changed, or when another
+        study has taken the place of this one. Of a wide space, parameters that are new wait until
+        the trials have grown by a tenth: they are drawn uniformly until then.
+        """
+        learner = self.reader.conditions
+        constants = None
+        if is_valid is not None:
+            constants = constants_beside(is_valid, study, self.reader, search_space)
+        recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
+        is_other = (
+            self._recipe is None
+            or self._finished is not self.reader.finished
+            or (
+                recipe != self._recipe
+                and not recipe.may_wait(self._recipe, self._n_rebuilt, len(self._finished))
+            )
+        )
+        # An optimizer that was told half of some trials when it was interrupted is built anew.
+        if is_other or self._is_changing:
+            self._is_changing = True
+            space = to_space(search_space, learner.conditions)
+            self._recipe = recipe
+            self._finished = self.reader.finished
+            self._n_rebuilt = len(self._finished)
+            self.n_told = 0
+            self._optimizer, self._running = None, {}
+            if space is not None:
+                # Absences have no explanation where the space cannot state a condition.
+                lacks_conditions = any(
+                    space[name].condition is None for name in learner.conditions if name in space
+                )
+                directions: list[Direction] = [
+                    "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+                    for direction in study.directions
+                ]
+                # Loaded here: a sampler is constructed without numba and scipy.
+                with without_collections("mondrian_bo.optimizer.row_optimizer"):
+                    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+                options: dict[str, Any] = {}
+                if is_valid is not None:
+                    options["is_valid"] = ValidSuggestions(
+                        is_valid, choices_of(search_space), constants or {}, self.reader
+                    )
+                if self._earlier is not None:
+                    options["warm_start"] = self._earlier.encode(search_space, space)
+                if self._fidelity is not None:
+                    options["fidelity"] = self._fidelity.within(space)
+                self._optimizer = RowOptimizer(
+                    space,
+                    directions=directions,
+                    seed=entropy,
+                    allow_missing=learner.unexplained or lacks_conditions,
+                    **settings,
+                    **options,
+                )
+        if self._optimizer is not None and self.n_told < len(self.reader.finished):
+            self._is_changing = True
+            self._tell(self._optimizer)
+        self._is_changing = False
+        return self._optimizer
+
+    def values_of(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a trial as far as they are known, proposed and fixed ones too."""
+        distributions = self.reader.distributions
+        proposed = {
+            name: distributions[name].to_external_repr(value)
+            for name, value in running_values(trial).items()
+            if name in distributions
+        }
+        return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
+
+    def rows_of(self, running: Sequence[FrozenTrial], optimizer: RowOptimizer) -> FloatArray:
+        """Encode running trials, shape (k, d), without those of which too little is known.
+
+        A trial is encoded again only when it has got another proposal or asked for more.
+        """
+        known, self._running = self._running, {}
+        for trial in running:
+            attributes = trial.system_attrs.items()
+            published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]
+            key = len(trial.params), published
+            latest = known.get(trial.number)
+            if latest is None or latest[0] != key:
+                latest = key, encode(optimizer.space, [running_values(trial)])[0]
+            self._running[trial.number] = latest
+        rows = np.array([row for _, row in self._running.values()])
+        rows = rows.reshape(len(running), optimizer.space.n_dimensions)
+        return rows[optimizer.accepts(rows)]
+
+    def _tell(self, optimizer: RowOptimizer) -> None:
+        new = self.reader.finished[self.n_told :]
+        self.n_told += len(new)
+        outcomes = np.array([trial.outcomes for trial in new])
+        asked = encode(optimizer.space, [trial.values for trial in new])
+        unasked = [trial.unasked for trial in new]
+        rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
+        known = optimizer.accepts(rows)
+        names = self.reader.constraints
+        constraints = np.array(
+            [[trial.constraints.get(name, math.nan) for name in names] for trial in new]
+        )
+        told = list(compress(new, known))
+        errors = self.reader.errors_of(told)
+        costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
+        optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
+        if rows is asked:
+            return
+        is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
+        if is_filled.any():
+            # With the values that it asked for, the trial would be the same whatever else is
+            # proposed. Not if it failed, maybe before it asked for more, nor if a value is unknown.
+            is_same = ~np.isnan(outcomes).any(axis=1) & optimizer.space.is_complete(rows)
+            optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
+
+
+def complete(
+    space: SearchSpace, rows: FloatArray, unasked: Sequence[Mapping[str, float]]
+) -> FloatArray:
+    """Fill the gaps of encoded trials with values that were proposed and not asked for.
+
+    The outcome of a trial is then known where its proposal was. Otherwise an objective that leaves
+    parameters out for reasons that no condition explains would be asked for the same again and
+    again.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The present space.
+    rows : float64 array of shape (m, d)
+        The trials, as `encode` returns them.
+    unasked : sequence of m mappings of str to float
+        Values in Optuna's internal representation.
+
+    Returns
+    -------
+    float64 array of shape (m, d)
+        The filled rows. Parameters that conditions make inactive stay NaN.
+    """
+    if not any(name in space for one in unasked for name in one):
+        return rows
+    filled = np.where(np.isnan(rows), encode(space, unasked), rows)
+    inactive = np.isnan(space.snap(np.nan_to_num(filled)))
+    filled[inactive & np.isnan(rows)] = np.nan
+    return filled
