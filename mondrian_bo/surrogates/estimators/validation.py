@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 
 _LARGEST_TARGET = 1e145
 """Largest absolute target: sums of squares of up to 1e17 such targets stay below 1e308."""
@@ -153,6 +154,28 @@ def check_squares(targets: FloatArray) -> None:
         return
     if max(targets.max(), -targets.min()) > _LARGEST_TARGET:
         raise ValueError(f"y has values beyond {_LARGEST_TARGET:g}, whose squares overflow")
+
+
+def sorted_classes(y: ArrayLike) -> tuple[AnyArray, IntArray]:
+    """Return the sorted classes of class labels, and the index of each label's class.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not discrete, or not of one type.
+    """
+    with comparable_labels():
+        check_classification_targets(y)
+        return np.unique(np.asarray(y), return_inverse=True)
+
+
+@contextmanager
+def comparable_labels() -> Iterator[None]:
+    """Raise ValueError where the block fails because class labels have no order."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(f"class labels must be all numbers or all strings ({error})") from error
 
 
 def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:

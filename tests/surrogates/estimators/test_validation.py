@@ -8,6 +8,7 @@ from mondrian_bo.surrogates import (
     AMFRegressor,
     FastClusterKernel,
     GaussianProcessForestRegressor,
+    MondrianDensityClassifier,
     MondrianForestClassifier,
     MondrianForestRegressor,
     MondrianGridRegressor,
@@ -16,6 +17,7 @@ from mondrian_bo.surrogates import (
     MondrianKernelSVR,
     OnlineDummyRegressor,
     PartitionGaussianProcessRegressor,
+    PartitionSVC,
 )
 from mondrian_bo.surrogates.estimators.validation import check_squares, check_training_data
 
@@ -101,6 +103,28 @@ def test_validation_targets_that_are_no_numbers():
             model.lifetime_path(X, y, X, TEXT)
     with pytest.raises(ValueError, match=r"y_val has .*'c'.* not among the classes of y"):
         MondrianKernelClassifier().lifetime_path(X, ["a", "b", "a"], X, TEXT)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        AMFClassifier,
+        MondrianDensityClassifier,
+        MondrianForestClassifier,
+        MondrianKernelClassifier,
+        PartitionSVC,
+    ],
+)
+def test_labels_of_two_types(classifier):
+    X = np.arange(8.0).reshape(4, 2)
+    model = classifier()
+    with pytest.raises(ValueError, match="class labels must be all numbers or all strings"):
+        model.fit(X, ["a", None, "a", None])
+    assert not hasattr(model, "classes_")
+    if hasattr(model, "partial_fit"):
+        for fitted in (model, classifier().partial_fit(X, ["a", "b", "a", "b"])):
+            with pytest.raises(ValueError, match="class labels must be all numbers or all strings"):
+                fitted.partial_fit(X, ["a", "b", "a", "b"], classes=["a", None])
 
 
 def test_numbers_of_any_type_are_targets():
