@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
     check_bounds,
     check_feature_weights,
     check_sample_weight,
@@ -58,7 +59,7 @@ class AggregatedEstimator(BaseEstimator):
         "record_losses": ["boolean"],
         "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
     _STEP = Interval(Real, 0, None, closed="neither")
     # scikit-learn's forests keep their data in single precision, too.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -23,6 +25,13 @@ _LARGEST_WEIGHT = 1e30
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 """Types of arrays that the fast path accepts."""
+
+N_JOBS = [
+    Interval(Integral, None, -1, closed="right"),
+    Interval(Integral, 1, None, closed="left"),
+    None,
+]
+"""Constraints of the parameter `n_jobs`: joblib knows no 0 threads."""
 
 _FEW = 1000
 """Number of entries up to which one dot product is faster than a test of every entry."""

@@ -1,8 +1,11 @@
 """Validation of the estimators' input."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
+from mondrian_bo import surrogates
 from mondrian_bo.surrogates import (
     AMFClassifier,
     AMFRegressor,
@@ -18,6 +21,7 @@ from mondrian_bo.surrogates import (
     OnlineDummyRegressor,
     PartitionGaussianProcessRegressor,
     PartitionSVC,
+    sgd_lifetime_path,
 )
 from mondrian_bo.surrogates.estimators.validation import check_squares, check_training_data
 
@@ -125,6 +129,25 @@ def test_labels_of_two_types(classifier):
         for fitted in (model, classifier().partial_fit(X, ["a", "b", "a", "b"])):
             with pytest.raises(ValueError, match="class labels must be all numbers or all strings"):
                 fitted.partial_fit(X, ["a", "b", "a", "b"], classes=["a", None])
+
+
+@pytest.mark.parametrize("name", [name for name in surrogates.__all__ if name[0].isupper()])
+def test_no_threads_are_refused(name):
+    kind = getattr(surrogates, name)
+    if "n_jobs" not in signature(kind).parameters:
+        return
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"'n_jobs' parameter.* Got 0 instead"):
+        kind(n_jobs=0).fit(X, y)
+    if hasattr(kind, "lifetime_path"):
+        with pytest.raises(ValueError, match=r"n_jobs.*[gG]ot 0"):
+            kind(n_jobs=0).lifetime_path(X, y)
+
+
+def test_no_threads_are_refused_on_lifetime_paths():
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"n_jobs must be an integer other than 0.*got 0"):
+        sgd_lifetime_path(X, y, loss="hinge", n_jobs=0)
 
 
 def test_numbers_of_any_type_are_targets():
