@@ -13,7 +13,7 @@ from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
-from mondrian_bo.optimizer.validation import check_count
+from mondrian_bo.optimizer.validation import check_count, check_flag
 
 if TYPE_CHECKING:
     from mondrian_bo.importance import Decomposition
@@ -93,7 +93,8 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             raise ValueError(f"`surrogate` must be one of {_SURROGATES}, got {surrogate!r}.")
         check_count("n_estimators", 1 if n_estimators is None else n_estimators, 1)
         check_count("seed", seed, 0)
-        self._interactions = bool(interactions)
+        check_flag("interactions", interactions)
+        self._interactions = interactions
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
             "n_estimators": n_estimators,

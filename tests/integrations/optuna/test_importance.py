@@ -139,6 +139,8 @@ def test_wrong_arguments() -> None:
         MondrianImportanceEvaluator(n_estimators="a")
     with pytest.raises(ValueError, match="`seed` must be at least 0, got -1"):
         MondrianImportanceEvaluator(seed=-1)
+    with pytest.raises(TypeError, match="`interactions` must be True or False, got 'no'"):
+        MondrianImportanceEvaluator(interactions="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"\['z'\]"):
         MondrianImportanceEvaluator().evaluate(study, ["x", "z"])
     with pytest.raises(TypeError, match="list of names"):
