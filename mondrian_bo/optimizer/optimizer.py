@@ -376,8 +376,8 @@ class MondrianOptimizer(StoredOptimizer):
 
         Raises
         ------
-        ValueError
-            If no trial has been told.
+        KeyError, TypeError, ValueError
+            If no trial has been told, or a parameter is missing, unknown or out of its range.
         """
         self._check_told("There is nothing to predict from")
         mean, std = self.predict_rows(self._encode(params))
