@@ -136,7 +136,7 @@ class RiverRegressor(base.Regressor):
         Raises
         ------
         ValueError
-            If a number is not finite, or too large for the forest.
+            If a number is not finite, not real, or too large for the forest.
         """
         with self._stream.unchanged_by_failure():
             self._stream.learn(x, float(y))
@@ -157,7 +157,7 @@ class RiverRegressor(base.Regressor):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite or not real.
         """
         if self._stream.n_points == 0:
             return 0.0
@@ -225,7 +225,7 @@ class RiverClassifier(base.Classifier):
         Raises
         ------
         ValueError
-            If a number is not finite, or too large for the forest.
+            If a number is not finite, not real, or too large for the forest.
         """
         stream = self._stream
         stream.table.row(x)  # raises before the forest is made anew
@@ -254,7 +254,7 @@ class RiverClassifier(base.Classifier):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite or not real.
         """
         if self._stream.n_points == 0:
             return {}

@@ -107,6 +107,17 @@ def test_invalid_samples_change_nothing():
     assert model.predict_proba_one({"x": 1.0}) == {"one": 1.0}
 
 
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("value", [1 + 2j, np.complex128(3.0), [1.0, 2.0], np.ones(2), {"b": 1}])
+def test_values_that_are_no_features_are_named(name, value):
+    model = MODELS[name]()
+    with pytest.raises(ValueError, match=r"the feature 'a' must be a real number.*; got "):
+        model.learn_one({"a": value}, 1.0)
+    model.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(ValueError, match=r"the feature 'a' must be a real number.*; got "):
+        (getattr(model, "predict_proba_one", None) or model.predict_one)({"a": value})
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_dates_with_and_without_a_time(zone, monkeypatch):
     monkeypatch.setenv("TZ", zone)
