@@ -63,6 +63,7 @@ class _Stream:
         of_classes = isinstance(self.forest, MondrianForestClassifier)
         forest = self.forest.forest_ if of_classes else self.forest.model_.forest
         points = np.array(forest.points[0, : self.n_points], dtype=np.float64)
+        points += getattr(self.forest, "offset_", 0.0)
         if len(points) < self.n_points:
             warnings.warn(
                 f"A feature or a class is new, and the forest is made anew from {len(points)} of "

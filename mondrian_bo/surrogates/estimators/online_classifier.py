@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +30,6 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     """A classifier that learns sample after sample, with classes fixed by its first batch."""
 
     classes_: AnyArray
-
-    _precision: type[np.floating[Any]] = np.float64
 
     def partial_fit(
         self,
@@ -71,7 +69,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         check_same_classes(classes, self.classes_)
         if is_empty_batch(self, X, y):
             return self
-        data = check_samples(self, X, self._precision)
+        data = check_samples(self, X)
         check_differences(data)
         numbers = class_numbers(check_labels(y, len(data)), self.classes_)
         return self._learn(data, numbers, sample_weight)
@@ -139,7 +137,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None
     ) -> tuple[AnyArray, NDArray[np.int32]]:
         """Validate the first samples and forget earlier ones; return inputs, class indices."""
-        data, labels = validate_data(self, X, y, dtype=self._precision)
+        data, labels = validate_data(self, X, y, dtype=np.float64)
         check_differences(data)
         self.classes_ = initial_classes(labels, classes)
         self._reset(data.shape[1], len(self.classes_))

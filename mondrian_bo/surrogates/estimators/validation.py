@@ -37,10 +37,8 @@ _FEW = 1000
 """Number of entries up to which one dot product is faster than a test of every entry."""
 
 
-def check_samples(
-    estimator: Any, X: ArrayLike, precision: type[np.floating[Any]] = np.float64
-) -> AnyArray:
-    """Return X as a finite, C-ordered array of the given precision.
+def check_samples(estimator: Any, X: ArrayLike) -> AnyArray:
+    """Return X as a finite, C-ordered float64 array.
 
     The array is writable, because numba compiles every function anew for read-only arrays. X must
     have the features that the estimator was fitted on.
@@ -50,17 +48,15 @@ def check_samples(
     ValueError
         If X cannot be that.
     """
-    ready = _ready(X, estimator, precision)
+    ready = _ready(X, estimator)
     if ready is not None:
         return ready
-    data = validate_data(estimator, X, dtype=precision, reset=False)
-    return np.require(data, precision, ["C", "W"])
+    data = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return np.require(data, np.float64, ["C", "W"])
 
 
-def check_training_data(
-    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
-) -> tuple[AnyArray, FloatArray]:
-    """Return the first samples of a regressor: X in the given precision and float64 targets.
+def check_training_data(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[AnyArray, FloatArray]:
+    """Return the first samples of a regressor: X and y as float64 arrays.
 
     The estimator gets the attributes `n_features_in_` and `feature_names_in_`. The arrays may be
     those of the caller.
@@ -72,7 +68,7 @@ def check_training_data(
         overflow.
     """
     check_numeric(y)
-    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True)
+    data, values = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True)
     check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
@@ -80,7 +76,7 @@ def check_training_data(
 
 
 def check_further_samples(
-    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
+    estimator: Any, X: ArrayLike, y: ArrayLike
 ) -> tuple[AnyArray, FloatArray]:
     """Return further samples of a fitted regressor: X as `check_samples` does, float64 targets.
 
@@ -91,14 +87,14 @@ def check_further_samples(
         differences of inputs or the squares of targets overflow.
     """
     if isinstance(y, np.ndarray) and y.dtype in _FLOATS:
-        ready = _ready(X, estimator, precision)
-        if ready is not None and y.shape == ready.shape[:1] and _all_finite(y):
+        ready = _ready(X, estimator)
+        if ready is not None and y.shape == ready.shape[:1] and all_finite(y):
             targets = y.astype(np.float64, copy=False)
             check_differences(ready)
             check_squares(targets)
             return ready, targets
     check_numeric(y)
-    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
+    data, values = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True, reset=False)
     check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
@@ -228,8 +224,8 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def _ready(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArray | None:
-    """Return X in the given precision, or None if X needs scikit-learn's validation.
+def _ready(X: Any, estimator: Any) -> FloatArray | None:
+    """Return X as float64, or None if X needs scikit-learn's validation.
 
     That validation takes longer than learning one sample.
     """
@@ -242,16 +238,14 @@ def _ready(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArra
         or not (flags := X.flags).c_contiguous
         or not flags.writeable
         or hasattr(estimator, "feature_names_in_")
-        or not _all_finite(X)
+        or not all_finite(X)
     ):
         return None
-    if X.dtype == precision:
-        return X
-    data = X.astype(precision)
-    return data if _all_finite(data) else None
+    return X.astype(np.float64, copy=False)
 
 
-def _all_finite(array: AnyArray) -> bool:
+def all_finite(array: AnyArray) -> bool:
+    """Return whether all entries are finite."""
     # A finite sum of squares implies finite entries, and is the fastest test for few of them.
     if array.size <= _FEW and math.isfinite(np.vdot(array, array)):
         return True

@@ -153,6 +153,24 @@ def test_samples_that_cannot_be_learnt_change_nothing(name):
     assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize("name", ["AMFRegressor", "AMFClassifier"])
+def test_points_far_from_zero_survive_a_new_feature(name):
+    """The forest is made anew from the points that it keeps."""
+    far = 2.0**30
+    models = [MODELS[name](), MODELS[name]()]
+    for model, shift in zip(models, (far, 0.0), strict=True):
+        for i in range(40):
+            x = {"a": shift + i % 7 / 2.0**10, **({"b": i / 64} if i > 30 else {})}
+            model.learn_one(x, float(i % 7 > 3))
+    queries = [{"a": i / 2.0**10, "b": 0.5} for i in range(7)]
+    found = [
+        [model.predict_one({**query, "a": query["a"] + shift}) for query in queries]
+        for model, shift in zip(models, (far, 0.0), strict=True)
+    ]
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 1
+
+
 def test_a_new_feature_and_few_samples():
     model = RiverRegressor(AMFRegressor(3, max_nodes=9, random_state=0))
     for i in range(50):
