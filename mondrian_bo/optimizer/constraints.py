@@ -157,7 +157,8 @@ class Constraints:
     def half_spaces(self, space: SearchSpace) -> HalfSpaces | None:
         """Return the constraints that are exactly linear in the rows of a space, or None.
 
-        There are none in a space with conditions or restrictions.
+        There are none in a space with conditions or restrictions, and none where no point of the
+        space satisfies all of them: every row would then stand for the same few points.
         """
         # Fixed values and constraints between parameters would have to hold at the same time.
         if isinstance(space, RestrictedSpace) or any(
@@ -169,7 +170,11 @@ class Constraints:
             for i, model in enumerate(self.models)
             if (half_space := find_half_space(model.trials.rows, model.trials.values)) is not None
         }
-        return HalfSpaces(found, space.grid_sizes == 0) if found else None
+        if not found:
+            return None
+        spaces = HalfSpaces(found, space.grid_sizes == 0)
+        upper = np.where(space.is_categorical, space.grid_sizes - 1.0, 1.0)
+        return None if spaces.exclude_each_other(upper) else spaces
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations in the constraints' units, both of shape (m, q)."""

@@ -119,9 +119,11 @@ def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     Raises
     ------
     TypeError, ValueError
-        If it is not a name, or a mapping with one name.
+        If it is not a name, or a mapping with one name and a finite target.
     """
     if isinstance(fidelity, str):
+        if not fidelity:
+            raise ValueError("`fidelity` must be the name of a parameter, got ''.")
         return fidelity, None
     if not isinstance(fidelity, Mapping) or not all(isinstance(name, str) for name in fidelity):
         raise TypeError(f"`fidelity` must be a name, or a name with a target, got {fidelity!r}.")
@@ -130,6 +132,8 @@ def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     ((name, target),) = fidelity.items()
     if isinstance(target, bool) or not isinstance(target, float | int | np.number):
         raise TypeError(f"`fidelity`: the target of {name!r} must be a number, got {target!r}.")
+    if not math.isfinite(target):
+        raise ValueError(f"`fidelity`: the target of {name!r} must be finite, got {target!r}.")
     return name, target
 
 

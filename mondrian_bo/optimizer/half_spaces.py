@@ -19,6 +19,7 @@ from mondrian_bo.acquisitions.feasibility import Gradients, Score
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.candidates import CandidateSearch, LocalSearch, maximize
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
 
 _SPARE = 2
 """Number of trials beyond the coefficients that a linear function must predict, our choice."""
@@ -38,6 +39,9 @@ known: our choice."""
 _SWEEPS = 100
 """Largest number of sweeps of the projection of a candidate, our choice: most need a few. One that
 needs more counts as a violation."""
+
+_MOST_STEPS = 100
+"""Largest number of steps to the point of least violation, our choice: most need a few."""
 
 _MOST_SWEEPS = 10_000
 """The same for the projection of a suggestion, our choice: about a millisecond."""
@@ -138,6 +142,38 @@ class HalfSpaces:
         self._offsets = np.array([one.offset for one in parts.values()])
         self._margins = np.array([one.margin for one in parts.values()])
         self._free = np.asarray(is_free, dtype=np.float64)
+
+    def exclude_each_other(self, upper: FloatArray) -> bool:
+        """Return whether no point between 0 and `upper` is in all half spaces.
+
+        The answer True is certain; half spaces that are nearly in touch may give False. The
+        violations at the point of the least violation are weights of the half spaces: if the
+        weighted sum of their inequalities holds nowhere in the box, then no point satisfies all of
+        them (Farkas' lemma).
+
+        Parameters
+        ----------
+        upper : float64 array of shape (d,)
+            Largest entries of rows.
+        """
+        offsets = self._offsets - 2.0 * self._margins
+
+        def violations(row: FloatArray) -> FloatArray:
+            return np.maximum(offsets - self._normals @ row, 0.0)
+
+        def loss(row: FloatArray) -> tuple[float, FloatArray]:
+            weights = violations(row)
+            # In units in which the search ends at gradients of 1e-12.
+            return (
+                0.5 * float(weights @ weights) / _TOLERANCE,
+                -weights @ self._normals / _TOLERANCE,
+            )
+
+        box = np.zeros(len(upper)), upper
+        least = minimise_in_box(loss, 0.5 * upper, box, _MOST_STEPS)
+        weights = violations(least.x)
+        highest = np.maximum(weights @ self._normals, 0.0) @ upper
+        return bool(highest < weights @ offsets)
 
     def nearest(self, rows: FloatArray) -> FloatArray:
         """Return the points of the intersection nearest to rows of shape (m, d).

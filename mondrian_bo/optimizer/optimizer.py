@@ -202,6 +202,9 @@ class MondrianOptimizer(StoredOptimizer):
     def best(self) -> tuple[Params, float]:
         """Parameters and value of the best feasible trial told; with a fidelity, at the target.
 
+        The parameters are decoded from the row of the trial, which is all that is kept. The last
+        digits of a float may differ from those told, above all with ``log=True``.
+
         Raises
         ------
         ValueError
@@ -227,7 +230,7 @@ class MondrianOptimizer(StoredOptimizer):
         -------
         list of (dict, float64 array of shape (K,))
             In the order of telling; of a single objective the best trial. Empty without a feasible
-            trial.
+            trial. Parameters are decoded as those of `best`.
         """
         trials = self._search.trials
         if isinstance(trials, ParetoTrials):
@@ -376,8 +379,8 @@ class MondrianOptimizer(StoredOptimizer):
 
         Raises
         ------
-        ValueError
-            If no trial has been told.
+        KeyError, TypeError, ValueError
+            If no trial has been told, or a parameter is missing, unknown or out of its range.
         """
         self._check_told("There is nothing to predict from")
         mean, std = self.predict_rows(self._encode(params))

@@ -103,8 +103,20 @@ def check_number(name: str, value: object) -> None:
         raise TypeError(f"`{name}` must be a number, got {value!r}.")
 
 
-_ANSWERS = (bool, np.bool_)
-"""Types of answers. A union of types would be made anew for each of many."""
+_TRUTH_VALUES = (bool, np.bool_)
+"""Types of truth values. A union of types would be made anew for each of many answers."""
+
+
+def check_flag(name: str, value: object) -> None:
+    """Check an argument that must be True or False.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    if not isinstance(value, _TRUTH_VALUES):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
 
 
 def check_answer(answer: object) -> bool:
@@ -115,7 +127,7 @@ def check_answer(answer: object) -> bool:
     TypeError
         If it is neither True nor False.
     """
-    if isinstance(answer, _ANSWERS):
+    if isinstance(answer, _TRUTH_VALUES):
         return bool(answer)
     raise TypeError(f"`is_valid` must return True or False, got {answer!r}.")
 

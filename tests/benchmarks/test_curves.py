@@ -243,8 +243,19 @@ def test_the_suite_writes_tables_and_resumes(tmp_path, monkeypatch, capsys) -> N
 def test_wrong_arguments(tmp_path) -> None:
     with pytest.raises(ValueError, match="unknown method 'cmaes'; known: tpe, "):
         suite.run(_arguments(tmp_path, samplers="cmaes"))
+    with pytest.raises(ValueError, match="needs names between commas, got ','"):
+        suite.run(_arguments(tmp_path, samplers=","))
     with pytest.raises(ValueError, match="at least one seed"):
         suite.run(_arguments(tmp_path, seeds=0))
+
+
+def test_names_of_methods_are_split_like_those_of_samplers(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(suite, "TASKS", {"svm_folds": TASKS["svm_folds"]})
+    monkeypatch.setattr(suite, "replay", lambda *_: Replay([2.0], [9.0], 9, 5, 1))
+    suite.run(_arguments(tmp_path, samplers="tpe, mondrian_pruner,tpe,"))
+    # Once in each of two tables of two targets.
+    assert capsys.readouterr().out.count("TPE, no pruning") == 4
+    assert len(suite.read(tmp_path / "curves.jsonl.gz")) == 4
 
 
 def test_a_run_that_does_not_arrive_takes_the_budget() -> None:

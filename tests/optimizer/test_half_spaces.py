@@ -164,6 +164,40 @@ def test_the_least_violation_is_best_where_bounds_exclude_each_other():
     assert scores[2] == 0.1
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_half_spaces_that_exclude_each_other_are_those_of_a_linear_program(seed):
+    rng = np.random.default_rng(seed)
+    d, n_planes = rng.integers(1, 6), rng.integers(1, 5)
+    normals = rng.standard_normal((n_planes, d))
+    normals /= np.linalg.norm(normals, axis=1)[:, None]
+    upper = np.where(rng.random(d) < 0.3, 3.0, 1.0)
+    offsets = normals @ (rng.random(d) * upper) + rng.normal(0.1, 0.3, n_planes)
+    solved = linprog(np.zeros(d), A_ub=-normals, b_ub=-offsets, bounds=[(0.0, u) for u in upper])
+    spaces = half_spaces(normals, offsets, np.ones(d, dtype=bool))
+    assert spaces.exclude_each_other(upper) == (solved.status == 2)
+
+
+def test_half_spaces_that_touch_do_not_exclude_each_other():
+    normals = np.array([[0.6, 0.8], [-0.6, -0.8]])
+    for bound in (0.3, 1.4, 1.4 + 1e-10):
+        spaces = half_spaces(normals, np.array([bound, -bound]), np.ones(2, dtype=bool))
+        assert not spaces.exclude_each_other(np.ones(2))
+    apart = half_spaces(normals, np.array([0.3 + 1e-4, -0.3]), np.ones(2, dtype=bool))
+    assert apart.exclude_each_other(np.ones(2))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_constraint_that_no_point_satisfies_does_not_gather_the_trials(d):
+    """The nearest point of all rows is the corner at 0."""
+    optimizer = MondrianOptimizer(box(d), constraints=["c"], seed=0)
+    seen = []
+    for _ in range(30):
+        params = optimizer.ask()
+        seen.append(tuple(params.values()))
+        optimizer.tell(params, params["x0"] ** 2, [sum(seen[-1]) + 3.0 * d])
+    assert len(set(seen)) == 30
+
+
 def test_a_function_that_is_linear_in_a_part_of_the_space_only():
     """The optimum is at a kink, and the first trials know one side of it."""
     space = box(2)

@@ -29,6 +29,7 @@ from mondrian_bo.benchmarks.curves.replay import (
 from mondrian_bo.benchmarks.curves.smac_replay import SMAC_METHODS, SmacHyperband, replay_smac
 from mondrian_bo.benchmarks.curves.tasks import TASKS
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
+from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 
 __all__ = ["Key", "read", "run", "time_to", "write_tables"]
@@ -78,7 +79,7 @@ def run(arguments: Namespace) -> None:
     Raises
     ------
     ValueError
-        If there are no seeds, or `samplers` holds a name that is not a method.
+        If there are no seeds, or `samplers` holds no name or one that is not a method.
     """
     from joblib import Parallel, delayed
 
@@ -192,10 +193,12 @@ def write_tables(runs: Mapping[Key, Replay], directory: Path) -> str:
 
 
 def _methods(names: str) -> list[str]:
-    chosen = [name.strip() for name in names.split(",")]
+    chosen = split_names(names)
     # The default of the option names samplers of other suites.
     if names == "mondrian,random,tpe":
         return list(_ALL_METHODS)
+    if not chosen:
+        raise ValueError(f"--samplers needs names between commas, got {names!r}")
     unknown = [name for name in chosen if name not in _ALL_METHODS]
     if unknown:
         raise ValueError(f"unknown method {unknown[0]!r}; known: {', '.join(_ALL_METHODS)}")

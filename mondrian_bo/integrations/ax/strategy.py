@@ -17,6 +17,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from mondrian_bo.integrations.ax.engine import check_seed
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
+from mondrian_bo.optimizer.validation import check_flag
 
 _NAME = "Mondrian"
 """Name of the search node; Ax saves it with generator runs."""
@@ -76,6 +77,7 @@ def mondrian_generation_strategy(
         raise ValueError(
             f"`initialization_budget` must be a positive integer, got {initialization_budget!r}."
         )
+    check_flag("predictive", predictive)
     seed = check_seed(seed)
     if initialization != "none":
         settings.setdefault("n_startup_trials", 1)

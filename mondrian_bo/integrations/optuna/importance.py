@@ -13,7 +13,7 @@ from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
-from mondrian_bo.optimizer.validation import check_count
+from mondrian_bo.optimizer.validation import check_count, check_flag
 
 if TYPE_CHECKING:
     from mondrian_bo.importance import Decomposition
@@ -93,7 +93,8 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             raise ValueError(f"`surrogate` must be one of {_SURROGATES}, got {surrogate!r}.")
         check_count("n_estimators", 1 if n_estimators is None else n_estimators, 1)
         check_count("seed", seed, 0)
-        self._interactions = bool(interactions)
+        check_flag("interactions", interactions)
+        self._interactions = interactions
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
             "n_estimators": n_estimators,
@@ -119,20 +120,23 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             The parameters to report; None is all that complete trials have. The model has all
             parameters in either case.
         target : callable or None, default=None
-            What to explain, a function of a trial; None is the value.
+            What to explain, a function of a trial that returns a number; None is the value. Trials
+            with NaN or an infinite number do not count.
 
         Returns
         -------
         dict
             Shares of the variance by parameter, in descending order. They sum to less than 1 where
             interactions are left out. All are 0 without variance, or with less than two trials.
+            ``get_param_importances`` then divides 1 among the parameters, unless it is told
+            ``normalize=False``.
 
         Raises
         ------
         ValueError
             If no complete trial has one of the parameters.
         TypeError
-            If `params` is not a list of names.
+            If `params` is not a list of names, or `target` does not return numbers.
         """
         names = _names(study, params)
         shares = dict.fromkeys(names, 0.0)
@@ -205,11 +209,16 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         (TrialRows, Decomposition) or None
             Mean, variances and curves are those of the target divided by its standard deviation,
             after its mean was subtracted. None with less than two trials or without parameters.
+
+        Raises
+        ------
+        TypeError
+            If `target` does not return numbers.
         """
         from mondrian_bo.importance import decompose
 
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        values = [float(target(trial)) for trial in trials]
+        values = [_number(target, trial) for trial in trials]
         kept = [i for i, value in enumerate(values) if math.isfinite(value)]
         known = trial_rows([trials[i] for i in kept])
         if known is None or len(kept) < 2:
@@ -223,6 +232,19 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         targets /= np.abs(targets).max()
         targets /= targets.std()
         return known, decompose(known.space, known.rows, targets, **self._settings)
+
+
+def _number(target: Callable[[FrozenTrial], float], trial: FrozenTrial) -> float:
+    """Return the target of a trial; raise TypeError if it is not a number."""
+    value: object = target(trial)
+    if not isinstance(value, str | bytes):
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(
+        f"`target` must return a number for each trial, got {value!r} for trial {trial.number}."
+    )
 
 
 def _value(trial: FrozenTrial, number: int) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
@@ -64,8 +64,8 @@ class StudyModel(NamedTuple):
         Raises
         ------
         ValueError
-            If a name or a choice is unknown, a value is no finite number, or if a parameter that is
-            active is missing.
+            If a name or a choice is unknown, a value is no finite number or no integer of an
+            integer parameter, or if a parameter that is active is missing.
         """
         space, internal = self.optimizer.space, []
         for one in params:
@@ -88,13 +88,15 @@ class StudyModel(NamedTuple):
 
 
 def _internal(name: str, distribution: BaseDistribution, value: object) -> float:
-    """Return Optuna's internal representation of a value, which must be finite."""
+    """Return Optuna's internal representation of a value: finite, and whole if it is to be."""
     try:
         found = distribution.to_internal_repr(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"`params` has no possible value of {name!r}: {error}") from None
     if not math.isfinite(found):
         raise ValueError(f"`params` has no possible value of {name!r}: got {value!r}.")
+    if isinstance(distribution, IntDistribution) and not found.is_integer():
+        raise ValueError(f"`params` must have an integer for {name!r}, got {value!r}.")
     return found
 
 
@@ -128,7 +130,8 @@ class ReadableSampler(BaseSampler):
             The study. Its finished trials are read, new ones only after the first call.
         params : mapping, or sequence of m mappings
             Values of the parameters by name, as in ``trial.params``. Those of inactive branches
-            are ignored.
+            are ignored. Numbers may be outside of the present range or between its steps, as a
+            study's range may change: the model extrapolates, and is less certain there.
         coverage : float, default=0.9
             Probability of the intervals, in (0, 1).
 
@@ -142,8 +145,8 @@ class ReadableSampler(BaseSampler):
         ------
         ValueError
             If `coverage` is not in (0, 1), the study has no finished trial with a value and a
-            parameter that varies, a name or choice is unknown, a value is no finite number, or an
-            active parameter is missing.
+            parameter that varies, a name or choice is unknown, a value is no finite number or no
+            integer of an integer parameter, or an active parameter is missing.
         TypeError
             If `params` is neither a mapping nor a sequence of mappings, or `coverage` no number.
         """

@@ -101,7 +101,11 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
                 "such as sqlite:///studies.db."
             )
         try:
-            opened = JournalStorage(JournalFileBackend(storage))
+            backend = JournalFileBackend(storage)
+            # The reader of journals skips a last line that is incomplete.
+            if Path(storage).stat().st_size > 0 and next(backend.read_logs(0), None) is None:
+                raise ValueError("the first line is no record")
+            opened = JournalStorage(backend)
         # A file of another kind may raise anything in the reader of journals.
         except Exception as error:
             raise ValueError(

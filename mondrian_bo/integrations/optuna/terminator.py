@@ -14,7 +14,7 @@ from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.forks import HasLock
-from mondrian_bo.optimizer.validation import check_count, check_number
+from mondrian_bo.optimizer.validation import check_count, check_flag, check_number
 
 TERMINATOR_KEY = "mondrian:terminator"
 """Name of the study's user attribute with the latest estimate."""
@@ -154,6 +154,8 @@ class MondrianTerminator(HasLock):
             ("interval", 1, interval),
         ):
             check_count(name, number, least)
+        check_flag("noisy", noisy)
+        check_flag("show", show)
         self._tolerance = tolerance
         self._probability = probability
         self._expected_gain = expected_gain

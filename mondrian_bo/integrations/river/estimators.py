@@ -63,6 +63,7 @@ class _Stream:
         of_classes = isinstance(self.forest, MondrianForestClassifier)
         forest = self.forest.forest_ if of_classes else self.forest.model_.forest
         points = np.array(forest.points[0, : self.n_points], dtype=np.float64)
+        points += getattr(self.forest, "offset_", 0.0)
         if len(points) < self.n_points:
             warnings.warn(
                 f"A feature or a class is new, and the forest is made anew from {len(points)} of "
@@ -136,7 +137,7 @@ class RiverRegressor(base.Regressor):
         Raises
         ------
         ValueError
-            If a number is not finite, or too large for the forest.
+            If a number is not finite, not real, or too large for the forest.
         """
         with self._stream.unchanged_by_failure():
             self._stream.learn(x, float(y))
@@ -157,7 +158,7 @@ class RiverRegressor(base.Regressor):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite or not real.
         """
         if self._stream.n_points == 0:
             return 0.0
@@ -225,7 +226,7 @@ class RiverClassifier(base.Classifier):
         Raises
         ------
         ValueError
-            If a number is not finite, or too large for the forest.
+            If a number is not finite, not real, or too large for the forest.
         """
         stream = self._stream
         stream.table.row(x)  # raises before the forest is made anew
@@ -254,7 +255,7 @@ class RiverClassifier(base.Classifier):
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite or not real.
         """
         if self._stream.n_points == 0:
             return {}

@@ -61,7 +61,7 @@ class FeatureTable:
         Raises
         ------
         ValueError
-            If a number is not finite.
+            If a number is not finite or not real, or a value is a list or another collection.
         """
         row = self.defaults()
         for name, value in x.items():
@@ -92,9 +92,15 @@ def _column(name: Hashable, value: Any) -> tuple[Hashable, float]:
         return name, known.timestamp() / _DAY
     if isinstance(value, date):
         return name, float(value.toordinal() - _FIRST_DAY)
+    is_complex = np.iscomplexobj(value)
     try:
-        if not isinstance(value, str):
+        if not is_complex and not isinstance(value, str):
             return name, float(value)
     except (TypeError, ValueError):
         pass
+    if is_complex or not isinstance(value, Hashable):
+        raise ValueError(
+            f"the feature {name!r} must be a real number, a truth value, a date or a category such "
+            f"as a string; got {value!r}"
+        )
     return _Category((name, value)), 1.0

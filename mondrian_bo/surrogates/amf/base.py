@@ -14,13 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
+    all_finite,
     check_bounds,
+    check_differences,
     check_feature_weights,
     check_sample_weight,
     check_samples,
     seed_sequence,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
+
+_LEAST_OFFSET = 1024.0
+"""Least size of a first value that is subtracted from its feature, in the unit of the feature; our
+choice: single precision resolves differences of 1e-4 there. Smaller ones stay, bit for bit."""
 
 
 class LossTrace(NamedTuple):
@@ -45,6 +52,28 @@ class LossTrace(NamedTuple):
     regret: FloatArray
 
 
+def _offset(first: FloatArray) -> FloatArray:
+    """Return what is subtracted from features, given their first values or their lower bounds.
+
+    One sample decides, so that results do not depend on how a stream is divided into batches.
+    """
+    return np.where(np.abs(first) >= _LEAST_OFFSET, first, 0.0)
+
+
+def _points_of(data: FloatArray, offset: FloatArray) -> NDArray[np.float32]:
+    """Return finite data without the offset in single precision.
+
+    Raises
+    ------
+    ValueError
+        If a value is too large.
+    """
+    points = (data - offset).astype(np.float32)
+    if not all_finite(points):
+        raise ValueError("X has values that are too large for single precision")
+    return points
+
+
 class AggregatedEstimator(BaseEstimator):
     """Parameters, checks and learning of the AMF estimators."""
 
@@ -58,13 +87,12 @@ class AggregatedEstimator(BaseEstimator):
         "record_losses": ["boolean"],
         "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
     _STEP = Interval(Real, 0, None, closed="neither")
-    # scikit-learn's forests keep their data in single precision, too.
-    _precision: type[np.floating[Any]] = np.float32
 
     model_: AggregationModel
+    offset_: FloatArray
     n_features_in_: int
 
     def weighted_depth(self, X: ArrayLike) -> FloatArray:
@@ -102,26 +130,30 @@ class AggregatedEstimator(BaseEstimator):
 
     def _points(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self, "model_")
-        return check_samples(self, X, np.float32)[None]
+        return _points_of(check_samples(self, X), self.offset_)[None]
 
-    def _learn(
-        self, data: NDArray[np.float32], targets: AnyArray, sample_weight: ArrayLike | None
-    ) -> Self:
+    def _learn(self, data: FloatArray, targets: AnyArray, sample_weight: ArrayLike | None) -> Self:
         """Learn checked samples, and skip those of weight 0."""
         weights = check_sample_weight(sample_weight, len(targets))
         if weights is not None and np.any(weights == 0.0):
             counted = weights > 0.0
             data, targets, weights = data[counted], targets[counted], weights[counted]
-        self._check_within_bounds(data)
-        self.model_.learn(data[None], targets, weights, self.n_jobs)
+        offset = self.offset_
+        if self.bounds is None and self.model_.n_points == 0 and len(data) > 0:
+            offset = _offset(data[0])
+        points = _points_of(data, offset)
+        check_differences(points)
+        self._check_within_bounds(points)
+        self.offset_ = offset
+        self.model_.learn(points[None], targets, weights, self.n_jobs)
         return self
 
-    def _check_within_bounds(self, data: NDArray[np.float32]) -> None:
+    def _check_within_bounds(self, points: NDArray[np.float32]) -> None:
         """Raise a ValueError if samples lie outside of the box of unrestricted partitions."""
         box = self.model_.forest.box
         if len(box) == 0:
             return
-        outside = np.flatnonzero(np.any((data < box[0]) | (data > box[1]), axis=0))
+        outside = np.flatnonzero(np.any((points < box[0]) | (points > box[1]), axis=0))
         if len(outside) > 0:
             raise ValueError(
                 f"X has values outside of the given bounds in the features {outside.tolist()}; "
@@ -130,23 +162,25 @@ class AggregatedEstimator(BaseEstimator):
             )
 
     def _box(self, n_features: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return the bounds, rounded as the data are.
+        """Set the offset; return the bounds in single precision, as the data are.
 
         Raises
         ------
         ValueError
             If they are not as described, or too large or too close for single precision.
         """
+        self.offset_ = np.zeros(n_features)
         bounds = check_bounds(self.bounds, n_features)
         if bounds is None:
             return None
+        self.offset_ = _offset(bounds[0])
         with np.errstate(over="ignore"):
-            lower, upper = (ends.astype(np.float32).astype(np.float64) for ends in bounds)
+            lower, upper = ((ends - self.offset_).astype(np.float32) for ends in bounds)
         if not np.all(np.isfinite([lower, upper])) or not np.all(lower < upper):
             raise ValueError(
                 "bounds must be finite, with lower < upper in every row, in single precision"
             )
-        return lower, upper
+        return lower.astype(np.float64), upper.astype(np.float64)
 
     def _shared_settings(self, n_features: int) -> dict[str, Any]:
         """Return arguments of :class:`AggregationModel`.

@@ -57,6 +57,8 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
         The classes, sorted.
     model_ : AggregationModel
         The trees and the states of their nodes.
+    offset_ : ndarray of shape (n_features,)
+        See :class:`AMFRegressor`.
 
     Notes
     -----

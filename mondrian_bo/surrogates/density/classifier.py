@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_around
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
-from mondrian_bo.surrogates.estimators.validation import check_bounds, check_samples
+from mondrian_bo.surrogates.estimators.validation import (
+    check_bounds,
+    check_samples,
+    sorted_classes,
+)
 
 
 class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
@@ -126,8 +129,7 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         data, targets = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(targets)
-        self.classes_, numbers = np.unique(targets, return_inverse=True)
+        self.classes_, numbers = sorted_classes(targets)
         self.priors_ = check_priors(self.priors, np.bincount(numbers))
         ends = check_bounds(self.bounds, data.shape[1])
         box = box_around(data, float(self.margin)) if ends is None else np.stack(ends)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.multiclass import check_classification_targets
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.validation import sorted_classes
 
 
 def several_classes(y: ArrayLike) -> tuple[AnyArray, IntArray]:
@@ -17,10 +17,9 @@ def several_classes(y: ArrayLike) -> tuple[AnyArray, IntArray]:
     Raises
     ------
     ValueError
-        If the class labels are not discrete, or all equal.
+        If the class labels are not discrete, not of one type, or all equal.
     """
-    check_classification_targets(y)
-    classes, numbers = np.unique(np.asarray(y), return_inverse=True)
+    classes, numbers = sorted_classes(y)
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes; got 1 class, {classes[0]}")
     return classes, numbers

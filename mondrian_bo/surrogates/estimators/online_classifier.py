@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray
@@ -16,7 +16,9 @@ from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
     check_differences,
     check_samples,
+    comparable_labels,
     is_empty_batch,
+    sorted_classes,
     unchanged_by_failure,
 )
 
@@ -28,8 +30,6 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     """A classifier that learns sample after sample, with classes fixed by its first batch."""
 
     classes_: AnyArray
-
-    _precision: type[np.floating[Any]] = np.float64
 
     def partial_fit(
         self,
@@ -69,7 +69,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         check_same_classes(classes, self.classes_)
         if is_empty_batch(self, X, y):
             return self
-        data = check_samples(self, X, self._precision)
+        data = check_samples(self, X)
         check_differences(data)
         numbers = class_numbers(check_labels(y, len(data)), self.classes_)
         return self._learn(data, numbers, sample_weight)
@@ -137,7 +137,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None
     ) -> tuple[AnyArray, NDArray[np.int32]]:
         """Validate the first samples and forget earlier ones; return inputs, class indices."""
-        data, labels = validate_data(self, X, y, dtype=self._precision)
+        data, labels = validate_data(self, X, y, dtype=np.float64)
         check_differences(data)
         self.classes_ = initial_classes(labels, classes)
         self._reset(data.shape[1], len(self.classes_))
@@ -178,11 +178,10 @@ def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> AnyArray:
     ValueError
         If the labels are not discrete, or not among `classes`.
     """
-    try:
-        check_classification_targets(y)
-        known = np.asarray(np.unique(np.asarray(y)) if classes is None else unique_labels(classes))
-    except TypeError as error:
-        raise ValueError(f"class labels must be all numbers or all strings ({error})") from error
+    known, _ = sorted_classes(y)
+    if classes is not None:
+        with comparable_labels():
+            known = np.asarray(unique_labels(classes))
     class_numbers(y, known)
     return known
 
@@ -247,7 +246,11 @@ def check_same_classes(classes: ArrayLike | None, known: AnyArray) -> None:
     ValueError
         If they differ.
     """
-    if classes is not None and not np.array_equal(unique_labels(classes), known):
+    if classes is None:
+        return
+    with comparable_labels():
+        repeated = unique_labels(classes)
+    if not np.array_equal(repeated, known):
         raise ValueError(
             f"classes={np.asarray(classes).tolist()} are not those of the first call of "
             f"partial_fit, {known.tolist()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,6 @@ from mondrian_bo.surrogates.estimators.validation import (
 
 class OnlineRegressor(RegressorMixin, SupervisedEstimator):
     """A regressor that learns sample after sample; `fit` learns its rows in their order."""
-
-    _precision: type[np.floating[Any]] = np.float64
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -48,14 +46,14 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
                 return self._learn_first(X, y, sample_weight)
         if is_empty_batch(self, X, y):
             return self
-        data, targets = check_further_samples(self, X, y, self._precision)
+        data, targets = check_further_samples(self, X, y)
         return self._learn(data, targets, sample_weight)
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         self._learn_first(X, y, None)
 
     def _learn_first(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        data, targets = check_training_data(self, X, y, self._precision)
+        data, targets = check_training_data(self, X, y)
         self._reset(data.shape[1])
         return self._learn(np.ascontiguousarray(data), targets, sample_weight)
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 
 _LARGEST_TARGET = 1e145
 """Largest absolute target: sums of squares of up to 1e17 such targets stay below 1e308."""
@@ -23,14 +26,19 @@ _LARGEST_WEIGHT = 1e30
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 """Types of arrays that the fast path accepts."""
 
+N_JOBS = [
+    Interval(Integral, None, -1, closed="right"),
+    Interval(Integral, 1, None, closed="left"),
+    None,
+]
+"""Constraints of the parameter `n_jobs`: joblib knows no 0 threads."""
+
 _FEW = 1000
 """Number of entries up to which one dot product is faster than a test of every entry."""
 
 
-def check_samples(
-    estimator: Any, X: ArrayLike, precision: type[np.floating[Any]] = np.float64
-) -> AnyArray:
-    """Return X as a finite, C-ordered array of the given precision.
+def check_samples(estimator: Any, X: ArrayLike) -> AnyArray:
+    """Return X as a finite, C-ordered float64 array.
 
     The array is writable, because numba compiles every function anew for read-only arrays. X must
     have the features that the estimator was fitted on.
@@ -40,17 +48,15 @@ def check_samples(
     ValueError
         If X cannot be that.
     """
-    ready = _ready(X, estimator, precision)
+    ready = _ready(X, estimator)
     if ready is not None:
         return ready
-    data = validate_data(estimator, X, dtype=precision, reset=False)
-    return np.require(data, precision, ["C", "W"])
+    data = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return np.require(data, np.float64, ["C", "W"])
 
 
-def check_training_data(
-    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
-) -> tuple[AnyArray, FloatArray]:
-    """Return the first samples of a regressor: X in the given precision and float64 targets.
+def check_training_data(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[AnyArray, FloatArray]:
+    """Return the first samples of a regressor: X and y as float64 arrays.
 
     The estimator gets the attributes `n_features_in_` and `feature_names_in_`. The arrays may be
     those of the caller.
@@ -62,7 +68,7 @@ def check_training_data(
         overflow.
     """
     check_numeric(y)
-    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True)
+    data, values = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True)
     check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
@@ -70,7 +76,7 @@ def check_training_data(
 
 
 def check_further_samples(
-    estimator: Any, X: ArrayLike, y: ArrayLike, precision: type[np.floating[Any]] = np.float64
+    estimator: Any, X: ArrayLike, y: ArrayLike
 ) -> tuple[AnyArray, FloatArray]:
     """Return further samples of a fitted regressor: X as `check_samples` does, float64 targets.
 
@@ -81,14 +87,14 @@ def check_further_samples(
         differences of inputs or the squares of targets overflow.
     """
     if isinstance(y, np.ndarray) and y.dtype in _FLOATS:
-        ready = _ready(X, estimator, precision)
-        if ready is not None and y.shape == ready.shape[:1] and _all_finite(y):
+        ready = _ready(X, estimator)
+        if ready is not None and y.shape == ready.shape[:1] and all_finite(y):
             targets = y.astype(np.float64, copy=False)
             check_differences(ready)
             check_squares(targets)
             return ready, targets
     check_numeric(y)
-    data, values = validate_data(estimator, X, y, dtype=precision, y_numeric=True, reset=False)
+    data, values = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True, reset=False)
     check_differences(data)
     targets = np.asarray(values, dtype=np.float64)
     check_squares(targets)
@@ -155,6 +161,28 @@ def check_squares(targets: FloatArray) -> None:
         raise ValueError(f"y has values beyond {_LARGEST_TARGET:g}, whose squares overflow")
 
 
+def sorted_classes(y: ArrayLike) -> tuple[AnyArray, IntArray]:
+    """Return the sorted classes of class labels, and the index of each label's class.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not discrete, or not of one type.
+    """
+    with comparable_labels():
+        check_classification_targets(y)
+        return np.unique(np.asarray(y), return_inverse=True)
+
+
+@contextmanager
+def comparable_labels() -> Iterator[None]:
+    """Raise ValueError where the block fails because class labels have no order."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(f"class labels must be all numbers or all strings ({error})") from error
+
+
 def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:
     """Return whether X and y hold no samples, and X the features of the first samples."""
     return bool(np.shape(X) == (0, getattr(estimator, "n_features_in_", None)) and len(y) == 0)
@@ -196,8 +224,8 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def _ready(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArray | None:
-    """Return X in the given precision, or None if X needs scikit-learn's validation.
+def _ready(X: Any, estimator: Any) -> FloatArray | None:
+    """Return X as float64, or None if X needs scikit-learn's validation.
 
     That validation takes longer than learning one sample.
     """
@@ -210,16 +238,14 @@ def _ready(X: Any, estimator: Any, precision: type[np.floating[Any]]) -> AnyArra
         or not (flags := X.flags).c_contiguous
         or not flags.writeable
         or hasattr(estimator, "feature_names_in_")
-        or not _all_finite(X)
+        or not all_finite(X)
     ):
         return None
-    if X.dtype == precision:
-        return X
-    data = X.astype(precision)
-    return data if _all_finite(data) else None
+    return X.astype(np.float64, copy=False)
 
 
-def _all_finite(array: AnyArray) -> bool:
+def all_finite(array: AnyArray) -> bool:
+    """Return whether all entries are finite."""
     # A finite sum of squares implies finite entries, and is the fastest test for few of them.
     if array.size <= _FEW and math.isfinite(np.vdot(array, array)):
         return True

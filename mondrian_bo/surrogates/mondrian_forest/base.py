@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
     check_further_samples,
     check_samples,
     check_training_data,
@@ -66,7 +67,7 @@ class ForestRegressor(
         "bounds": ["array-like", None],
         "feature_weights": ["array-like", None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     random_state: int | np.random.RandomState | None

@@ -15,6 +15,7 @@ from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
     check_bounds,
     check_feature_weights,
     check_sample_weight,
@@ -128,7 +129,7 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         "feature_relevance": ["boolean"],
         "max_nodes": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     classes_: AnyArray

@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
     check_samples,
     check_training_data,
     own_copy,
@@ -104,7 +105,7 @@ class KernelRegressionWithPaths(KernelRegression):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KernelRegression._parameter_constraints,
         "feature_weights": ["array-like", None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     feature_weights: ArrayLike | None

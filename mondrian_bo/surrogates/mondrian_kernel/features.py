@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
+    N_JOBS,
     check_feature_weights,
     check_samples,
     own_copy,
@@ -146,7 +147,7 @@ class MondrianFeatures(LaplaceFeatureMap):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **LaplaceFeatureMap._parameter_constraints,
         "lifetime_shape": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     partitions_: PartitionForest

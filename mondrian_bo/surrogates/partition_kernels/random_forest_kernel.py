@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.surrogates.estimators.validation import N_JOBS
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 from mondrian_bo.surrogates.partition_kernels.tree_levels import Hierarchy, hierarchies, leaves_of
@@ -79,7 +80,7 @@ class RandomForestKernel(PartitionKernel):
         "height": [StrOptions({"level", "split_time"})],
         "max_height": [Interval(Integral, 0, None, closed="left"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     forest_: Any

@@ -36,7 +36,14 @@ def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
     -------
     list of slice
         As many as there are workers, and at most one for each tree.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is 0.
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be an integer other than 0, or None; got 0")
     if n_jobs == 1:
         return [slice(0, n_trees)]
     from joblib import effective_n_jobs

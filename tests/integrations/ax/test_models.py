@@ -308,6 +308,7 @@ def test_attached_trials_count_as_initialization():
     [
         ({"initialization": "random"}, ValueError, "'sobol', 'center' or 'none'"),
         ({"initialization_budget": 0}, ValueError, "positive integer"),
+        ({"predictive": "no"}, TypeError, "`predictive` must be True or False, got 'no'"),
         ({"surrogate": "tree"}, ValueError, "`surrogate`"),
         ({"acquisition": "best"}, ValueError, "best"),
         ({"seed": -1}, ValueError, "`seed` must be .* got -1"),

@@ -139,7 +139,29 @@ def test_wrong_arguments() -> None:
         MondrianImportanceEvaluator(n_estimators="a")
     with pytest.raises(ValueError, match="`seed` must be at least 0, got -1"):
         MondrianImportanceEvaluator(seed=-1)
+    with pytest.raises(TypeError, match="`interactions` must be True or False, got 'no'"):
+        MondrianImportanceEvaluator(interactions="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"\['z'\]"):
         MondrianImportanceEvaluator().evaluate(study, ["x", "z"])
     with pytest.raises(TypeError, match="list of names"):
         MondrianImportanceEvaluator().evaluate(study, "x")  # type: ignore[arg-type]
+
+
+def test_targets_that_are_no_numbers() -> None:
+    """Texts are refused; trials whose number is not finite are left out, as Optuna does."""
+    study = _study(_product, 20)
+    evaluator = MondrianImportanceEvaluator()
+    for wrong in ("a", "1.5", None, [1.0, 2.0]):
+        for found in (evaluator.evaluate, evaluator.pairs):
+            with pytest.raises(TypeError, match=r"`target` must return a number.* for trial 0"):
+                found(study, target=lambda trial, wrong=wrong: wrong)
+    assert set(evaluator.evaluate(study, target=lambda _: math.nan).values()) == {0.0}
+    some = evaluator.evaluate(study, target=lambda t: t.value if t.number % 2 else math.nan)
+    assert some == evaluator.evaluate(_part(study), target=lambda t: t.value)
+
+
+def _part(study: optuna.Study) -> optuna.Study:
+    """Return a study of every second trial."""
+    part = optuna.create_study()
+    part.add_trials(study.trials[1::2])
+    return part

@@ -117,6 +117,18 @@ def test_wrong_arguments() -> None:
             sampler.predict(study, params)
 
 
+def test_integers_are_whole_and_ranges_may_be_left() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_int("n", 1, 9) ** 2, n_trials=12)
+    sampler = MondrianSampler(seed=0)
+    for value in (2.5, -0.1, 1e-300):
+        with pytest.raises(ValueError, match=f"must have an integer for 'n', got {value!r}"):
+            sampler.predict(study, {"n": value})
+    inside = sampler.predict(study, [{"n": 2}, {"n": 2.0}])
+    assert inside.mean[0] == inside.mean[1]
+    assert sampler.predict(study, {"n": 12}).std[0] > inside.std[0]
+
+
 def test_numbers_far_beyond_the_range_have_a_prediction() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0) ** 2, n_trials=12)

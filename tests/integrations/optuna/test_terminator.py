@@ -180,6 +180,13 @@ def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
         MondrianTerminator("a")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["noisy", "show"])
+def test_arguments_that_are_neither_true_nor_false_are_named(name: str) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be True or False, got 'x'"):
+        MondrianTerminator(0.1, **{name: "x"})  # type: ignore[arg-type]
+    MondrianTerminator(0.1, **{name: np.True_})  # type: ignore[arg-type]
+
+
 def test_no_estimate_while_no_value_is_finite() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
 

@@ -107,6 +107,17 @@ def test_invalid_samples_change_nothing():
     assert model.predict_proba_one({"x": 1.0}) == {"one": 1.0}
 
 
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("value", [1 + 2j, np.complex128(3.0), [1.0, 2.0], np.ones(2), {"b": 1}])
+def test_values_that_are_no_features_are_named(name, value):
+    model = MODELS[name]()
+    with pytest.raises(ValueError, match=r"the feature 'a' must be a real number.*; got "):
+        model.learn_one({"a": value}, 1.0)
+    model.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(ValueError, match=r"the feature 'a' must be a real number.*; got "):
+        (getattr(model, "predict_proba_one", None) or model.predict_one)({"a": value})
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_dates_with_and_without_a_time(zone, monkeypatch):
     monkeypatch.setenv("TZ", zone)
@@ -140,6 +151,24 @@ def test_samples_that_cannot_be_learnt_change_nothing(name):
         (model.predict_one if is_regressor else model.predict_proba_one)({}) for model in models
     ]
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ["AMFRegressor", "AMFClassifier"])
+def test_points_far_from_zero_survive_a_new_feature(name):
+    """The forest is made anew from the points that it keeps."""
+    far = 2.0**30
+    models = [MODELS[name](), MODELS[name]()]
+    for model, shift in zip(models, (far, 0.0), strict=True):
+        for i in range(40):
+            x = {"a": shift + i % 7 / 2.0**10, **({"b": i / 64} if i > 30 else {})}
+            model.learn_one(x, float(i % 7 > 3))
+    queries = [{"a": i / 2.0**10, "b": 0.5} for i in range(7)]
+    found = [
+        [model.predict_one({**query, "a": query["a"] + shift}) for query in queries]
+        for model, shift in zip(models, (far, 0.0), strict=True)
+    ]
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 1
 
 
 def test_a_new_feature_and_few_samples():

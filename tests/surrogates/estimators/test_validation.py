@@ -1,13 +1,17 @@
 """Validation of the estimators' input."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
+from mondrian_bo import surrogates
 from mondrian_bo.surrogates import (
     AMFClassifier,
     AMFRegressor,
     FastClusterKernel,
     GaussianProcessForestRegressor,
+    MondrianDensityClassifier,
     MondrianForestClassifier,
     MondrianForestRegressor,
     MondrianGridRegressor,
@@ -16,6 +20,8 @@ from mondrian_bo.surrogates import (
     MondrianKernelSVR,
     OnlineDummyRegressor,
     PartitionGaussianProcessRegressor,
+    PartitionSVC,
+    sgd_lifetime_path,
 )
 from mondrian_bo.surrogates.estimators.validation import check_squares, check_training_data
 
@@ -101,6 +107,47 @@ def test_validation_targets_that_are_no_numbers():
             model.lifetime_path(X, y, X, TEXT)
     with pytest.raises(ValueError, match=r"y_val has .*'c'.* not among the classes of y"):
         MondrianKernelClassifier().lifetime_path(X, ["a", "b", "a"], X, TEXT)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        AMFClassifier,
+        MondrianDensityClassifier,
+        MondrianForestClassifier,
+        MondrianKernelClassifier,
+        PartitionSVC,
+    ],
+)
+def test_labels_of_two_types(classifier):
+    X = np.arange(8.0).reshape(4, 2)
+    model = classifier()
+    with pytest.raises(ValueError, match="class labels must be all numbers or all strings"):
+        model.fit(X, ["a", None, "a", None])
+    assert not hasattr(model, "classes_")
+    if hasattr(model, "partial_fit"):
+        for fitted in (model, classifier().partial_fit(X, ["a", "b", "a", "b"])):
+            with pytest.raises(ValueError, match="class labels must be all numbers or all strings"):
+                fitted.partial_fit(X, ["a", "b", "a", "b"], classes=["a", None])
+
+
+@pytest.mark.parametrize("name", [name for name in surrogates.__all__ if name[0].isupper()])
+def test_no_threads_are_refused(name):
+    kind = getattr(surrogates, name)
+    if "n_jobs" not in signature(kind).parameters:
+        return
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"'n_jobs' parameter.* Got 0 instead"):
+        kind(n_jobs=0).fit(X, y)
+    if hasattr(kind, "lifetime_path"):
+        with pytest.raises(ValueError, match=r"n_jobs.*[gG]ot 0"):
+            kind(n_jobs=0).lifetime_path(X, y)
+
+
+def test_no_threads_are_refused_on_lifetime_paths():
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"n_jobs must be an integer other than 0.*got 0"):
+        sgd_lifetime_path(X, y, loss="hinge", n_jobs=0)
 
 
 def test_numbers_of_any_type_are_targets():
