@@ -15,12 +15,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
+from mondrian_bo.acquisitions.feasibility import Score
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
-
-Score: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Maps rows of shape (m, d) to scores of shape (m,)."""
 
 LocalSearch: TypeAlias = Callable[[FloatArray], FloatArray]
 """Maps rows to better ones, both of shape (m, d)."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space import Categorical, SearchSpace
 
 FidelityChoice: TypeAlias = str | Mapping[str, float]
@@ -131,7 +132,7 @@ def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     if len(fidelity) != 1:
         raise ValueError(f"`fidelity` must have exactly one name, got {fidelity!r}.")
     ((name, target),) = fidelity.items()
-    if isinstance(target, bool) or not isinstance(target, float | int | np.number):
+    if not is_number(target):
         raise TypeError(f"`fidelity`: the target of {name!r} must be a number, got {target!r}.")
     if not math.isfinite(target):
         raise ValueError(f"`fidelity`: the target of {name!r} must be finite, got {target!r}.")

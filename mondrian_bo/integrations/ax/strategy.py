@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from ax.adapter.registry import Generators
 from ax.core.experiment_status import ExperimentStatus
 from ax.core.trial_status import TrialStatus
@@ -17,6 +16,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from mondrian_bo.integrations.ax.engine import check_seed
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
+from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.validation import check_flag
 
 _NAME = "Mondrian"
@@ -73,7 +73,7 @@ def mondrian_generation_strategy(
             f"`initialization` must be 'sobol', 'center' or 'none', got {initialization!r}."
         )
     budget = initialization_budget
-    if not isinstance(budget, int | np.integer) or isinstance(budget, bool) or budget < 1:
+    if not is_integer(budget) or budget < 1:
         raise ValueError(
             f"`initialization_budget` must be a positive integer, got {initialization_budget!r}."
         )
