@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.float_range import SHRINK
+from mondrian_bo.optimizer.float_range import SHRINK, TINY
 
 _LINEAR = 100.0
 """Margin, in median sizes, up to which the transform is linear, our choice: it then only compresses
@@ -140,7 +140,7 @@ def _has_heavy_tails(margins: FloatArray) -> bool:
 
 def _log_likelihood(scaled: FloatArray, linear: float) -> float:
     """Return the largest mean log-likelihood of margins that are Gaussian once compressed."""
-    variance = max(float(_compressed(scaled, linear).var()), np.finfo(np.float64).tiny)
+    variance = max(float(_compressed(scaled, linear).var()), TINY)
     slopes = np.maximum(np.abs(scaled), linear) / linear
     return -0.5 * math.log(variance) - float(np.log(slopes).mean())
 

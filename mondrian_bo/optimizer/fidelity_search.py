@@ -19,7 +19,8 @@ from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.search import Request, Search, SearchFactory
+from mondrian_bo.optimizer.search import Request, Search
+from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.target_space import TargetSpace
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
@@ -260,20 +261,16 @@ class FidelitySearchFactory(SearchFactory):
 
     Parameters
     ----------
+    parts : SearchParts
+        What all searches have in common.
     fidelity : Fidelity
         The fidelity.
     costs : CostModel
         Costs of trials.
-    space : SearchSpace
-        The space of the trials.
-    *others : object
-        Other parameters of :class:`SearchFactory`.
     """
 
-    def __init__(
-        self, fidelity: Fidelity, costs: CostModel, space: SearchSpace, *others: Any
-    ) -> None:
-        super().__init__(space, *others)
+    def __init__(self, parts: SearchParts, fidelity: Fidelity, costs: CostModel) -> None:
+        super().__init__(parts)
         self._fidelity, self._costs = fidelity, costs
 
     def new(self, trials: Trials | ParetoTrials, number: int) -> Search:

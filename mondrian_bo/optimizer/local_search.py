@@ -16,6 +16,7 @@ from numba import njit
 
 from mondrian_bo.acquisitions.feasibility import Gradients, Score
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED, minimise_in_box
 
@@ -122,7 +123,7 @@ def _advance(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-u
             ascent.best_scores[i] = scores[i]
             for j in range(current.shape[1]):
                 ascent.best[i, j] = proposal[i, j]
-        overlap, square, steepest = 0.0, 0.0, np.finfo(np.float64).tiny
+        overlap, square, steepest = 0.0, 0.0, TINY
         for j in range(current.shape[1]):
             if free[i, j]:
                 moved = proposal[i, j] - current[i, j]

@@ -173,7 +173,7 @@ def _inverse_yeojohnson(powered: FloatArray, power: float) -> FloatArray:
     size = np.abs(powered)
     exponent = np.where(positive, power, 2.0 - power)
     with np.errstate(all="ignore"):
-        base = np.maximum(1.0 + exponent * size, np.finfo(np.float64).tiny)
+        base = np.maximum(1.0 + exponent * size, TINY)
         grown = np.where(
             np.abs(exponent) < 1e-12, np.expm1(size), np.power(base, 1.0 / exponent) - 1.0
         )

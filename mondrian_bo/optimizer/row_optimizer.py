@@ -14,7 +14,8 @@ from mondrian_bo.optimizer.known_noise import KnownNoise
 from mondrian_bo.optimizer.outcome_models import Moments
 from mondrian_bo.optimizer.portfolio import Arm, SearchOptions, check_settings
 from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
-from mondrian_bo.optimizer.search import Request, SearchFactory
+from mondrian_bo.optimizer.search import Request
+from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.transactions import Transactional, transaction
 from mondrian_bo.optimizer.trials import KEY_DIGITS
 from mondrian_bo.optimizer.valid_rows import ValidRows
@@ -117,9 +118,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._costs: CostModel | None = None
         if fidelity is not None:
             self._set_fidelity(fidelity)
-        self._factory = self._new_factory(
-            sequence, space, settings, may_be_absent, model_seed, outcome_seed
-        )
+        parts = SearchParts(space, settings, may_be_absent, model_seed, outcome_seed)
+        self._factory = self._new_factory(parts, sequence)
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(
             self._factory,
@@ -148,21 +148,21 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._fidelity = Fidelity(self.space, fidelity)
         self._costs = CostModel(self._fidelity, self.space.n_choices)
 
-    def _new_factory(self, sequence: np.random.SeedSequence, *common: Any) -> SearchFactory:
-        """Return what makes searches; `common` has the parameters of :class:`SearchFactory`."""
+    def _new_factory(self, parts: SearchParts, sequence: np.random.SeedSequence) -> SearchFactory:
+        """Return what makes searches; the sequence spawns the seed of earlier studies."""
         if self._fidelity is not None and self._costs is not None:
             # Loaded here: few searches have a fidelity.
             from mondrian_bo.optimizer.fidelity_search import FidelitySearchFactory
 
-            return FidelitySearchFactory(self._fidelity, self._costs, *common)
+            return FidelitySearchFactory(parts, self._fidelity, self._costs)
         if not self._earlier:
-            return SearchFactory(*common)
+            return SearchFactory(parts)
         # Loaded here: few searches have earlier studies.
         from mondrian_bo.optimizer.warm_search import WarmSearchFactory
 
         earlier = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
         (earlier_seed,) = sequence.spawn(1)
-        return WarmSearchFactory(earlier, self.space.n_choices, earlier_seed, *common)
+        return WarmSearchFactory(parts, earlier, earlier_seed)
 
     @property
     def n_trials(self) -> int:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import spread
 from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.search import Request, Search, SearchFactory
+from mondrian_bo.optimizer.search import Request, Search
+from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Surrogate
@@ -72,27 +72,24 @@ class WarmSearchFactory(SearchFactory):
 
     Parameters
     ----------
+    parts : SearchParts
+        What all searches have in common.
     earlier : sequence of EarlierTrials
         The earlier studies, at least one; larger values are better.
-    n_choices : int64 array of shape (d,)
-        Number of choices of categorical columns, 0 for numeric ones.
     earlier_seed : numpy.random.SeedSequence
         Source of the seeds of their models.
-    *others : object
-        Parameters of :class:`SearchFactory`.
     """
 
     def __init__(
         self,
+        parts: SearchParts,
         earlier: Sequence[EarlierTrials],
-        n_choices: IntArray,
         earlier_seed: np.random.SeedSequence,
-        *others: Any,
     ) -> None:
-        super().__init__(*others)
+        super().__init__(parts)
         seeds = earlier_seed.spawn(len(earlier))
         self.earlier = [
-            EarlierModel(trials, n_choices, seed)
+            EarlierModel(trials, parts.space.n_choices, seed)
             for trials, seed in zip(earlier, seeds, strict=True)
         ]
 
