@@ -29,6 +29,16 @@ _SHARE_OF_EXTENSIONS = {2: 0.5, 3: 0.0, 4: 0.0}
 objectives: our choice. With two, some problems need one of both rules (ZDT3 and CONSTR this one,
 DTLZ2 the other). With more, there are too many ends of the front."""
 
+_SHARE_AT_REST = 0.1
+"""The same once the ends of the front are at rest, our choice. Such a reference point gives a gain
+beyond an end so much volume that the model's last uncertainty of it outweighs gaps of the front."""
+
+_REST = 40
+"""Number of latest trials in which no end has moved then, our choice."""
+
+_LEAST_MOVE = 0.01
+"""Least move of an end that counts, as a share of the front's range: our choice."""
+
 _LARGEST_FRONT = {2: 500, 3: 200, 4: 80}
 """Largest number of points of the front whose hypervolume is computed, by number of objectives: the
 number of boxes grows with its 1st, 1st and 2nd power. Of a larger front a random part counts."""
@@ -151,7 +161,10 @@ class ParetoModel:
         means, _ = self._moments(rows)
         front = means[non_dominated(means)]
         best, worst = front.max(axis=0), front.min(axis=0)
-        if rng.random() < _SHARE_OF_EXTENSIONS[len(self.models)]:
+        share = _SHARE_OF_EXTENSIONS[len(self.models)]
+        if share > 0.0 and not self._trials.has_extended(_REST, _LEAST_MOVE):
+            share = _SHARE_AT_REST
+        if rng.random() < share:
             values = [
                 model.transform(column.values).min()
                 for model, column in zip(self.models, self._trials.columns, strict=True)

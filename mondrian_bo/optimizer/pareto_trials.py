@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.float_range import SHRINK
 from mondrian_bo.optimizer.trials import Trials, TrialsState
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
@@ -131,6 +132,32 @@ class ParetoTrials:
     def near_front(self) -> BoolArray:
         """Return which feasible trials are dominated by at most two others, shape (n,)."""
         return np.asarray(self._n_dominating <= _NEAR_FRONT)
+
+    def has_extended(self, n_latest: int, least: float) -> bool:
+        """Return whether an end of the front has moved in the latest trials; O(n K).
+
+        Parameters
+        ----------
+        n_latest : int
+            Number of latest trials that count.
+        least : float
+            Least move of an end that counts, as a share of the front's range.
+
+        Returns
+        -------
+        bool
+            True, too, while there are no other feasible trials to compare with.
+        """
+        n_before = max(len(self) - n_latest, 0)
+        before = self._n_dominating[:n_before] < _UNRANKED
+        if not before.any():
+            return True
+        front, earlier = SHRINK * self.values[self.front()], SHRINK * self.values[:n_before][before]
+        best = front.max(axis=0)
+        # Infinite values that stay do not move, though their difference is NaN.
+        with np.errstate(invalid="ignore"):
+            moved, extent = best - earlier.max(axis=0), best - front.min(axis=0)
+            return bool((moved > least * extent).any())
 
     def incumbents(self, feasible: bool = False) -> FloatArray:
         """Return the rows of the Pareto front, shape (k, d).

@@ -189,6 +189,10 @@ on its scale overrate one end of the front."""
 _MORE_OBJECTIVES = Portfolio((Arm(_FRONT, power=False),))
 """The default portfolio with three or four objectives: ends are a larger part of the front."""
 
+_OPTIONS_OF_FRONTS = {"gaussian_process": {"restart_growth": 1.5}}
+"""Options by surrogate with several objectives, our choice. A model that takes the ripple of an
+objective for noise hides pieces of the front, and such a search has no restarts."""
+
 
 _FEW_FIRST = 4
 """Default number of first trials without the model, our choice: a Gaussian process gains from the
@@ -299,6 +303,8 @@ def get_portfolio(
         portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)
     else:
         portfolio = _TWO_OBJECTIVES if n_objectives == 2 else _MORE_OBJECTIVES
+        options = _OPTIONS_OF_FRONTS.get(surrogate, {})
+        portfolio = Portfolio(tuple(replace(arm, options=options) for arm in portfolio.arms))
     if acquisition == "auto":
         return portfolio
     alone = (get_acquisition(acquisition),)

@@ -33,6 +33,32 @@ def test_trials_know_how_many_others_dominate_them(n_objectives):
     assert np.array_equal(trials.columns[1].values, values[:, 1])
 
 
+@pytest.mark.parametrize("n_objectives", [2, 3])
+def test_trials_know_whether_an_end_of_the_front_has_moved(n_objectives):
+    trials = ParetoTrials(1, n_objectives)
+
+    def tell(*values, feasible=True):
+        row = np.array([[0.01 * len(trials)]])
+        trials.tell(row, np.array([[*values, *[0.0] * (n_objectives - 2)]]), feasible)
+
+    assert trials.has_extended(3, 0.01)
+    tell(5.0, 5.0, feasible=False)
+    assert trials.has_extended(0, 0.01)
+    tell(0.0, 1.0)
+    tell(1.0, 0.0)
+    assert trials.has_extended(2, 0.01)
+    assert not trials.has_extended(0, 0.01)
+    tell(0.6, 0.6)
+    tell(9.0, -1.0, feasible=False)
+    tell(1.005, -0.5)
+    assert not trials.has_extended(3, 0.01)
+    assert trials.has_extended(3, 0.001)
+    assert trials.has_extended(4, 0.01)
+    tell(0.3, np.inf)
+    tell(0.2, np.inf)
+    assert not trials.has_extended(1, 0.01)
+
+
 def told(function, n=30, seed=0, n_objectives=2, **options):
     optimizer = MondrianOptimizer(
         SQUARE, directions=["minimize"] * n_objectives, seed=seed, **options
@@ -225,3 +251,21 @@ def test_save_and_load(tmp_path):
     optimizer.save(tmp_path / "optimizer")
     again = MondrianOptimizer.load(tmp_path / "optimizer")
     assert again.ask(3) == optimizer.ask(3)
+
+
+def test_ends_at_rest_are_rarely_extended():
+    optimizer = told(bowls, n=20)
+    (model, _), _ = optimizer.arms
+
+    def share_of_extensions():
+        rng = np.random.default_rng(0)
+        model.score(LogExpectedImprovement(), rng)
+        references = np.array([model._boxes(rng).coordinates[0, 0] for _ in range(400)])
+        return np.mean(references == references.min())
+
+    assert abs(share_of_extensions() - 0.5) < 0.1
+    ends = np.array([[0.2, 0.2], [0.8, 0.8]])
+    optimizer.tell_rows(ends, bowls(ends))
+    between = np.linspace(0.21, 0.79, 40)[:, None] * np.ones(2)
+    optimizer.tell_rows(between, bowls(between))
+    assert abs(share_of_extensions() - 0.1) < 0.05

@@ -109,10 +109,13 @@ class Estimate(NamedTuple):
         The hyper-parameters.
     changes : tuple of pairs of float64 arrays
         What their fit knows of the curvature, see `Minimum`.
+    loss : float
+        Negative log posterior density of their fit, but for a constant; infinite before a fit.
     """
 
     covariance: Covariance
     changes: Changes = ()
+    loss: float = math.inf
 
 
 def initial_estimates(categorical: BoolArray, prior: Prior) -> list[Estimate]:
@@ -160,7 +163,18 @@ def fit_hyperparameters(
     """
     with single_threaded_blas():
         found = [_maximise_posterior(leaves, one, prior, max_iterations) for one in initial]
-    return [estimate for _, estimate in sorted(found, key=lambda pair: pair[0])]
+    return sorted(found, key=lambda estimate: estimate.loss)
+
+
+def best_estimates(*found: list[Estimate]) -> list[Estimate]:
+    """Return the best estimate for each smoothness, of several fits to the same leaves.
+
+    They are in descending order of the posterior density.
+    """
+    best: dict[float, Estimate] = {}
+    for estimate in sorted((one for fit in found for one in fit), key=lambda one: one.loss):
+        best.setdefault(estimate.covariance.smoothness, estimate)
+    return list(best.values())
 
 
 def _maximise_posterior(
@@ -168,8 +182,8 @@ def _maximise_posterior(
     start: Estimate,
     prior: Prior,
     max_iterations: int,
-) -> tuple[float, Estimate]:
-    """Return the least negative log posterior for one smoothness, and where it is."""
+) -> Estimate:
+    """Return the maximum for one smoothness."""
     initial = start.covariance
     data = [_leaf_of(points, targets, prior) for points, targets in leaves]
 
@@ -205,7 +219,7 @@ def _maximise_posterior(
     # The share of the noise is one more entry as soon as inputs repeat.
     known = start.changes if all(len(step) == len(theta) for step, _ in start.changes) else ()
     found = minimise_in_box(negative_log_posterior, theta, (lower, upper), max_iterations, known)
-    return found.value, Estimate(_covariance_at(found.x, initial), found.changes)
+    return Estimate(_covariance_at(found.x, initial), found.changes, found.value)
 
 
 def _covariance_at(theta: FloatArray, like: Covariance) -> Covariance:

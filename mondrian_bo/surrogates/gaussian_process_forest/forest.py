@@ -13,11 +13,8 @@ from scipy.linalg import lapack
 
 from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
-from mondrian_bo.surrogates.gaussian_process.fit import (
-    Prior,
-    fit_hyperparameters,
-    initial_estimates,
-)
+from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.repeated_fit import RepeatedFit
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
@@ -34,12 +31,6 @@ if TYPE_CHECKING:
 
 _ITERATIONS_BEFORE_TREES = 50
 """Largest number of iterations of the fit for split rates, which need no precise maximum."""
-
-_ITERATIONS = 5
-"""Largest number of iterations of a later fit, our choice. It starts where the last one ends."""
-
-_NEVER = 2**62
-"""A number of points that is never reached: no fit changes imputed points' or given parameters."""
 
 _IMPUTED_SIZE = 2
 """Largest size of the only leaf with imputed points, in blocks, our choice: trees take longer."""
@@ -94,13 +85,10 @@ class GaussianProcessForest:
     scale_strength : float
         The variance of each leaf's process is its maximum-likelihood estimate, shrunk towards the
         common variance by so many further points; infinity keeps the common variance.
-    fit_growth : float, default=1.05
-        The hyper-parameters are fitted again whenever the number of points has grown by this
-        factor.
+    fit_growth, first_iterations, restart_growth : float, int and float, default=1.05, 100 and inf
+        When and how hyper-parameters are fitted again, see :class:`RepeatedFit`.
     fit_points : int, default=320
         They are fitted to random leaves with at most so many points in all, or to one larger leaf.
-    first_iterations : int, default=100
-        Iterations of the first fit, which starts far from the maximum.
 
     Notes
     -----
@@ -123,12 +111,11 @@ class GaussianProcessForest:
         fit_growth: float = 1.05,
         fit_points: int = 320,
         first_iterations: int = 100,
+        restart_growth: float = math.inf,
     ) -> None:
         self._prior = Prior() if prior is None else prior
         self._scale_strength = scale_strength
-        self._fit_growth = fit_growth
         self._fit_points = fit_points
-        self._first_iterations = first_iterations
         self._block_size = block_size
         n_trees, n_dimensions, seed = ensemble
         tree_seed, self._fit_seed = seed.spawn(2)
@@ -138,11 +125,15 @@ class GaussianProcessForest:
         self._batches: list[FloatArray] = []
         self._gamma_2 = 1.0
         self._gamma_1 = 2.0 * self._prior.mean_variance  # twice the prior variance of all times
-        # For each smoothness, the best first.
-        self._estimates = initial_estimates(categorical, self._prior)
+        self._fits = RepeatedFit(
+            categorical,
+            self._prior,
+            growth=fit_growth,
+            first_iterations=first_iterations,
+            restart_growth=restart_growth,
+        )
         self._rows, self._targets = GrowingArray(n_dimensions), GrowingArray()
         self._units = np.ones(n_dimensions)
-        self._n_fitted = 0
         # Of each tree, by node: processes, what predictions need of them, and those to be updated.
         self._leaves: list[dict[int, GaussianProcessLeaf]] = [{} for _ in range(n_trees)]
         self._tables = [LeafTable() for _ in range(n_trees)]
@@ -171,7 +162,7 @@ class GaussianProcessForest:
     @property
     def covariance(self) -> Covariance:
         """Hyper-parameters of the processes, of the smoothness with the largest posterior."""
-        return self._estimates[0].covariance
+        return self._fits.estimates[0].covariance
 
     @property
     def trees(self) -> LeafTrees:
@@ -219,14 +210,11 @@ class GaussianProcessForest:
         targets : float64 array of shape (k,)
             Their targets.
         """
-        self._estimates = fit_hyperparameters(
-            [(rows, targets)], self._estimates, self._prior, _ITERATIONS_BEFORE_TREES
-        )
+        self._fits.prepare((rows, targets), _ITERATIONS_BEFORE_TREES)
 
     def fix_covariance(self, covariance: Covariance) -> None:
         """Set the hyper-parameters of an empty forest; no fit changes them."""
-        self._estimates = [self._estimates[0]._replace(covariance=covariance)]
-        self._n_fitted = _NEVER
+        self._fits.fix(covariance)
 
     def learn(self, points: FloatArray, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more points.
@@ -317,7 +305,7 @@ class GaussianProcessForest:
                 nodes = self.trees.leaves(points)
                 for t in range(n_components):
                     self._require_means(t, nodes[:, t])
-            covariance = self._estimates[0].covariance
+            covariance = self._fits.estimates[0].covariance
             for t in range(n_components):
                 table = self._tables[t].addresses, self._tables[t].numbers
                 predict_leaves(table, nodes, t, rows, covariance, with_noise, moments, gradients)
@@ -352,12 +340,12 @@ class GaussianProcessForest:
         """Learn further points inside a ``with`` block, without a fit of the hyper-parameters."""
         self.update()
         n_points, trees = self.n_points, self._trees
-        saved = (trees, self._batches, self._leaves, self._tables, self._n_fitted)
+        saved = (trees, self._batches, self._leaves, self._tables, self._fits.n_due)
         self._rows.extend(rows)
         self._targets.extend(targets)
         self._leaves = [leaves.copy() for leaves in self._leaves]
         self._tables = [table.duplicate() for table in self._tables]
-        self._n_fitted = _NEVER
+        self._fits.n_due = math.inf
         try:
             if trees is None:
                 # Trees that are grown in here are given up at the end.
@@ -374,13 +362,13 @@ class GaussianProcessForest:
         finally:
             self._rows.shorten(n_points)
             self._targets.shorten(n_points)
-            self._trees, self._batches, self._leaves, self._tables, self._n_fitted = saved
+            self._trees, self._batches, self._leaves, self._tables, self._fits.n_due = saved
             for stale in self._stale:
                 stale.clear()
 
     def update(self) -> None:
         """Fit the hyper-parameters if that is due, and update stale leaves and their messages."""
-        if len(self._rows) >= self._fit_growth * self._n_fitted:
+        if len(self._rows) >= self._fits.n_due:
             self._fit()
         for t, stale in enumerate(self._stale[: self.n_components]):
             if stale:
@@ -404,15 +392,13 @@ class GaussianProcessForest:
                 continue
             n_points += len(targets)
             parts.append((rows, targets))
-        iterations = self._first_iterations if self._n_fitted == 0 else _ITERATIONS
-        self._estimates = fit_hyperparameters(parts, self._estimates, self._prior, iterations)
-        self._n_fitted = self.n_points
+        self._fits.fit(parts, self.n_points)
         self._mark_all_stale()
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
         stale = sorted(self._stale[t])
-        settings = self._estimates[0].covariance, self._scale_strength
+        settings = self._fits.estimates[0].covariance, self._scale_strength
         with single_threaded_blas():
             messages = np.empty((len(stale), 4))
             for k, node in enumerate(stale):

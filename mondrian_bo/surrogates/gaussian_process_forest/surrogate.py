@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -57,7 +58,7 @@ class GaussianProcessForestSurrogate:
         Largest number of trials in a leaf.
     prior : Prior, default=OPTIMIZER_PRIOR
         Prior of the hyper-parameters, for values of mean 0 and variance 1.
-    scale_strength : float, default=1.0
+    scale_strength, restart_growth : float, default=1.0 and inf
         See :class:`GaussianProcessForest`.
     """
 
@@ -70,6 +71,7 @@ class GaussianProcessForestSurrogate:
         block_size: int = 200,
         prior: Prior = OPTIMIZER_PRIOR,
         scale_strength: float = 1.0,
+        restart_growth: float = math.inf,
     ) -> None:
         forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices = columns.n_choices
@@ -83,6 +85,7 @@ class GaussianProcessForestSurrogate:
             prior=prior,
             scale_strength=scale_strength,
             first_iterations=_first_iterations(columns),
+            restart_growth=restart_growth,
         )
 
     @property

@@ -14,6 +14,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import (
     _leaf_of,
     _log_marginal_likelihood,
     _log_prior,
+    best_estimates,
     fit_hyperparameters,
     initial_estimates,
 )
@@ -47,7 +48,7 @@ def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(settings
     mean_variance = prior.mean_variance
     n_parameters = 6 if prior.noise_share else 5
     theta = 0.5 * rng.standard_normal(n_parameters) - [0, 0, 0, 0, 3, 0][:n_parameters]
-    ((like, _),) = initial_estimates(CATEGORICAL, prior)
+    ((like, *_),) = initial_estimates(CATEGORICAL, prior)
     leaf = _leaf_of(points, targets, prior)
 
     def log_posterior(theta):
@@ -75,7 +76,7 @@ def test_likelihood_is_the_normal_density_and_its_gradient_a_difference(settings
 def test_relevant_features_and_the_noise_are_found():
     for noise in (0.02, 0.5):
         leaves = [make_leaf(60, seed, noise) for seed in range(3)]
-        ((found, _),) = fit_hyperparameters(leaves, START, Prior(), 100)
+        ((found, *_),) = fit_hyperparameters(leaves, START, Prior(), 100)
         irrelevant, relevant = found.precisions[2], found.precisions[1]
         assert relevant > 10.0 * irrelevant
         # Targets were scaled to variance 1.
@@ -94,17 +95,17 @@ def test_the_noise_that_equal_inputs_share_is_found(share):
         common = np.tile(rng.standard_normal(100), 2)
         noise = np.sqrt(share) * common + np.sqrt(1.0 - share) * rng.standard_normal(200)
         leaves.append((points, np.tile(targets, 2) + 0.7 * noise))
-    ((found, _),) = fit_hyperparameters(leaves, initial_estimates(CATEGORICAL, prior), prior, 200)
+    ((found, *_),) = fit_hyperparameters(leaves, initial_estimates(CATEGORICAL, prior), prior, 200)
     assert found.noise == pytest.approx(0.49, rel=0.3)
     assert found.shared_noise / found.noise == pytest.approx(share, abs=0.15)
     if share == 1.0:
         assert found.noise - found.shared_noise < 1e-5
     # The share is 0 without a prior for it, and where no inputs are equal.
-    ((plain, _),) = fit_hyperparameters(
+    ((plain, *_),) = fit_hyperparameters(
         leaves, initial_estimates(CATEGORICAL, prior), prior._replace(noise_share=None), 50
     )
     halves = [(points[:100], targets[:100]) for points, targets in leaves]
-    ((none, _),) = fit_hyperparameters(halves, initial_estimates(CATEGORICAL, prior), prior, 50)
+    ((none, *_),) = fit_hyperparameters(halves, initial_estimates(CATEGORICAL, prior), prior, 50)
     assert plain.shared_noise == none.shared_noise == 0.0
 
 
@@ -112,7 +113,7 @@ def test_a_fit_continues_from_its_start():
     leaves = [make_leaf(60, 5)]
     (estimate,) = fit_hyperparameters(leaves, START, Prior(), 200)
     for start in estimate, Estimate(estimate.covariance):
-        ((again, _),) = fit_hyperparameters(leaves, [start], Prior(), 3)
+        ((again, *_),) = fit_hyperparameters(leaves, [start], Prior(), 3)
         assert np.allclose(again.precisions, estimate.covariance.precisions, rtol=0.05)
 
 
@@ -123,15 +124,15 @@ def test_a_fit_continues_where_inputs_repeat_for_the_first_time():
     points, targets = make_leaf(60, 5)
     start = fit_hyperparameters([(points, targets)], initial, prior, 9)
     points[7] = points[3]
-    ((found, _),) = fit_hyperparameters([(points, targets)], start, prior, 200)
-    ((fresh, _),) = fit_hyperparameters([(points, targets)], initial, prior, 200)
+    ((found, *_),) = fit_hyperparameters([(points, targets)], start, prior, 200)
+    ((fresh, *_),) = fit_hyperparameters([(points, targets)], initial, prior, 200)
     assert found.noise == pytest.approx(fresh.noise, rel=0.05)
     assert found.shared_noise > 0.0
 
 
 def test_without_information_the_maximum_is_that_of_the_prior():
     """One point has no information about lengthscales, so their prior density is maximal."""
-    ((found, _),) = fit_hyperparameters([(np.full((1, 3), 0.5), np.zeros(1))], START, Prior(), 100)
+    ((found, *_),) = fit_hyperparameters([(np.full((1, 3), 0.5), np.zeros(1))], START, Prior(), 100)
     assert np.allclose(found.precisions, 1.0, atol=1e-3)
     assert isinstance(found, Covariance)
     GaussianProcessLeaf(np.full((1, 3), 0.5), np.zeros(1), found)
@@ -147,11 +148,22 @@ def test_the_smoothness_of_the_targets_is_found(smoothness):
         points = rng.random((120, 2))
         factor = np.linalg.cholesky(truth.between(points, points) + 1e-3 * np.eye(120))
         leaves.append((points, factor @ rng.standard_normal(120)))
-    (best, _), (other, _) = fit_hyperparameters(
+    (best, *_), (other, *_) = fit_hyperparameters(
         leaves, initial_estimates(truth.categorical, prior), prior, 100
     )
     assert (best.smoothness, other.smoothness) == (smoothness, 3.0 - smoothness)
     for found in best, other:
         # Each is the maximum for its own smoothness.
-        ((again, _),) = fit_hyperparameters(leaves, [Estimate(found)], prior, 50)
+        ((again, *_),) = fit_hyperparameters(leaves, [Estimate(found)], prior, 50)
         assert np.allclose(again.precisions, found.precisions, rtol=0.1)
+
+
+def test_the_best_of_several_fits_counts_for_each_smoothness():
+    prior = Prior(smoothness=(0.5, 2.5))
+    leaves = [make_leaf(40, 0)]
+    starts = initial_estimates(CATEGORICAL, prior)
+    short, long = (fit_hyperparameters(leaves, starts, prior, n) for n in (2, 60))
+    mixed = [min(short, key=lambda one: one.covariance.smoothness), long[0]]
+    assert best_estimates(short, long) == best_estimates(long, short) == long
+    assert [one.loss for one in long] == sorted(one.loss for one in long)
+    assert [one.covariance.smoothness for one in best_estimates(mixed)] == [2.5, 0.5]

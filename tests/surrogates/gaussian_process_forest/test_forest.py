@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from mondrian_bo.surrogates.gaussian_process import repeated_fit
 from mondrian_bo.surrogates.gaussian_process.fit import Prior, fit_hyperparameters
-from mondrian_bo.surrogates.gaussian_process_forest import forest as forest_module
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_from_forest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -147,7 +147,7 @@ def test_hyper_parameters_are_fitted_to_current_leaves(monkeypatch, step):
         fitted.append(leaves)
         return fit_hyperparameters(leaves, *settings)
 
-    monkeypatch.setattr(forest_module, "fit_hyperparameters", recording_fit)
+    monkeypatch.setattr(repeated_fit, "fit_hyperparameters", recording_fit)
     points, targets = data(150)
     forest = forest_of(points, targets, 20, range(step, 150, step))
     assert len(fitted) > 5 or step == 50

@@ -104,4 +104,4 @@ def test_the_same_seed_gives_the_same_predictions():
 def test_first_fits_of_wide_spaces_have_fewer_iterations(d, absent, expected):
     columns = Columns(np.zeros(d, dtype=np.int64), absent)
     surrogate = GaussianProcessForestSurrogate(columns, np.random.SeedSequence(0))
-    assert surrogate._forest._first_iterations == expected
+    assert surrogate._forest._fits._first_iterations == expected
