@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_number
-from mondrian_bo.search_space import Categorical, Parameter, SearchSpace
-from mondrian_bo.search_space.parameters import unit_outside
+from mondrian_bo.search_space import Parameter, SearchSpace
+from mondrian_bo.search_space.outside import entry_outside
 
 _MOST_TRIALS = 200
 """Largest number of trials of an earlier study that are learnt: those of one Gaussian process."""
@@ -195,14 +194,8 @@ def encode_with_warnings(
 
 
 def _position(parameter: Parameter, value: object) -> float:
-    """Return the entry of a row, beyond [0, 1] outside of the range; NaN if there is none."""
-    try:
-        return parameter.to_unit(value)
-    except (TypeError, ValueError):
-        pass
-    if isinstance(parameter, Categorical) or not is_number(value) or not math.isfinite(value):
-        return math.nan
-    position = unit_outside(parameter, float(value))
+    """Return the entry of a row; NaN if there is none, or it is too far from the range."""
+    position = entry_outside(parameter, value)
     return position if -_FARTHEST <= position <= 1.0 + _FARTHEST else math.nan
 
 

@@ -384,24 +384,6 @@ def _integer(value: object, owner: str, argument: str) -> int:
     return int(number)
 
 
-def unit_outside(parameter: Float | Int, value: float) -> float:
-    """Continue the scale of a numeric parameter beyond its range and between its grid's values.
-
-    Returns NaN for a number that is not positive where the scale is logarithmic.
-    """
-    low, high = float(parameter.low), float(parameter.high)
-    if parameter.step is not None:
-        # Each value of a grid sits in the middle of its cell.
-        low, high = low - 0.5 * parameter.step, high + 0.5 * parameter.step
-    if high <= low:
-        return 0.5
-    if not parameter.log:
-        return (value - low) / (high - low)
-    if value <= 0.0:
-        return math.nan
-    return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
-
-
 # Grids: k values share [0, 1], each in the middle of a cell of its own ---------------------------
 
 

@@ -21,7 +21,6 @@ from ax.core.types import TParameterization, TParamValue
 from ax.exceptions.core import UnsupportedError, UserInputError
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import encode
 from mondrian_bo.search_space import (
     Categorical,
     Condition,
@@ -32,6 +31,7 @@ from mondrian_bo.search_space import (
     SearchSpace,
 )
 from mondrian_bo.search_space import Parameter as OurParameter
+from mondrian_bo.search_space.outside import encode_outside
 
 
 class _Column(NamedTuple):
@@ -140,7 +140,7 @@ class TranslatedSpace:
                 value = self._ax_parameters[name].backfill_value
             if value is not None:
                 inward[name] = column.inward(value)
-        row: FloatArray = encode(self.space, [inward])[0]
+        row: FloatArray = encode_outside(self.space, [inward])[0]
         if self._is_conditional:
             row[np.isnan(self.space.snap(np.nan_to_num(row)[None])[0])] = np.nan
         return row

@@ -14,8 +14,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import StudyReader, encode
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.optimizer.validation import check_number
+from mondrian_bo.search_space.outside import encode_outside
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
@@ -78,7 +79,7 @@ class StudyModel(NamedTuple):
                 if name in self.reader.distributions:
                     known[name] = _internal(name, self.reader.distributions[name], value)
             internal.append(known)
-        rows = np.clip(encode(space, internal), -_FARTHEST, _FARTHEST)
+        rows = np.clip(encode_outside(space, internal), -_FARTHEST, _FARTHEST)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
             raise ValueError(

@@ -9,8 +9,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import encode
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.search_space.outside import encode_outside
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
@@ -76,7 +76,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
         # No parameter varies.
         return luckiest
     optimizer, known = model.optimizer, model.reader.distributions
-    rows = encode(
+    rows = encode_outside(
         optimizer.space,
         [
             {

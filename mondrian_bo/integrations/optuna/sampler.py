@@ -18,7 +18,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_reader import encode, publish
+from mondrian_bo.integrations.optuna.study_reader import publish
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.valid_points import (
     constants_beside,
@@ -29,6 +29,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, check_callable
+from mondrian_bo.search_space.outside import encode_outside
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
@@ -228,10 +229,12 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 finished = memory.reader.finished[memory.n_told :]
                 if not others and not finished:
                     return params
-                row = encode(optimizer.space, [internal])
+                row = encode_outside(optimizer.space, [internal])
                 taken = [
                     memory.rows_of(others, optimizer),
-                    encode(optimizer.space, [{**one.unasked, **one.values} for one in finished]),
+                    encode_outside(
+                        optimizer.space, [{**one.unasked, **one.values} for one in finished]
+                    ),
                 ]
                 # If it was known to be taken, nothing else is left.
                 if _has(pending, row) or not any(_has(rows, row) for rows in taken):

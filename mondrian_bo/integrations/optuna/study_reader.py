@@ -28,8 +28,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.search_space import Categorical, Condition, SearchSpace
-from mondrian_bo.search_space.parameters import unit_outside
+from mondrian_bo.search_space import Condition
 
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
@@ -432,45 +431,3 @@ def _published(trial: FrozenTrial) -> dict[str, float]:
         # Another worker is writing it right now.
         published = {}
     return published
-
-
-# Rows: trials as points of the search space -------------------------------------------------------
-
-
-def encode(space: SearchSpace, trials: Sequence[Mapping[str, float]]) -> FloatArray:
-    """Encode trials as rows of the unit cube, or beyond it where ranges have changed.
-
-    Parameters
-    ----------
-    space : SearchSpace
-        The present space.
-    trials : sequence of m mappings of str to float
-        Their values in Optuna's internal representation, which is the index for categorical
-        parameters. Names that the space does not have are ignored.
-
-    Returns
-    -------
-    float64 array of shape (m, d)
-        NaN where a trial has no value, or none that has a place in the space: a number that is not
-        positive where the space is logarithmic now.
-    """
-    rows = np.full((len(trials), space.n_dimensions), np.nan)
-    columns = {name: j for j, name in enumerate(space.names)}
-    ranges = space.linear_ranges
-    for i, internal in enumerate(trials):
-        for name, value in internal.items():
-            j = columns.get(name)
-            if j is None:
-                continue
-            # As `to_unit` does, in a tenth of its time: a wide space has 10^5 values to encode.
-            ends = ranges[j]
-            if ends is not None and type(value) is float and ends[0] <= value <= ends[1]:
-                rows[i, j] = min((value - ends[0]) / (ends[1] - ends[0]), 1.0)
-                continue
-            parameter = space.parameters[j]
-            try:
-                rows[i, j] = parameter.to_unit(value)
-            except (TypeError, ValueError):
-                if not isinstance(parameter, Categorical):
-                    rows[i, j] = unit_outside(parameter, value)
-    return rows

@@ -19,7 +19,6 @@ from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     StudyReader,
-    encode,
     running_values,
 )
 from mondrian_bo.integrations.optuna.valid_points import (
@@ -29,6 +28,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 )
 from mondrian_bo.optimizer.validation import Direction
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space.outside import encode_outside
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
@@ -157,7 +157,7 @@ class ToldStudy:
             key = len(trial.params), published
             latest = known.get(trial.number)
             if latest is None or latest[0] != key:
-                latest = key, encode(optimizer.space, [running_values(trial)])[0]
+                latest = key, encode_outside(optimizer.space, [running_values(trial)])[0]
             self._running[trial.number] = latest
         rows = np.array([row for _, row in self._running.values()])
         rows = rows.reshape(len(running), optimizer.space.n_dimensions)
@@ -167,7 +167,7 @@ class ToldStudy:
         new = self.reader.finished[self.n_told :]
         self.n_told += len(new)
         outcomes = np.array([trial.outcomes for trial in new])
-        asked = encode(optimizer.space, [trial.values for trial in new])
+        asked = encode_outside(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]
         rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
@@ -203,7 +203,7 @@ def complete(
     space : SearchSpace
         The present space.
     rows : float64 array of shape (m, d)
-        The trials, as `encode` returns them.
+        The trials, as `encode_outside` returns them.
     unasked : sequence of m mappings of str to float
         Values in Optuna's internal representation.
 
@@ -214,7 +214,7 @@ def complete(
     """
     if not any(name in space for one in unasked for name in one):
         return rows
-    filled = np.where(np.isnan(rows), encode(space, unasked), rows)
+    filled = np.where(np.isnan(rows), encode_outside(space, unasked), rows)
     inactive = np.isnan(space.snap(np.nan_to_num(filled)))
     filled[inactive & np.isnan(rows)] = np.nan
     return filled

@@ -10,8 +10,9 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_space
-from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, encode, may_be_parent
+from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, may_be_parent
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space.outside import encode_outside
 
 
 class TrialRows(NamedTuple):
@@ -51,7 +52,7 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     space = to_space(distributions, learner.conditions)
     if space is None:
         return None
-    return TrialRows(space, distributions, encode(space, internal))
+    return TrialRows(space, distributions, encode_outside(space, internal))
 
 
 def is_feasible(trial: FrozenTrial) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 
@@ -13,15 +12,12 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 from studies import bowl, conditional, make_study, mixed, optimize
 
-from mondrian_bo import MondrianPruner, MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import (
     PUBLISHED_KEY,
     StudyReader,
-    encode,
     publish,
     running_values,
 )
-from mondrian_bo.search_space import Float, Int, SearchSpace
 
 UNIT = {"x": FloatDistribution(0.0, 1.0)}
 
@@ -373,59 +369,3 @@ def test_a_later_reader_reads_in_the_order_in_which_trials_finished():
     late.read(study)
     assert str(late.finished) == str(early.finished)
     assert late.distributions == early.distributions
-
-
-def test_rows_are_encoded_as_values_are():
-    """Bit for bit, also those that `encode` scales itself."""
-    space = SearchSpace(
-        {
-            "x": Float(-3.0, 7.1),
-            "rate": Float(1e-5, 0.3, log=True),
-            "share": Float(0.0, 1.0, step=0.25),
-            "n": Int(1, 9),
-            "fixed": Float(2.0, 2.0),
-        }
-    )
-    rng = np.random.default_rng(0)
-    trials = [
-        {
-            "x": x,
-            "rate": float(10.0 ** rng.uniform(-5, -1)),
-            "share": float(rng.choice([0.0, 0.25, 1.0])),
-            "n": int(rng.integers(1, 10)),
-            "fixed": 2.0,
-        }
-        for x in [-3.0, 7.1, 2, 0.0, *rng.uniform(-3.0, 7.1, 50).tolist()]
-    ]
-    expected = [[space[name].to_unit(trial[name]) for name in space.names] for trial in trials]
-    np.testing.assert_array_equal(encode(space, trials), expected)
-    # Beyond the range, and without a place in it.
-    np.testing.assert_array_equal(encode(space, [{"x": 17.2, "rate": -1.0}])[0, :2], [2.0, np.nan])
-
-
-def test_trials_that_are_added_may_have_a_time_zone():
-    """Optuna's own times have none, and Python does not compare both kinds."""
-
-    def objective(trial):
-        x = trial.suggest_int("x", 0, 5)
-        for step in range(3):
-            trial.report(x + 1.0 / (1.0 + step), step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x + trial.suggest_int("y", 0, 5)
-
-    study = optuna.create_study(sampler=MondrianSampler(seed=0), pruner=MondrianPruner())
-    study.optimize(objective, n_trials=4)
-    now = datetime.datetime.now(datetime.UTC)
-    for shift in (0, 1):
-        added = study.trials[0]
-        added.datetime_start = now - datetime.timedelta(hours=shift)
-        added.datetime_complete = added.datetime_start
-        study.add_trial(added)
-    study.optimize(objective, n_trials=4)
-    (memory,) = study.sampler._memory[study._storage].values()
-    assert len(memory.reader.read(study)) == 0
-    assert len(memory.reader.finished) == 10
-    fresh = optuna.create_study(sampler=MondrianSampler(seed=0))
-    fresh.add_trial(added)
-    fresh.optimize(lambda trial: trial.suggest_int("z", 0, 5), n_trials=2)
