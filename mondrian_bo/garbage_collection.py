@@ -12,8 +12,8 @@ from contextlib import contextmanager
 def without_collections(module: str | None = None) -> Iterator[None]:
     """Switch the garbage collector off inside a ``with`` block, and on again where it was on.
 
-    With the name of a `module`, nothing happens if it is loaded: what a program makes at each call
-    has to stay young, or the collector does not find its garbage.
+    With the name of a `module`, nothing happens if it is loaded. Objects that are made at each call
+    must stay in the youngest generation: otherwise only a full collection frees them.
 
     What loads stays: modules, classes, compiled code. The collector walks through it again and
     again, which is a tenth of the time to a process's first suggestion. At the end all objects

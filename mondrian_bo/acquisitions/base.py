@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +16,12 @@ from mondrian_bo.number_types import is_number
 _FEW = 4
 """Largest number of components whose moments compiled code computes, in a tenth of numpy's time. Of
 many components numpy is as fast, and the sums of a single candidate have another order."""
+
+Score: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Maps rows of shape (m, d) to scores of shape (m,)."""
+
+ScoreGradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""Maps rows of shape (m, d) to scores of shape (m,) and their derivatives of shape (m, d)."""
 
 
 class Prediction(NamedTuple):
@@ -85,6 +92,12 @@ class Acquisition(Protocol):
             The scores; may be infinite, never NaN.
         """
         ...
+
+
+def usage_of(acquisition: Acquisition) -> Usage:
+    """Return how a search uses an acquisition, which may state nothing."""
+    usage: Usage = getattr(acquisition, "usage", Usage())
+    return usage
 
 
 def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:

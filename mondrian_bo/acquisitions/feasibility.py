@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.base import Acquisition, Usage
+from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients, usage_of
 from mondrian_bo.array_types import FloatArray
 
 _LARGEST_SCORE = 1e100
@@ -30,13 +29,6 @@ small for float64."""
 
 _LAST_FACTOR = 13
 """Last factor 1, 3, 5, ... of the series, whose next term is below the precision of float64."""
-
-Score: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Maps rows of shape (m, d) to scores of shape (m,)."""
-
-
-Gradients: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Maps rows of shape (m, d) to scores of shape (m,) and their derivatives of shape (m, d)."""
 
 
 class Feasibility(Protocol):
@@ -59,10 +51,10 @@ class Feasibility(Protocol):
 def constrained(
     acquisition: Acquisition,
     score: Score,
-    gradients: Gradients | None,
+    gradients: ScoreGradients | None,
     feasibility: Feasibility,
     exponent: float = 1.0,
-) -> tuple[Score, Gradients | None]:
+) -> tuple[Score, ScoreGradients | None]:
     """Weight the scores of an acquisition by the probability that candidates are feasible.
 
     Expected and probability of improvement are multiplied by it (equation 5). Its logarithm is
@@ -91,8 +83,7 @@ def constrained(
     ----------
     Gardner et al. (2014), Bayesian optimization with inequality constraints, equation (5).
     """
-    usage: Usage = getattr(acquisition, "usage", Usage())
-    multiplies = usage.multiplies_by_probability
+    multiplies = usage_of(acquisition).multiplies_by_probability
 
     def weighted(rows: FloatArray) -> FloatArray:
         logs = exponent * feasibility.log_probability(rows)

@@ -24,11 +24,15 @@ from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.kernel_sums import kernel_sums
-from mondrian_bo.surrogates.gaussian_process_forest.surrogate import OPTIMIZER_PRIOR
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import (
+    OPTIMIZER_PRIOR,
+    inactive_entries,
+)
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.leaf_cells import leaf_cells
+from mondrian_bo.surrogates.shared.tree_surrogate import unit_cube
 
 ModelName: TypeAlias = Literal["gaussian_process", "forest"]
 """Values of the parameter `surrogate`."""
@@ -51,9 +55,6 @@ _POINTS = 2**13
 
 _TREES = {"gaussian_process": 2, "forest": 10}
 """Default numbers of trees, those of the optimizer."""
-
-_INACTIVE_CHOICE, _INACTIVE_NUMBER = -1.0, 0.5
-"""What processes see in the place of absent values, as in the optimizer's surrogate."""
 
 
 class _Model(Protocol):
@@ -163,8 +164,9 @@ class GaussianProcessAnova:
         covariance = self._forest.covariance
         scales, shares = scale_mixture(covariance.smoothness)
         columns = [axis.values for axis in axes]
+        fillers = inactive_entries(self._is_categorical)
         seen = [
-            (_entries(self._encoding, columns, j), _filled(column, self._is_categorical[j]))
+            (_entries(self._encoding, columns, j), np.where(np.isnan(column), fillers[j], column))
             for j, column in enumerate(columns)
         ]
         for one in self._sums:
@@ -183,8 +185,8 @@ class GaussianProcessAnova:
             yield Terms(weights / self._forest.n_components, factors)
 
     def _filled(self, rows: FloatArray) -> FloatArray:
-        fill = np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER)
-        return np.ascontiguousarray(np.where(np.isnan(rows), fill, rows))
+        fillers = inactive_entries(self._is_categorical)
+        return np.ascontiguousarray(np.where(np.isnan(rows), fillers, rows))
 
 
 class MondrianForestAnova:
@@ -211,7 +213,7 @@ class MondrianForestAnova:
             space.n_choices, n_trees, np.random.default_rng(encoding_seed)
         )
         ensemble = Ensemble(n_trees, d, forest_seed)
-        model = HierarchicalGaussianModel(ensemble, bounds=(np.zeros(d), np.ones(d)))
+        model = HierarchicalGaussianModel(ensemble, bounds=unit_cube(d))
         points = self._encoding(rows)
         model.learn(points, targets.copy())
         # At a point of the data no branch is possible: its prediction is its leaf's mean.
@@ -267,11 +269,6 @@ def _breaks(ends: list[FloatArray]) -> FloatArray:
     """Return the distinct ends of cells that are within the unit interval."""
     found = np.unique(np.concatenate(ends)).astype(np.float64)
     return found[(found > 0.0) & (found < 1.0)]
-
-
-def _filled(column: FloatArray, is_categorical: bool) -> FloatArray:
-    fill = _INACTIVE_CHOICE if is_categorical else _INACTIVE_NUMBER
-    return np.where(np.isnan(column), fill, column)
 
 
 def _entries(encoding: TreeEncoding, columns: list[FloatArray], j: int) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.feasibility import Score
+from mondrian_bo.acquisitions.base import Score
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
@@ -128,7 +128,7 @@ def perturb(
         rng.random((n_points, d)),
     )
     points = np.empty((n_points, d))
-    _write_neighbours(rows, drawn, space.grid_sizes, space.is_categorical, points)
+    _write_perturbed(rows, drawn, space.grid_sizes, space.is_categorical, points)
     return space.snap(points)
 
 
@@ -167,7 +167,7 @@ class _Draws(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _write_neighbours(rows, drawn, grid_sizes, categorical, points):  # type: ignore[no-untyped-def]
+def _write_perturbed(rows, drawn, grid_sizes, categorical, points):  # type: ignore[no-untyped-def]
     """Write neighbours, see :func:`perturb`; they are not snapped yet."""
     m, d = points.shape
     for i in range(m):
@@ -200,7 +200,7 @@ class CandidateSearch(NamedTuple):
         Where to search.
     incumbents : float64 array of shape (k, d)
         The best trials so far, k >= 1.
-    is_known : callable
+    is_taken : callable
         Whether a row has been tried; such rows are returned only if nothing else is found.
     rng : numpy.random.Generator
         Source of randomness.
@@ -215,7 +215,7 @@ class CandidateSearch(NamedTuple):
 
     space: SearchSpace
     incumbents: FloatArray
-    is_known: Callable[[FloatArray], bool]
+    is_taken: Callable[[FloatArray], bool]
     rng: np.random.Generator
     n_candidates: int
     near_share: float = 1.0
@@ -240,10 +240,10 @@ def maximize(
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    space, incumbents, is_known, rng, n_candidates, near_share, far_share = wanted
+    space, incumbents, is_taken, rng, n_candidates, near_share, far_share = wanted
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
-        return best_unknown(rows, score(rows), is_known)
+        return best_untaken(rows, score(rows), is_taken)
     n_global = max(n_candidates // 3, 1)
     n_local = n_candidates // 3
     n_elite = (n_candidates - n_global - n_local) // _ROUNDS
@@ -267,18 +267,18 @@ def maximize(
         better = space.snap(improve(rows[starts[: _choose_distinct(rows, scores, starts)]]))
         rows = np.concatenate([rows, better])
         scores = np.concatenate([scores, score(better)])
-    return best_unknown(rows, scores, is_known)
+    return best_untaken(rows, scores, is_taken)
 
 
-def best_unknown(
-    rows: FloatArray, scores: FloatArray, is_known: Callable[[FloatArray], bool]
+def best_untaken(
+    rows: FloatArray, scores: FloatArray, is_taken: Callable[[FloatArray], bool]
 ) -> FloatArray:
-    """Return the row with the best score that is not known, or else the best one, shape (d,)."""
+    """Return the row with the best score that is not taken, or else the best one, shape (d,)."""
     best = rows[np.argmax(scores)]
-    if not is_known(best):
+    if not is_taken(best):
         return np.asarray(best)
     for i in np.argsort(-scores, kind="stable"):
-        if not is_known(rows[i]):
+        if not is_taken(rows[i]):
             return np.asarray(rows[i])
     return np.asarray(best)
 

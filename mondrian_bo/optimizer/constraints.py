@@ -258,7 +258,9 @@ class JointFeasibility:
         """Return the logarithm of the probability of all events, and its derivatives by theirs."""
         if not logs:
             return np.zeros(n_rows), np.ones((0, n_rows))
-        total, factors = _joint(np.array(logs), self._exponents)
+        events = np.array(logs)
+        # Numba takes more than a second to compile a sort.
+        total, factors = _joint(events, np.argsort(events, axis=0), self._exponents)
         return total, factors
 
 
@@ -290,20 +292,20 @@ def _pair_exponents(values: FloatArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def _joint(logs, exponents):  # type: ignore[no-untyped-def]
+def _joint(logs, orders, exponents):  # type: ignore[no-untyped-def]
     """Return log-probabilities of joint events, shape (m,), and the exponents used, (q, m).
 
     The least probable event counts fully. Each further one, in ascending order of probability,
-    counts with its smallest exponent beside those before it.
+    counts with its smallest exponent beside those before it. `orders`, shape (q, m), has the events
+    in this order.
     """
     n_events, m = logs.shape
     total, factors = np.zeros(m), np.ones((n_events, m))
     for k in range(m):
-        order = np.argsort(logs[:, k])
         for a in range(n_events):
-            i = order[a]
+            i = orders[a, k]
             for b in range(a):
-                factors[i, k] = min(factors[i, k], exponents[i, order[b]])
+                factors[i, k] = min(factors[i, k], exponents[i, orders[b, k]])
             total[k] += factors[i, k] * logs[i, k]
     return total, factors
 

@@ -19,7 +19,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianPro
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _IMAGINARY = 3.0
-"""Number of imaginary trials that an earlier study predicts as well as `_FIRST_WEIGHT` says; our
+"""Weight of the prior of the studies' weights, whose mean is `_FIRST_WEIGHT` in all, in trials; our
 choice."""
 
 _FIRST_WEIGHT = 0.75

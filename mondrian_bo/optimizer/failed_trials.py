@@ -40,13 +40,18 @@ class FailedTrials:
         self.rows = GrowingArray(trials.rows.shape[1])
         self.learnt: list[int] = []
 
-    def values_of(self, row: FloatArray) -> FloatArray | None:
-        """Return the values that a failed trial is learnt with; None if it is only avoided; O(n).
+    def add(self, row: FloatArray) -> FloatArray | None:
+        """Store a failed trial and decide whether it is learnt; O(n).
 
         Parameters
         ----------
         row : float64 array of shape (1, d)
-            Its point, which is stored among the failed ones.
+            Its point.
+
+        Returns
+        -------
+        float64 array of shape (1,) or (1, K), or None
+            The values that it is learnt with; None if its point is only avoided.
         """
         n_trials = len(self._trials)
         is_faulty = self._is_among_failures(row)

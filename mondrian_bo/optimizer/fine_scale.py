@@ -206,7 +206,7 @@ class _Quality(NamedTuple):
     density : float
         The mean log density of the values, up to a constant.
     agreement : float
-        The rank correlation of predictions and values of the better half.
+        The rank correlation (Kendall's tau) of predictions and values of the better half.
     error : float
         The mean log error of the better half, in standard deviations of all values on the scale.
     """

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.feasibility import Gradients, Score
+from mondrian_bo.acquisitions.base import Score, ScoreGradients
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.candidates import CandidateSearch, LocalSearch, maximize
 from mondrian_bo.search_space import SearchSpace
@@ -197,12 +197,14 @@ class HalfSpaces:
         """
         space = wanted.space
 
-        def is_known(row: FloatArray) -> bool:
-            return wanted.is_known(self.reached(space, row))
+        def is_taken(row: FloatArray) -> bool:
+            return wanted.is_taken(self.reached(space, row))
 
-        return self.reached(space, maximize(score, wanted._replace(is_known=is_known), improve))
+        return self.reached(space, maximize(score, wanted._replace(is_taken=is_taken), improve))
 
-    def within(self, score: Score, gradients: Gradients | None) -> tuple[Score, Gradients | None]:
+    def within(
+        self, score: Score, gradients: ScoreGradients | None
+    ) -> tuple[Score, ScoreGradients | None]:
         """Return the score of the nearest points, and its gradients by the rows.
 
         Parameters

@@ -49,8 +49,8 @@ _DECAY = 2.0
 """Weights of trials fall from 1 for the best of the nearest to exp(-2) for the worst."""
 
 LEAST_CORRELATION = 0.5
-"""Smallest rank correlation of targets and their leave-one-out predictions with which the quadratic
-is used, our choice."""
+"""Smallest rank correlation (Spearman's) of targets and their leave-one-out predictions with which
+the quadratic is used, our choice."""
 
 _SURE = 0.9
 """The same for a search of few trials, our choice: a process explores better than a quadratic that

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.feasibility import Gradients, Score
+from mondrian_bo.acquisitions.base import Score, ScoreGradients
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.float_range import TINY
 from mondrian_bo.search_space import SearchSpace
@@ -76,7 +76,9 @@ class _Ascent(NamedTuple):
     best_scores: FloatArray
 
 
-def climb(gradients: Gradients, space: SearchSpace, rows: FloatArray, n_steps: int) -> FloatArray:
+def climb(
+    gradients: ScoreGradients, space: SearchSpace, rows: FloatArray, n_steps: int
+) -> FloatArray:
     """Climb along the continuous columns by projected gradient steps, all rows at once.
 
     Step sizes are those of Barzilai and Borwein (1988), two-point step size gradient methods.
@@ -147,7 +149,7 @@ def _advance(ascent, free, proposal, scores, new_gradient):  # type: ignore[no-u
 
 def improve(
     score: Score,
-    gradients: Gradients,
+    gradients: ScoreGradients,
     space: SearchSpace,
     rows: FloatArray,
     n_steps: int,
@@ -195,7 +197,7 @@ def improve(
 
 
 def _polish(
-    gradients: Gradients, space: SearchSpace, row: FloatArray, n_evaluations: int
+    gradients: ScoreGradients, space: SearchSpace, row: FloatArray, n_evaluations: int
 ) -> FloatArray:
     """Climb along the continuous columns of one row by a quasi-Newton method.
 
@@ -228,7 +230,7 @@ def _neighbours(
     Returns
     -------
     neighbours : float64 array of shape (m, d)
-        Them all.
+        The rows with their neighbours.
     starts : list of int, of length k + 1
         Where those of each row begin, and `m`.
     """
@@ -246,7 +248,7 @@ def _neighbours(
     ends = np.cumsum([0, *map(len, values)])
     most = 2 + int(ends[-1]) + len(_NEXT) * n_columns
     options, starts = np.empty((len(rows) * most, n_columns)), np.zeros(len(rows) + 1, np.int64)
-    _write_neighbours(rows, space.grid_sizes, np.concatenate(values), ends, options, starts)
+    _write_adjacent(rows, space.grid_sizes, np.concatenate(values), ends, options, starts)
     neighbours = space.snap(options[: starts[-1]])
     # The first of each are the rows themselves, also where snapping would move them.
     neighbours[starts[:-1]] = rows
@@ -254,7 +256,7 @@ def _neighbours(
 
 
 @njit(cache=True, nogil=True)
-def _write_neighbours(rows, grid_sizes, values, ends, options, starts):  # type: ignore[no-untyped-def]
+def _write_adjacent(rows, grid_sizes, values, ends, options, starts):  # type: ignore[no-untyped-def]
     """Write each row twice, then its neighbours, and where those of each row begin.
 
     Parameters

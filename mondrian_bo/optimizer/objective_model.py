@@ -10,9 +10,14 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
-from mondrian_bo.acquisitions.feasibility import Gradients as ScoreGradients
-from mondrian_bo.acquisitions.feasibility import Score
+from mondrian_bo.acquisitions.base import (
+    Acquisition,
+    Prediction,
+    Score,
+    ScoreGradients,
+    mixture_moments,
+    usage_of,
+)
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.drawn_quadratic import DrawnQuadratic
 from mondrian_bo.optimizer.evolution_step import offspring
@@ -225,7 +230,7 @@ class ObjectiveModel:
         rng : numpy.random.Generator
             Source of the draw, for an acquisition that samples a function.
         """
-        usage: Usage = getattr(acquisition, "usage", Usage())
+        usage = usage_of(acquisition)
         if usage.samples_function:
             return self.draw(rng), None
         self._learn()

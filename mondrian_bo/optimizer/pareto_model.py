@@ -9,8 +9,14 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 from numba import njit
 
-from mondrian_bo.acquisitions.base import Acquisition, Usage, mixture_moments
-from mondrian_bo.acquisitions.feasibility import Gradients, Score
+from mondrian_bo.acquisitions.base import (
+    Acquisition,
+    Score,
+    ScoreGradients,
+    Usage,
+    mixture_moments,
+    usage_of,
+)
 from mondrian_bo.acquisitions.hypervolume_improvement import (
     log_expected_hypervolume_improvement,
     log_expected_hypervolume_improvement_gradient,
@@ -76,7 +82,7 @@ class ParetoModel:
 
     def score(
         self, acquisition: Acquisition, rng: np.random.Generator
-    ) -> tuple[Score, Gradients | None]:
+    ) -> tuple[Score, ScoreGradients | None]:
         """Return the score of candidates and, where the models have them, its gradients.
 
         Acquisitions that measure improvements give the expected hypervolume improvement. Others,
@@ -91,7 +97,7 @@ class ParetoModel:
             Source of randomness.
         """
         boxes = self._boxes(rng)
-        usage: Usage = getattr(acquisition, "usage", Usage())
+        usage = usage_of(acquisition)
         if not usage.measures_improvement:
             optimistic = [_optimistic(model, acquisition, usage, rng) for model in self.models]
 

@@ -97,9 +97,9 @@ class ParetoTrials:
             dominating = float(np.count_nonzero(ranked & _dominates(others, value)))
         return np.append(counts, dominating)
 
-    def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+    def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
         """Whether a trial has been told or ruled out, or is running; see :class:`Trials`."""
-        return self.columns[0].is_known(row, running)
+        return self.columns[0].is_taken(row, running)
 
     def avoid(self, rows: FloatArray) -> None:
         """Count rows of shape (m, d) as known without values."""

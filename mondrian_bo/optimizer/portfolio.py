@@ -143,8 +143,9 @@ optimum, a margin can only be gained by violating it."""
 
 _MANY_CONSTRAINED = (LogExpectedImprovement(optimism=1.0), LogExpectedImprovement())
 """Acquisitions of the default portfolio under many constraints. Each log-probability is a barrier
-that keeps a confidence bound away from a constraint. The sum of many keeps it away from an optimum
-where many constraints meet; the logarithm of its lead over the incumbent outweighs them."""
+that keeps a confidence bound away from a constraint. The sum of many barriers keeps it away from an
+optimum where many constraints meet. The logarithm of the bound's lead over the incumbent outweighs
+the barriers."""
 
 _RUNNING = (ThompsonSampling(),)
 """Acquisitions of the default portfolio while trials are running. Each suggestion maximises another

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mondrian_bo.optimizer.float_range import SHRINK
 from mondrian_bo.optimizer.objective_model import ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search import Search
+from mondrian_bo.optimizer.search_factory import SearchFactory
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space.space import row_gaps
 
@@ -41,14 +42,6 @@ _LONG_PATIENCE = 24
 _STALLED = 100
 """Trials without any gain after which a search has stalled, our choice. It has nothing more to gain
 near its incumbent, so restarts are more frequent, and longer."""
-
-
-class SearchMaker(Protocol):
-    """Makes searches that differ only in their random draws."""
-
-    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
-        """Return a search over trials, which are empty; the number determines the draws."""
-        ...
 
 
 @dataclass
@@ -159,7 +152,7 @@ class RestartingSearch:
 
     Parameters
     ----------
-    maker : SearchMaker
+    factory : SearchFactory
         Makes the searches.
     is_continuous : bool array of shape (d,)
         Which columns hold numbers without a grid.
@@ -186,7 +179,7 @@ class RestartingSearch:
 
     def __init__(
         self,
-        maker: SearchMaker,
+        factory: SearchFactory,
         is_continuous: BoolArray,
         n_startup_trials: int,
         restarts: bool,
@@ -199,9 +192,9 @@ class RestartingSearch:
             if n_objectives == 1
             else ParetoTrials(self._n_dimensions, n_objectives, reference)
         )
-        self.whole = maker.new(self.trials, 0)
+        self.whole = factory.new(self.trials, 0)
         self.current = self.whole
-        self._maker = maker
+        self._factory = factory
         self._is_continuous = is_continuous
         self._n_startup_trials = n_startup_trials
         self._restarts = restarts and n_objectives == 1
@@ -240,7 +233,7 @@ class RestartingSearch:
             if not failed[i]:
                 self._tell(row, values[i : i + 1], feasible is None or bool(feasible[i]))
                 continue
-            imputed = self.failed.values_of(row)
+            imputed = self.failed.add(row)
             if imputed is not None:
                 self._tell(row, imputed, False)
 
@@ -286,7 +279,7 @@ class RestartingSearch:
             has_stalled = counts.n_still >= _STALLED
             counts.pressure = beside.pressure(counts.pressure, not has_stalled)
             if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
-                self.current = self._maker.new(Trials(self._n_dimensions), counts.n_searches)
+                self.current = self._factory.new(Trials(self._n_dimensions), counts.n_searches)
                 counts.n_searches += 1
                 counts.pressure = counts.n_in_vain = 0
                 counts.gained = False

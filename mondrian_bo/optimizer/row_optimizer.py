@@ -394,7 +394,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             pending,
             index,
             np.random.default_rng([*self._ask_entropy, index]),
-            partial(self._search.trials.is_known, running=running),
+            partial(self._search.trials.is_taken, running=running),
             self._constraints,
             self._valid,
         )

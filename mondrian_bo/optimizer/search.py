@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.acquisitions.base import Acquisition, Usage
-from mondrian_bo.acquisitions.feasibility import Gradients, Score, constrained
+from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients, usage_of
+from mondrian_bo.acquisitions.feasibility import constrained
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import (
     CandidateSearch,
@@ -121,7 +121,7 @@ class Request(NamedTuple):
     valid: ValidRows | None
 
 
-class _Ascent(NamedTuple):
+class _ScoreToClimb(NamedTuple):
     """A score of candidates, and the local search from the best ones.
 
     Attributes
@@ -137,7 +137,7 @@ class _Ascent(NamedTuple):
     """
 
     score: Score
-    gradients: Gradients | None
+    gradients: ScoreGradients | None
     n_gradients: int
     n_polished: int = 0
     n_evaluations: int = UNLIMITED
@@ -209,7 +209,7 @@ class Search:
                     row = step(model, arm, wanted, find, pending, valid)
                     if row is not None:
                         return row
-                ascent = _Ascent(*model.score(acquisition, rng), n_gradients)
+                ascent = _ScoreToClimb(*model.score(acquisition, rng), n_gradients)
             else:
                 ascent, wanted = self._score_under(constraints, planes, model, acquisition, wanted)
             local = None
@@ -253,7 +253,7 @@ class Search:
             if n_modelled > _FEW_CONSTRAINTS:
                 acquisitions = arm.many_constrained or acquisitions
         else:
-            share = arm.candidates  # where it is a quarter, there are few near the best already
+            share = arm.candidates  # reduces those near the best rows, too
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
             if n_trials > _MANY_TRIALS and self.n_objectives == 1 and request.valid is None:
@@ -292,7 +292,7 @@ class Search:
         model: ObjectiveModel | ParetoModel,
         acquisition: Acquisition,
         wanted: CandidateSearch,
-    ) -> tuple[_Ascent, CandidateSearch]:
+    ) -> tuple[_ScoreToClimb, CandidateSearch]:
         """Return the score under constraints, and where candidates for it start."""
         feasibility = constraints.feasibility(planes.numbers if planes else ())
         if len(self.trials.incumbents(feasible=True)):
@@ -311,11 +311,10 @@ class Search:
             gradients = feasibility.gradients if n_gradients else None
         if planes is not None:
             score, gradients = planes.within(score, gradients)
-        usage: Usage = getattr(acquisition, "usage", Usage())
-        if not usage.polishes_under_constraints:
-            return _Ascent(score, gradients, n_gradients), wanted
+        if not usage_of(acquisition).polishes_under_constraints:
+            return _ScoreToClimb(score, gradients, n_gradients), wanted
         has_leaves = model.models[0].n_gradients > 1
-        return _Ascent(
+        return _ScoreToClimb(
             score,
             gradients,
             n_gradients,

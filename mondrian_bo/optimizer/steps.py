@@ -69,7 +69,7 @@ def step(
     if arm.plateau > 0.0 and trials.is_on_plateau() and rng.random() < arm.plateau:
         rows = plateau_steps(space, trials.rows, trials.values, pending, rng)
         for row in rows if valid is None else rows[valid.contains(rows)]:
-            if not wanted.is_known(row):
+            if not wanted.is_taken(row):
                 return np.asarray(row)
     sure = n_trials <= min(arm.quadratic_after, _TRIALS_PER_DIMENSION * d)
     is_early = sure and n_trials < _FEWEST_PER_DIMENSION * d
@@ -86,6 +86,6 @@ def step(
         return find(drawn, wanted, drawn.climb)
     if level >= 1.0 - evolution:
         for row in model.draw_offspring(space, rng):
-            if not wanted.is_known(row):
+            if not wanted.is_taken(row):
                 return np.asarray(row)
     return None

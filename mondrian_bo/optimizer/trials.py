@@ -101,7 +101,7 @@ class Trials:
         some.tell(self.rows[which], self.values[which])
         return some
 
-    def is_known(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
+    def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:
         """Whether a trial has been told, or ruled out by `avoid` or `exclude`, or is running.
 
         Parameters

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.acquisitions.feasibility import Score
+from mondrian_bo.acquisitions.base import Score
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.candidates import (
     EXHAUSTIVE,
     CandidateSearch,
     LocalSearch,
-    best_unknown,
+    best_untaken,
     maximize,
     perturb,
     spread,
@@ -168,7 +168,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
-        space, incumbents, is_known, rng, n_candidates, _, _ = wanted
+        space, incumbents, is_taken, rng, n_candidates, _, _ = wanted
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)
@@ -178,7 +178,7 @@ class ValidRows:
             return scores
 
         def excludes(row: FloatArray) -> bool:
-            return is_known(row) or not self.contains(row[None])[0]
+            return is_taken(row) or not self.contains(row[None])[0]
 
         if math.isinf(space.cardinality):
             probes = spread(space, 0, _N_PROBED, np.full(space.n_dimensions, 0.5))
@@ -187,12 +187,12 @@ class ValidRows:
         local = None
         if improve is not None:
             local = partial(self._improve, restricted, improve, space, rng)
-        restricted_search = wanted._replace(is_known=excludes, n_candidates=n_candidates)
+        restricted_search = wanted._replace(is_taken=excludes, n_candidates=n_candidates)
         row = maximize(restricted, restricted_search, local)
         if self.contains(row[None])[0]:
             return row
         rows = self._drawn(space, incumbents, rng)
-        return best_unknown(rows, restricted(rows), is_known)
+        return best_untaken(rows, restricted(rows), is_taken)
 
     def _drawn(
         self, space: SearchSpace, starts: FloatArray, rng: np.random.Generator

@@ -33,7 +33,7 @@ def test_failures_are_learnt_where_the_nearest_failed_too():
     # Two that may be accidents, one far from them, and one among them.
     for row, n_trials in [((0.8, 0.8), 5), ((0.8, 0.9), 5), ((0.1, 0.2), 5), ((0.9, 0.9), 6)]:
         fail(search, np.array(row))
-        assert search.trials.is_known(np.array(row))
+        assert search.trials.is_taken(np.array(row))
         assert len(search.trials) == n_trials
     assert search.failed.learnt == [5]
     assert search.trials.values[5] == 2.0

@@ -34,12 +34,12 @@ def test_best_trials_are_those_of_a_sort():
 
 def test_known_rows():
     trials, rows, _ = told(5)
-    assert all(trials.is_known(row) for row in rows)
-    assert not trials.is_known(np.array([0.5, 0.5]))
+    assert all(trials.is_taken(row) for row in rows)
+    assert not trials.is_taken(np.array([0.5, 0.5]))
     trials.avoid(np.array([[0.5, 0.5]]))
-    assert trials.is_known(np.array([0.5, 0.5]))
-    assert not trials.is_known(np.array([0.5, 0.25]))
-    assert not trials.is_known(np.array([0.5, np.nan]))
+    assert trials.is_taken(np.array([0.5, 0.5]))
+    assert not trials.is_taken(np.array([0.5, 0.25]))
+    assert not trials.is_taken(np.array([0.5, np.nan]))
     assert len(trials) == 5
 
 
@@ -55,16 +55,16 @@ def test_known_rows_with_gaps():
         ((0.75, 0.75), False),
         ((0.75, np.nan), False),
     ]:
-        assert trials.is_known(np.array(row)) == known
+        assert trials.is_taken(np.array(row)) == known
 
 
 def test_trials_that_lacked_parameters_rule_out_themselves_alone():
     trials = Trials(2)
     trials.tell(np.array([[0.5, np.nan]]), np.array([1.0]))
     trials.avoid(np.array([[np.nan, 0.25]]))
-    assert trials.is_known(np.array([0.5, np.nan]))
-    assert trials.is_known(np.array([np.nan, 0.25]))
-    assert not trials.is_known(np.array([0.5, 0.25]))
+    assert trials.is_taken(np.array([0.5, np.nan]))
+    assert trials.is_taken(np.array([np.nan, 0.25]))
+    assert not trials.is_taken(np.array([0.5, 0.25]))
 
 
 def test_rows_are_copied():
@@ -73,7 +73,7 @@ def test_rows_are_copied():
     trials.tell(row, np.array([1.0]))
     row[:] = 0.0
     assert trials.best()[0].tolist() == [0.25, 0.75]
-    assert trials.is_known(np.array([0.25, 0.75]))
+    assert trials.is_taken(np.array([0.25, 0.75]))
 
 
 def test_rows_and_values_are_those_told():

@@ -15,6 +15,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials, encode_with_warnings
 from mondrian_bo.search_space import SearchSpace
 
@@ -180,5 +181,4 @@ def _internal(distribution: BaseDistribution, value: Any) -> Any:
             return int(distribution.to_internal_repr(value))
         except ValueError:
             return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else None
+    return value if is_number(value) else None

@@ -365,7 +365,7 @@ def _interactive_plot(data: Any, size: tuple[float, float], text: str) -> str:
 
 def _plotly_code() -> str:
     """Return the code of plotly as an element of a page."""
-    draw_plotly.check_plotly()
+    draw_plotly.import_plotly()
     from plotly.offline import get_plotlyjs
 
     return f"<script>{get_plotlyjs()}</script>\n"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_reader import sign_of
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.search_space.outside import encode_outside
 
@@ -67,7 +67,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     trials = feasible or complete
     if not trials:
         raise ValueError("The study has no complete trial with a finite value.")
-    sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+    sign = sign_of(study, 0)
     luckiest = _luckiest(trials, sign)
     try:
         fallback = MondrianSampler(seed=0)

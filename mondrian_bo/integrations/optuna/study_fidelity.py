@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_parameter
-from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
+from mondrian_bo.integrations.optuna.study_reader import (
+    N_WITHOUT,
+    FinishedTrial,
+    StudyReader,
+    sign_of,
+)
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
@@ -192,7 +196,7 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
     ]
     if not found:
         raise ValueError(f"The study has no complete feasible trial with {name!r} at {target!r}.")
-    sign = 1.0 if study.directions[0] == StudyDirection.MAXIMIZE else -1.0
+    sign = sign_of(study, 0)
     return max(found, key=lambda trial: (sign * trial.values[0], -trial.number))
 
 

@@ -313,6 +313,11 @@ class StudyReader:
         self.distributions[name] = distribution
 
 
+def sign_of(study: optuna.Study, objective: int) -> float:
+    """Return 1 if an objective is maximised, else -1."""
+    return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0
+
+
 def local_time(moment: datetime | None) -> datetime:
     """Return a moment in local time without a zone; the first of all moments for None.
 

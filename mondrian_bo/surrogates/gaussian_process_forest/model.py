@@ -18,10 +18,10 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import VarianceCorrection
+from mondrian_bo.surrogates.mondrian_forest.evidence import log_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.model import (
     SMALLEST_RELATIVE_STD,
-    log_evidence,
     target_scale,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -192,8 +192,12 @@ class GaussianProcessForestSurrogate:
         missing = np.isnan(rows)
         if not missing.any():
             return points, rows
-        fillers = np.where(self._is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER)
-        return points, np.where(missing, fillers, rows)
+        return points, np.where(missing, inactive_entries(self._is_categorical), rows)
+
+
+def inactive_entries(is_categorical: BoolArray) -> FloatArray:
+    """Return what processes see in the place of NaN in each column, shape (d,)."""
+    return np.where(is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER)
 
 
 def _first_iterations(columns: Columns) -> int:

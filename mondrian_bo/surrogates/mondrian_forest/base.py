@@ -27,8 +27,8 @@ from mondrian_bo.surrogates.estimators.validation import (
     own_copy,
     seed_sequence,
 )
+from mondrian_bo.surrogates.mondrian_forest.evidence import log_mean_exp
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.mondrian_forest.model import log_mean_exp
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.trees.tree import Tree

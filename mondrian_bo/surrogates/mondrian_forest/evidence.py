@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
@@ -15,7 +16,7 @@ from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
     gamma_bounds,
     maximise,
 )
-from mondrian_bo.surrogates.shared.parallel import rows_of
+from mondrian_bo.surrogates.shared.parallel import trees_of
 from mondrian_bo.trees.evidence import evidence_terms
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
@@ -37,6 +38,25 @@ _MOST_POINTS = 500_000
 """Points times trees of an evaluation: some 20 ms. Three parameters need no more; our choice."""
 
 
+def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:
+    """Return the log marginal likelihoods of trees, from the messages of their roots to mu_H."""
+    constant = n_points * math.log(2.0 * math.pi * gamma_1)
+    squares = _squares(terms, mean_prior) / gamma_1
+    return np.asarray(-0.5 * (constant + terms[:, LOG_DETERMINANT] + squares))
+
+
+def log_mean_exp(values: FloatArray) -> float:
+    """Return the log of the mean of exponentials: the evidence of a uniform mixture."""
+    return float(logsumexp(values)) - math.log(len(values))
+
+
+def _squares(terms: FloatArray, mean_prior: float) -> FloatArray:
+    """Return the squares of standardised targets in units of gamma_1, summed over each tree."""
+    return np.asarray(
+        terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
+    )
+
+
 def log_evidence_at(
     forest: GaussianForest,
     hyperparameters: Hyperparameters,
@@ -52,14 +72,13 @@ def log_evidence_at(
     """
     n = forest.n_points
     part = slice(0, max(1, _MOST_POINTS // n))
-    trees = rows_of(forest.arrays, part)
+    trees = trees_of(forest.arrays, part)
     terms = np.empty((len(trees.parent), 4))
     evidence_terms(trees, forest.node_stats.moments[part], hyperparameters, lifetime, terms)
-    squares = terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
+    squares = _squares(terms, mean_prior)
     prior = 0.5 - _remaining(hyperparameters.gamma_2, lifetime) + hyperparameters.noise
     gamma_1 = max(float(squares.mean()) / n, variance / prior)
-    constant = n * math.log(2.0 * math.pi * gamma_1)
-    return -0.5 * (constant + terms[:, LOG_DETERMINANT] + squares / gamma_1), gamma_1
+    return log_evidence(terms, n, mean_prior, gamma_1), gamma_1
 
 
 def learn_by_evidence(

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
-from mondrian_bo.surrogates.shared.parallel import points_of, rows_of, run_parallel, split_trees
+from mondrian_bo.surrogates.shared.parallel import points_of, run_parallel, split_trees, trees_of
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.equivalent_weights import gaussian_weights
 from mondrian_bo.trees.growth import GrowthSettings, sample_forest
@@ -210,8 +210,8 @@ class GaussianForest(GrowingForest[Gaussian]):
             self._predict_some,
             [
                 (
-                    rows_of(self._arrays, part),
-                    rows_of(self._node_stats, part),
+                    trees_of(self._arrays, part),
+                    trees_of(self._node_stats, part),
                     points_of(points, part),
                     rates,
                     settings,
@@ -273,7 +273,7 @@ class GaussianForest(GrowingForest[Gaussian]):
             part = np.ascontiguousarray(points[:, start:end])
             for t in range(self.n_trees):
                 tree = slice(t, t + 1)
-                arrays, stats = rows_of(self._arrays, tree), rows_of(self._node_stats, tree)
+                arrays, stats = trees_of(self._arrays, tree), trees_of(self._node_stats, tree)
                 scale = float(tree_weights[t]), tolerance
                 one = points_of(part, tree)
                 self._kernels.weights(arrays, stats, one, rates, settings, scale, rows)

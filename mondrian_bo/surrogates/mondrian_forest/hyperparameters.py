@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize, minimize_scalar
 
 from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.shared.parallel import rows_of
+from mondrian_bo.surrogates.shared.parallel import trees_of
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
@@ -109,7 +109,7 @@ def learn_hyperparameters(
     kept = some_of(forest.n_points, MOST_TARGETS)
     scale = math.sqrt(variance)
     targets = (forest.targets[kept] - mean_prior) / scale
-    some_trees = rows_of(forest.arrays, slice(0, _FEWEST_TREES * MOST_TARGETS // len(kept)))
+    some_trees = trees_of(forest.arrays, slice(0, _FEWEST_TREES * MOST_TARGETS // len(kept)))
     trees = restrict_forest(some_trees, kept, targets)
     state, moments = np.empty((len(trees.parent), N_STATE)), np.empty((3, len(kept)))
 

@@ -16,7 +16,7 @@ from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
 )
 from mondrian_bo.surrogates.mondrian_forest.linear_forest import LinearForest, LinearHyperparameters
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel, appendix_b
-from mondrian_bo.surrogates.shared.parallel import points_of, rows_of
+from mondrian_bo.surrogates.shared.parallel import points_of, trees_of
 from mondrian_bo.trees.affine_leave_one_out import AffineTargets, affine_leave_one_out, sort_by_leaf
 from mondrian_bo.trees.affine_messages import centres_of_rows, n_columns
 from mondrian_bo.trees.layout import NONE
@@ -117,7 +117,7 @@ def learn_linear(
     scale = math.sqrt(variance)
     targets = (forest.targets[kept] - mean_prior) / scale
     part = slice(0, max(n_leaves // len(kept), _FEWEST_TREES // 2))
-    trees = restrict_forest(rows_of(forest.arrays, part), kept, targets)
+    trees = restrict_forest(trees_of(forest.arrays, part), kept, targets)
     tree_of = np.cumsum(trees.parent == NONE) - 1
     data = AffineTargets(
         np.ascontiguousarray(points_of(forest.points, part)[:, kept]),

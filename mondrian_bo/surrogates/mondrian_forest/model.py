@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengthscales
-from mondrian_bo.surrogates.mondrian_forest.evidence import learn_by_evidence
+from mondrian_bo.surrogates.mondrian_forest.evidence import learn_by_evidence, log_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import Learnt, learn_hyperparameters
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -27,10 +27,6 @@ from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.trees.hierarchical_gaussian import (
-    LOCATION,
-    LOG_DETERMINANT,
-    PRECISION,
-    RESIDUAL,
     SQUARES,
     Hyperparameters,
 )
@@ -373,15 +369,3 @@ def is_constant(mean: float, std: float) -> bool:
 def target_scale(mean: float, std: float) -> float:
     """Return the standard deviation of targets, or their magnitude if they are constant."""
     return abs(mean) or 1.0 if is_constant(mean, std) else std
-
-
-def log_evidence(terms: FloatArray, n_points: int, mean_prior: float, gamma_1: float) -> FloatArray:
-    """Return the log marginal likelihoods of trees, from the messages of their roots to mu_H."""
-    squares = terms[:, RESIDUAL] + terms[:, PRECISION] * (terms[:, LOCATION] - mean_prior) ** 2
-    constant = n_points * math.log(2.0 * math.pi * gamma_1)
-    return np.asarray(-0.5 * (constant + terms[:, LOG_DETERMINANT] + squares / gamma_1))
-
-
-def log_mean_exp(values: FloatArray) -> float:
-    """Return the log of the mean of exponentials: the evidence of a uniform mixture."""
-    return float(logsumexp(values)) - math.log(len(values))

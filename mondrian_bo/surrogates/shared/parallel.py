@@ -79,7 +79,7 @@ def points_of(points: FloatArray, part: slice) -> FloatArray:
     return points[part] if len(points) > 1 else points
 
 
-def rows_of(arrays: Arrays, part: slice) -> Arrays:
+def trees_of(arrays: Arrays, part: slice) -> Arrays:
     """Return views of a slice of the trees; arrays that all trees share are returned whole."""
     n_trees = len(arrays[-1])
     fields: Any = (field[part] if len(field) == n_trees else field for field in arrays)
@@ -116,13 +116,13 @@ def run_on_trees(
     results = run_parallel(
         function,
         [
-            (*(rows_of(arrays, part) for arrays in state), points_of(points, part), *settings)
+            (*(trees_of(arrays, part) for arrays in state), points_of(points, part), *settings)
             for part in parts
         ],
     )
     for part, result in zip(parts, results, strict=True):
         for arrays, changed in zip(state, result, strict=True):
-            for target, content in zip(rows_of(arrays, part), changed, strict=True):
+            for target, content in zip(trees_of(arrays, part), changed, strict=True):
                 # Worker processes return copies, threads return the arrays themselves.
                 if not np.shares_memory(target, content):
                     target[:] = content

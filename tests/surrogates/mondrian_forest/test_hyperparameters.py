@@ -9,7 +9,7 @@ from trees.oracles import grow
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest import hyperparameters as learning
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import learn_hyperparameters
-from mondrian_bo.surrogates.shared.parallel import rows_of
+from mondrian_bo.surrogates.shared.parallel import trees_of
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 from mondrian_bo.trees.leave_one_out import N_STATE, leave_one_out, restrict_forest
 
@@ -28,7 +28,7 @@ def left_out(forest, trees=slice(None), kept=None):
     """Return means, variances in units of gamma_1 and spread over some trees, of kept targets."""
     kept = np.arange(forest.n_points) if kept is None else kept
     targets = forest.targets[kept] - MEAN_PRIOR
-    restricted = restrict_forest(rows_of(forest.arrays, trees), kept, targets)
+    restricted = restrict_forest(trees_of(forest.arrays, trees), kept, targets)
     state, moments = np.empty((len(restricted.parent), N_STATE)), np.empty((3, len(kept)))
     leave_one_out(restricted, targets, forest.hyperparameters, state, moments)
     return moments[0] + MEAN_PRIOR, moments[1], moments[2]

@@ -8,7 +8,7 @@ from trees.oracles import assert_same_bits, grow, snapshot
 from mondrian_bo.surrogates import MondrianForestRegressor
 from mondrian_bo.surrogates.mondrian_forest.linear_forest import LinearForest, LinearHyperparameters
 from mondrian_bo.surrogates.mondrian_forest.linear_model import learn_linear
-from mondrian_bo.surrogates.shared.parallel import rows_of
+from mondrian_bo.surrogates.shared.parallel import trees_of
 from mondrian_bo.trees.affine_leave_one_out import (
     AffineTargets,
     affine_leave_one_out,
@@ -32,7 +32,7 @@ def make_grown(seed=0, n=25, **settings):
 
 def left_out(forest, t):
     """Return means and variances in units of gamma_1 of each target given all others."""
-    arrays = rows_of(forest.arrays, slice(t, t + 1))
+    arrays = trees_of(forest.arrays, slice(t, t + 1))
     kept = np.arange(forest.n_points)
     targets = forest.targets - MEAN_PRIOR
     trees = restrict_forest(arrays, kept, targets)

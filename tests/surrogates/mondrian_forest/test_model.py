@@ -7,10 +7,10 @@ import pytest
 from trees.dense import DenseTree, moments, probes
 from trees.oracles import assert_same_bits, check_forest, snapshot
 
+from mondrian_bo.surrogates.mondrian_forest.evidence import log_mean_exp
 from mondrian_bo.surrogates.mondrian_forest.model import (
     HierarchicalGaussianModel,
     appendix_b,
-    log_mean_exp,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.predict import EMPIRICAL, PAPER, REMAINING

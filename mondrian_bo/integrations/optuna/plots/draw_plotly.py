@@ -28,7 +28,7 @@ _PANEL_SIZE = 250
 """Width and height of a panel of pairs in pixels, our choice: labels remain readable."""
 
 
-def check_plotly() -> ModuleType:
+def import_plotly() -> ModuleType:
     """Return plotly's graph objects.
 
     Raises
@@ -63,7 +63,7 @@ class _Panel(NamedTuple):
 
     def add(self, kind: str, **settings: Any) -> None:
         """Add a trace, such as "Scatter"."""
-        trace = getattr(check_plotly(), kind)(**settings)
+        trace = getattr(import_plotly(), kind)(**settings)
         self.figure.add_trace(trace, row=self.row, col=self.column)
 
     def set_axis(self, which: str, **settings: Any) -> None:
@@ -86,7 +86,7 @@ class _Panel(NamedTuple):
 
 
 def _new_panel(**layout: Any) -> _Panel:
-    figure = check_plotly().Figure()
+    figure = import_plotly().Figure()
     figure.update_layout(
         template="plotly_white",
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
@@ -180,7 +180,7 @@ def _acquisition(data: model.AcquisitionData) -> Any:
 
 def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
     """Draw slices and maps in one figure."""
-    check_plotly()
+    import_plotly()
     from plotly.subplots import make_subplots
 
     n = len(panels)

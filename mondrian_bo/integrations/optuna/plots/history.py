@@ -18,9 +18,9 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     check_objective,
     check_single_objective,
     objective_label,
-    sign_of,
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study_reader import sign_of
 from mondrian_bo.integrations.optuna.trial_rows import trial_rows
 
 _MOST_PREDICTED = 200

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import CategoricalDistribution
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, model_of
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_reader import sign_of
+from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
 
 _MOST_VALUES = 60
@@ -38,9 +38,8 @@ def check_single_objective(study: optuna.Study, name: str) -> None:
 def check_objective(study: optuna.Study, objective: Any) -> None:
     """Raise an error that names the argument `objective` if it is no number of an objective."""
     last = len(study.directions) - 1
-    is_integer = isinstance(objective, Integral) and not isinstance(objective, bool)
-    if not is_integer or not 0 <= objective <= last:
-        error = ValueError if is_integer else TypeError
+    if not is_integer(objective) or not 0 <= objective <= last:
+        error = ValueError if is_integer(objective) else TypeError
         raise error(f"`objective` must be an integer from 0 to {last}, got {objective!r}.")
 
 
@@ -231,11 +230,6 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     space = model.optimizer.space
     params = {name: value for name, value in best.params.items() if name in space}
     return StudyView(study, model, model.rows([params])[0], trials)
-
-
-def sign_of(study: optuna.Study, objective: int) -> float:
-    """Return 1 if an objective is maximised, else -1."""
-    return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0
 
 
 def objective_label(study: optuna.Study, objective: int) -> str:

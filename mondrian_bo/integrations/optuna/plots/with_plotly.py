@@ -13,7 +13,7 @@ import optuna
 
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.draw_plotly import check_plotly, draw, draw_pairs
+from mondrian_bo.integrations.optuna.plots.draw_plotly import draw, draw_pairs, import_plotly
 from mondrian_bo.integrations.optuna.plots.lines import StudyView, view
 from mondrian_bo.integrations.optuna.reading import ReadableSampler
 
@@ -152,7 +152,7 @@ def plot_importance(
     ImportError
         If plotly is not installed.
     """
-    check_plotly()
+    import_plotly()
     return draw(model.importance_data(study, objective, n_pairs, evaluator))
 
 
@@ -205,7 +205,7 @@ def plot_history(study: optuna.Study, *, objective: int = 0) -> Any:
     ImportError
         If plotly is not installed.
     """
-    check_plotly()
+    import_plotly()
     return draw(history.history_data(study, objective))
 
 
@@ -227,7 +227,7 @@ def plot_learning_curves(study: optuna.Study, *, n_predicted: int = 20) -> Any:
     ImportError
         If plotly is not installed.
     """
-    check_plotly()
+    import_plotly()
     return draw(history.curves_data(study, n_predicted))
 
 
@@ -251,11 +251,11 @@ def plot_calibration(study: optuna.Study) -> Any:
     ValueError
         As :func:`mondrian_bo.plotting.plot_calibration`.
     """
-    check_plotly()
+    import_plotly()
     return draw(history.calibration_data(study))
 
 
 def _view(study: optuna.Study, sampler: ReadableSampler | None) -> StudyView:
     """Return a study with its model; reading them takes long, so plotly is looked for first."""
-    check_plotly()
+    import_plotly()
     return view(study, sampler)
