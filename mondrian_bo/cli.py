@@ -336,6 +336,8 @@ def _report(arguments: argparse.Namespace) -> int:
     study = load_study(arguments.storage, arguments.study)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)
     out = arguments.out or Path(f"{safe}.html")
+    if not out.resolve().parent.is_dir():
+        raise FileNotFoundError(f"--out {out}: there is no folder {out.resolve().parent}.")
     page = html_report(study, interactive=arguments.interactive)
     out.write_text(page, encoding="utf-8")
     print(out)

@@ -258,10 +258,7 @@ class JointFeasibility:
         """Return the logarithm of the probability of all events, and its derivatives by theirs."""
         if not logs:
             return np.zeros(n_rows), np.ones((0, n_rows))
-        events = np.array(logs)
-        # Numba takes more than a second to compile a sort.
-        total, factors = _joint(events, np.argsort(events, axis=0), self._exponents)
-        return total, factors
+        return _joint(np.array(logs), self._exponents)
 
 
 def _threshold(transform: Transform) -> float:
@@ -291,14 +288,20 @@ def _pair_exponents(values: FloatArray) -> FloatArray:
     return exponents
 
 
-@njit(cache=True, nogil=True)
-def _joint(logs, orders, exponents):  # type: ignore[no-untyped-def]
+def _joint(logs: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log-probabilities of joint events, shape (m,), and the exponents used, (q, m).
 
     The least probable event counts fully. Each further one, in ascending order of probability,
-    counts with its smallest exponent beside those before it. `orders`, shape (q, m), has the events
-    in this order.
+    counts with its smallest exponent beside those before it.
     """
+    # Numba takes more than a second to compile a sort.
+    total, factors = _ordered_joint(logs, np.argsort(logs, axis=0), exponents)
+    return total, factors
+
+
+@njit(cache=True, nogil=True)
+def _ordered_joint(logs, orders, exponents):  # type: ignore[no-untyped-def]
+    """Compute `_joint`; columns of `orders`, shape (q, m), have the least probable event first."""
     n_events, m = logs.shape
     total, factors = np.zeros(m), np.ones((n_events, m))
     for k in range(m):

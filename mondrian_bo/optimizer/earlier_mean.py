@@ -91,12 +91,15 @@ class EarlierModel:
         return means.mean(axis=0), gradients
 
     def good_rows(self) -> FloatArray:
-        """Return the trials' rows, shape (m, d): good ones that differ come first.
+        """Return rows of trials, shape (m, d): good ones that differ come first.
 
         Each row is the one with the best predicted mean among those that differ from all former
-        ones by a tenth of a range or by a choice; the others follow.
+        ones by a tenth of a range or by a choice; the others follow. Infeasible trials are left
+        out, unless there are no others.
         """
-        rows = self._trials.rows
+        rows, feasible = self._trials.rows, self._trials.is_feasible
+        if feasible is not None and feasible.any():
+            rows = rows[feasible]
         order = np.argsort(-self.means(rows), kind="stable")
         seen, others = rows[order[:1]], []
         for i in order[1:]:

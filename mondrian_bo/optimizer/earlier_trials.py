@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space import Parameter, SearchSpace
 from mondrian_bo.search_space.outside import entry_outside
 
@@ -38,11 +38,14 @@ class EarlierTrials(NamedTuple):
         to a parameter that the study lacks.
     values : float64 array of shape (m,)
         Their values, not NaN, in the direction of the present study.
+    is_feasible : bool array of shape (m,) or None, default=None
+        Which of them violate no constraint, and may be first trials; None is all.
     """
 
     name: str
     rows: FloatArray
     values: FloatArray
+    is_feasible: BoolArray | None = None
 
 
 ToldTrials: TypeAlias = tuple[Sequence[Mapping[str, Any]], Sequence[float]]
@@ -118,6 +121,7 @@ def encode_earlier(
     space: SearchSpace,
     params: Sequence[Mapping[str, Any]],
     values: Sequence[float] | FloatArray,
+    is_feasible: BoolArray | None = None,
 ) -> tuple[EarlierTrials, list[str]]:
     """Encode the trials of an earlier study as far as they fit into a space.
 
@@ -137,6 +141,8 @@ def encode_earlier(
         Parameters by name. Names that the space does not have are ignored.
     values : sequence of m floats
         Their values; larger or smaller is better as in the present study.
+    is_feasible : bool array of shape (m,) or None, default=None
+        Which of them violate no constraint; None is all.
 
     Returns
     -------
@@ -161,7 +167,10 @@ def encode_earlier(
         else:
             fits[np.array(having)[lost]] = False
     fits &= ~np.isnan(rows).all(axis=1)
-    return EarlierTrials(name, *_thinned(rows[fits], told[fits])), conflicts
+    kept = np.flatnonzero(fits)
+    kept = kept[_thinned(told[kept])]
+    feasible = None if is_feasible is None else is_feasible[kept]
+    return EarlierTrials(name, rows[kept], told[kept], feasible), conflicts
 
 
 def encode_with_warnings(
@@ -170,17 +179,18 @@ def encode_with_warnings(
     params: Sequence[Mapping[str, Any]],
     values: Sequence[float] | FloatArray,
     shown: tuple[Sequence[Mapping[str, Any]], Mapping[str, object]],
+    is_feasible: BoolArray | None = None,
 ) -> EarlierTrials:
     """Encode the trials of an earlier study, and warn of the parameters that are ignored.
 
     Parameters
     ----------
-    name, space, params, values
+    name, space, params, values, is_feasible
         See :func:`encode_earlier`.
     shown : tuple of (sequence of m mappings, mapping)
         The parameters of the trials and those of the present study, as warnings show them.
     """
-    trials, conflicts = encode_earlier(name, space, params, values)
+    trials, conflicts = encode_earlier(name, space, params, values, is_feasible)
     former, present = shown
     for parameter in conflicts:
         example = next(one[parameter] for one in former if parameter in one)
@@ -199,14 +209,13 @@ def _position(parameter: Parameter, value: object) -> float:
     return position if -_FARTHEST <= position <= 1.0 + _FARTHEST else math.nan
 
 
-def _thinned(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return at most `_MOST_TRIALS` trials: the extreme ones, and others in equal steps."""
+def _thinned(values: FloatArray) -> IntArray:
+    """Return the indices of at most `_MOST_TRIALS` trials: extreme ones, and others in steps."""
     if len(values) <= _MOST_TRIALS:
-        return rows, values
+        return np.arange(len(values))
     # The direction is not known here: a quarter of the trials from each end.
     order = np.argsort(values, kind="stable")
     quarter = _MOST_TRIALS // 4
     middle = np.sort(order[quarter:-quarter])
     spread = middle[np.linspace(0, len(middle) - 1, _MOST_TRIALS - 2 * quarter).astype(int)]
-    kept = np.sort(np.concatenate([order[:quarter], spread, order[-quarter:]]))
-    return rows[kept], values[kept]
+    return np.sort(np.concatenate([order[:quarter], spread, order[-quarter:]]))

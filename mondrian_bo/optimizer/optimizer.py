@@ -98,6 +98,8 @@ class MondrianOptimizer(StoredOptimizer):
     ------
     ValueError, TypeError
         If an argument is not as described.
+    KeyError
+        If the space has no parameter of the name `fidelity`.
 
     Notes
     -----
@@ -404,18 +406,21 @@ class MondrianOptimizer(StoredOptimizer):
         mean, std : float64 arrays of shape (m, q)
             In the units of the constraints; NaN for those without a known value.
         probability : float64 array of shape (m,)
-            That all of them hold.
+            That all of them hold; NaN while none of them has a known value.
         """
         rows = self._encode(params)
         mean, std = np.full((2, len(rows), len(self.constraints)), np.nan)
         if self._constraints is not None:
             mean[:], std[:] = (one[:, len(self.directions) :] for one in self.predict_rows(rows))
-        return mean, std, np.exp(self.log_feasibility(rows))
+        probability = np.exp(self.log_feasibility(rows))
+        if self.constraints and np.isnan(mean).all():
+            probability = np.full(len(rows), np.nan)
+        return mean, std, probability
 
     def _encode(self, params: Mapping[str, object] | Sequence[Mapping[str, object]]) -> FloatArray:
         """Return the rows of one or several points, shape (m, d)."""
+        count_trials(params)
         many = [params] if isinstance(params, Mapping) else list(params)
-        count_trials(many)
         rows = np.empty((len(many), self.space.n_dimensions))
         for i, one in enumerate(many):
             rows[i] = self.space.to_unit(one)

@@ -257,7 +257,7 @@ def check_settings(
     TypeError, ValueError
         If one of them is not as :class:`MondrianOptimizer` describes.
     """
-    if surrogate not in SURROGATES:
+    if not isinstance(surrogate, str) or surrogate not in SURROGATES:
         raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
     if n_startup_trials is None:
         few = is_plain and surrogate == "gaussian_process"

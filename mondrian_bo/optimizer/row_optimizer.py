@@ -23,6 +23,7 @@ from mondrian_bo.optimizer.validation import (
     Direction,
     check_callable,
     check_directions,
+    check_flag,
     check_reference,
     seed_sequence,
 )
@@ -94,6 +95,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         if not isinstance(space, SearchSpace):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
+        check_flag("allow_missing", allow_missing)
         may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
         settings = check_settings(
             **options,
@@ -170,6 +172,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         with self._lock:
             self._undo_interrupted()
             return self._search.n_successes
+
+    @property
+    def has_finite_values(self) -> bool:
+        """Whether trials have finite values of each objective."""
+        with self._lock:
+            self._undo_interrupted()
+            return bool(np.isfinite(self._search.trials.values).any(axis=0).all())
 
     @property
     def arms(self) -> Sequence[tuple[ObjectiveModel | ParetoModel, Arm]]:

@@ -20,7 +20,7 @@ from mondrian_bo.version import __version__
 FORMAT = "mondrian-bo optimizer"
 """What a file says it is."""
 
-VERSION = (1, 2)
+VERSION = (1, 3)
 """Version of the format. The first number changes where a former reader would go wrong, the second
 where something is added that a former reader may pass over."""
 
@@ -51,9 +51,13 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
 
     Raises
     ------
+    TypeError
+        If `path` is no path.
     OSError
         If the file cannot be written. A former one is unchanged then.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"`path` must be a string or a path, got {path!r}.")
     header = {
         "format": FORMAT,
         "version": list(VERSION),
@@ -70,6 +74,8 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be saved: there is no folder {target.parent}.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} cannot be saved: it is a folder.")
     # In the same folder, so that it can be renamed.
     new = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:

@@ -173,6 +173,15 @@ class StoredOptimizer(RowOptimizer):
         if self._earlier:
             arrays["earlier_rows"] = np.vstack([one.rows for one in self._earlier])
             arrays["earlier_values"] = np.concatenate([one.values for one in self._earlier])
+            feasible = [one.is_feasible for one in self._earlier]
+            if any(one is not None for one in feasible):
+                sizes = [len(one.values) for one in self._earlier]
+                arrays["earlier_feasible"] = np.concatenate(
+                    [
+                        np.ones(size) if one is None else one.astype(np.float64)
+                        for one, size in zip(feasible, sizes, strict=True)
+                    ]
+                )
         return settings, state, arrays
 
     @classmethod
@@ -319,4 +328,8 @@ def _earlier_of(
     ends = np.cumsum(sizes)[:-1]
     rows, values = arrays["earlier_rows"], arrays["earlier_values"]
     parts = zip(names, np.split(rows, ends), np.split(values, ends), strict=True)
-    return [EarlierTrials(*part) for part in parts]
+    studies = [EarlierTrials(*part) for part in parts]
+    if "earlier_feasible" not in arrays:
+        return studies
+    feasible = np.split(arrays["earlier_feasible"] > 0.0, ends)
+    return [one._replace(is_feasible=part) for one, part in zip(studies, feasible, strict=True)]

@@ -156,6 +156,8 @@ def seed_sequence(seed: int | Sequence[int] | None) -> np.random.SeedSequence:
         If it is not a non-negative integer, a sequence of them, or None.
     """
     try:
+        if isinstance(seed, bool):
+            raise TypeError
         return np.random.SeedSequence(seed)
     except (TypeError, ValueError) as error:
         raise type(error)(
@@ -169,7 +171,7 @@ def check_reference(reference: Sequence[float] | None, n_objectives: int) -> Flo
     Raises
     ------
     TypeError, ValueError
-        If it does not have one number for each objective.
+        If it does not have one number for each objective, finite or NaN.
     """
     if reference is None:
         return np.full(n_objectives, np.nan)
@@ -181,6 +183,8 @@ def check_reference(reference: Sequence[float] | None, n_objectives: int) -> Flo
             f"`reference_point` must have {n_objectives} values, one for each direction, got "
             f"{reference!r}."
         )
+    if np.isinf(numbers).any():
+        raise ValueError(f"`reference_point` must be finite, or NaN for none, got {reference!r}.")
     return np.array(numbers)
 
 

@@ -91,6 +91,16 @@ def test_values_may_be_missing_and_constraints_may_appear_later():
     assert probability[0] > 0.9 and (probability[1:] < 0.1).all()
 
 
+def test_feasibility_is_unknown_while_no_constraint_has_a_value():
+    optimizer = MondrianOptimizer(SQUARE, constraints=["c"], seed=0)
+    for _ in range(2):
+        mean, std, probability = optimizer.predict_constraints([{"x": 0.9, "y": 0.5}] * 2)
+        assert np.isnan(mean).all() and np.isnan(std).all() and np.isnan(probability).all()
+        optimizer.tell(optimizer.ask(), 1.0)
+    optimizer.tell(optimizer.ask(), 1.0, [-1.0])
+    assert np.isfinite(optimizer.predict_constraints({"x": 0.9, "y": 0.5})[2]).all()
+
+
 def test_failed_trials_may_have_constraints():
     optimizer = MondrianOptimizer(SQUARE, constraints=["c"], seed=0)
     for x in np.linspace(0.0, 1.0, 15):

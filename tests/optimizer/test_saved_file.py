@@ -21,6 +21,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
 )
 from mondrian_bo.optimizer import Arm, Portfolio
+from mondrian_bo.optimizer.earlier_trials import EarlierTrials
 from mondrian_bo.optimizer.saved_settings import (
     decode_acquisition,
     decode_space,
@@ -62,6 +63,7 @@ PORTFOLIO = Portfolio(
     ),
     restarts=True,
 )
+nan = math.nan
 CASES = {
     "process": (NUMBERS, {}),
     "one dimension": (LINE, {"n_startup_trials": 3, "acquisition": "log_ei"}),
@@ -85,6 +87,19 @@ CASES = {
             "warm_start": [
                 ([{"x": x, "kind": 1.5, "y": 0.4} for x in (-1.0, 0.0, 0.9)], [4.0, 1.0, 2.0]),
                 ([{"y": y} for y in (0.1, 0.6, 0.8, 1.3)], [0.1, 0.3, math.inf, 0.7]),
+            ]
+        },
+    ),
+    "feasible earlier trials": (
+        MIXED,
+        {
+            "warm_start": [
+                EarlierTrials(
+                    "constrained",
+                    np.array([[0.1, 1.0, nan, 0.4], [0.7, 1.0, nan, 0.2], [0.6, 3.0, nan, 0.9]]),
+                    np.array([0.0, 1.0, 2.0]),
+                    np.array([False, True, True]),
+                )
             ]
         },
     ),
@@ -426,6 +441,10 @@ def test_what_json_cannot_hold_is_refused(tmp_path):
 def test_a_missing_folder_is_named(saved, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"file.npz cannot be saved: .* folder .*none"):
         MondrianOptimizer.load(saved).save(tmp_path / "none" / "file.npz")
+    with pytest.raises(IsADirectoryError, match="cannot be saved: it is a folder"):
+        MondrianOptimizer.load(saved).save(tmp_path)
+    with pytest.raises(TypeError, match="`path` must be a string or a path, got 3"):
+        MondrianOptimizer.load(saved).save(3)
 
 
 def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):

@@ -34,6 +34,11 @@ X = {"x": 0.5}
         ({"constraints": ["a", "a"]}, ValueError, "`constraints` must be distinct names"),
         ({"reference_point": [1.0, 2.0]}, ValueError, "`reference_point` must have 1 values"),
         ({"reference_point": ["a"]}, TypeError, "`reference_point` must be a number"),
+        ({"reference_point": [np.inf]}, ValueError, "`reference_point` must be finite, or NaN"),
+        ({"seed": True}, TypeError, "`seed` must be a non-negative integer, .* got True"),
+        ({"surrogate": ["forest"]}, ValueError, "`surrogate` must be one of .* got .'forest'."),
+        ({"allow_missing": "no"}, TypeError, "`allow_missing` must be True or False, got 'no'"),
+        ({"fidelity": "z"}, KeyError, "`fidelity`: unknown parameter 'z'"),
     ],
 )
 def test_constructor(arguments, error, message):

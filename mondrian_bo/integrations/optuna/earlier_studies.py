@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import optuna
 from optuna.distributions import (
     BaseDistribution,
@@ -15,6 +16,8 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from mondrian_bo.array_types import BoolArray
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials, encode_with_warnings
 from mondrian_bo.search_space import SearchSpace
@@ -37,12 +40,15 @@ class EarlierStudy(NamedTuple):
         Parameters of its trials, the best trial first.
     values : list of float
         Their values.
+    is_feasible : bool array
+        Which of them violate no constraint.
     """
 
     name: str
     direction: StudyDirection
     params: list[dict[str, Any]]
     values: list[float]
+    is_feasible: BoolArray
 
 
 class EarlierStudies:
@@ -109,7 +115,9 @@ class EarlierStudies:
                 for one in study.params
             ]
             shown = study.params, distributions
-            trials = encode_with_warnings(study.name, space, params, study.values, shown)
+            trials = encode_with_warnings(
+                study.name, space, params, study.values, shown, study.is_feasible
+            )
             if len(trials.values):
                 encoded.append(trials)
         return encoded
@@ -138,8 +146,11 @@ class EarlierStudies:
         if number >= N_START or number % 2:
             return default
         turn, k = divmod(number // 2, len(self._studies))
-        params = self._studies[k].params
-        good = params[turn * len(params) // _SPACING]
+        study = self._studies[k]
+        usable = np.flatnonzero(study.is_feasible)
+        if not len(usable):
+            usable = np.arange(len(study.params))
+        good = study.params[usable[turn * len(usable) // _SPACING]]
         internal = _internal(distribution, good[name]) if name in good else None
         if internal is None:
             return default
@@ -171,6 +182,7 @@ def _read(study: optuna.Study) -> EarlierStudy:
         study.direction,
         [dict(trial.params) for trial in trials],
         [float(trial.values[0]) for trial in trials],
+        np.array([is_feasible(trial) for trial in trials]),
     )
 
 

@@ -12,8 +12,9 @@ import optuna
 from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.study_reader import check_study
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
-from mondrian_bo.optimizer.validation import check_count, check_flag
+from mondrian_bo.optimizer.validation import check_callable, check_count, check_flag
 
 if TYPE_CHECKING:
     from mondrian_bo.importance import Decomposition
@@ -136,7 +137,8 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         ValueError
             If no complete trial has one of the parameters.
         TypeError
-            If `params` is not a list of names, or `target` does not return numbers.
+            If `study` is no study, `params` is not a list of names, or `target` is no function that
+            returns numbers.
         """
         names = _names(study, params)
         shares = dict.fromkeys(names, 0.0)
@@ -187,6 +189,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         self, study: optuna.Study, target: Callable[[FrozenTrial], float] | None
     ) -> list[tuple[TrialRows, Decomposition]]:
         """Decompose the target, or each objective that varies."""
+        check_callable(target, "target")
         targets = [partial(_value, number=k) for k in range(len(study.directions))]
         wanted = targets if target is None else [target]
         found = [self.decompose(study, one) for one in wanted]
@@ -217,6 +220,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         """
         from mondrian_bo.importance import decompose
 
+        check_study(study)
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         values = [_number(target, trial) for trial in trials]
         kept = [i for i, value in enumerate(values) if math.isfinite(value)]
@@ -254,6 +258,7 @@ def _value(trial: FrozenTrial, number: int) -> float:
 
 def _names(study: optuna.Study, params: list[str] | None) -> list[str]:
     """Return the names of the parameters to report, checked."""
+    check_study(study)
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     known = list(dict.fromkeys(name for trial in trials for name in trial.distributions))
     if params is None:

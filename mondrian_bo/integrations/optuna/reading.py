@@ -11,10 +11,9 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study_reader import StudyReader, check_study
 from mondrian_bo.optimizer.validation import check_number
 from mondrian_bo.search_space.outside import encode_outside
 
@@ -113,7 +112,7 @@ class ReadableSampler(BaseSampler):
         Raises
         ------
         ValueError
-            If the study has no finished trial with a value and a parameter that varies.
+            If the study has no finished trial with a finite value and a parameter that varies.
         """
 
     def predict(
@@ -132,7 +131,9 @@ class ReadableSampler(BaseSampler):
         params : mapping, or sequence of m mappings
             Values of the parameters by name, as in ``trial.params``. Those of inactive branches
             are ignored. Numbers may be outside of the present range or between its steps, as a
-            study's range may change: the model extrapolates, and is less certain there.
+            study's range may change. The model extrapolates there, up to the limit of
+            :class:`StudyPrediction`: a narrow interval at the limit only says that the objective
+            may lie beyond it.
         coverage : float, default=0.9
             Probability of the intervals, in (0, 1).
 
@@ -145,17 +146,20 @@ class ReadableSampler(BaseSampler):
         Raises
         ------
         ValueError
-            If `coverage` is not in (0, 1), the study has no finished trial with a value and a
-            parameter that varies, a name or choice is unknown, a value is no finite number or no
+            If `coverage` is not in (0, 1), the study has no finished trial with a finite value and
+            a parameter that varies, a name or choice is unknown, a value is no finite number or no
             integer of an integer parameter, or an active parameter is missing.
         TypeError
-            If `params` is neither a mapping nor a sequence of mappings, or `coverage` no number.
+            If `study` is no study, `params` is neither a mapping nor a sequence of mappings, or
+            `coverage` is no number.
         """
+        check_study(study)
         check_number("coverage", coverage)
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"`coverage` must be in (0, 1), got {coverage!r}.")
-        many = [params] if isinstance(params, Mapping | FrozenTrial) else params
-        if not isinstance(many, Iterable) or not all(isinstance(one, Mapping) for one in many):
+        is_one = isinstance(params, Mapping) or not isinstance(params, Iterable)
+        many: list[Any] = [params] if is_one else list(params)
+        if not all(isinstance(one, Mapping) for one in many):
             raise TypeError(
                 f"`params` must be a mapping or a sequence of mappings, got {params!r}."
             )
@@ -167,6 +171,18 @@ class ReadableSampler(BaseSampler):
         quantiles = optimizer.predict_quantiles(rows, np.array([tail, 1.0 - tail]))
         found = (mean, std, quantiles[:, :, 0], quantiles[:, :, 1])
         return StudyPrediction(*(one[:, 0] if n_objectives == 1 else one for one in found))
+
+
+def check_reader(sampler: object) -> None:
+    """Check an argument `sampler`, whose model is asked.
+
+    Raises
+    ------
+    TypeError
+        If it is another sampler, and not None.
+    """
+    if sampler is not None and not isinstance(sampler, ReadableSampler):
+        raise TypeError(f"`sampler` must be a MondrianSampler or None, got {sampler!r}.")
 
 
 def model_of(study: optuna.Study, fallback: ReadableSampler) -> StudyModel:

@@ -6,9 +6,9 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.reading import ReadableSampler, model_of
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, check_reader, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import sign_of
+from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.search_space.outside import encode_outside
 
@@ -54,8 +54,8 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     >>> abs(robust_best(study).params["x"]) < 0.3
     True
     """
-    if sampler is not None and not isinstance(sampler, ReadableSampler):
-        raise TypeError(f"`sampler` must be a MondrianSampler or None, got {sampler!r}.")
+    check_study(study)
+    check_reader(sampler)
     if len(study.directions) > 1:
         raise ValueError("`robust_best` needs a single objective; `study.best_trials` has several.")
     complete = [

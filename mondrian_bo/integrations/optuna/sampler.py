@@ -301,8 +301,10 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             memory.reader.read(study)
             distributions = memory.reader.distributions
             model = memory.optimizer_for(study, distributions, self._entropy, self._settings)
-            if model is None or model.n_trials == 0:
-                raise ValueError("No finished trial has a value and a parameter that varies.")
+            if model is None or not model.has_finite_values:
+                raise ValueError(
+                    "No finished trial has a finite value and a parameter that varies."
+                )
             return StudyModel(memory.reader, model)
 
     def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> ToldStudy:

@@ -313,6 +313,12 @@ class StudyReader:
         self.distributions[name] = distribution
 
 
+def check_study(study: object) -> None:
+    """Raise a TypeError if an argument `study` is none."""
+    if not isinstance(study, optuna.Study):
+        raise TypeError(f"`study` must be an optuna.Study, got {study!r}.")
+
+
 def sign_of(study: optuna.Study, objective: int) -> float:
     """Return 1 if an objective is maximised, else -1."""
     return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0

@@ -29,6 +29,9 @@ _TRIALS_PER_PARAMETER = 5
 _LEAST_PATIENCE, _MOST_PATIENCE = 20, 50
 """Bounds of the default patience in trials."""
 
+_FEWEST_EQUAL = 10
+"""Number of trials from which on equal values are those of a constant objective, our choice."""
+
 _logger = optuna.logging.get_logger(__name__)
 
 
@@ -139,10 +142,10 @@ class MondrianTerminator(HasLock):
         for name, share in (
             ("tolerance", tolerance),
             ("expected_gain", expected_gain),
-            ("probability", probability),
         ):
             if share is not None:
                 check_number(name, share)
+        check_number("probability", probability)
         for name, size in (("tolerance", tolerance), ("expected_gain", expected_gain)):
             if size is not None and not 0.0 < size < math.inf:
                 raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
@@ -234,11 +237,15 @@ class MondrianTerminator(HasLock):
     def _estimate(
         self, study: optuna.Study, n_trials: int, latest: GainEstimate | None
     ) -> GainEstimate | None:
-        """Estimate the gain and store the estimate; None while no trial is feasible."""
+        """Estimate the gain and store the estimate; None while too little is known for one."""
         try:
             model = model_of(study, self._fallback)
         except ValueError:
             # No trial has a value yet.
+            return None
+        values = [trial.outcomes[0] for trial in model.reader.finished]
+        finite = [value for value in values if math.isfinite(value)]
+        if len(finite) < _FEWEST_EQUAL and len(set(finite)) < 2:
             return None
         gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution)
         if gain is None:

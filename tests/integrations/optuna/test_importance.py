@@ -145,6 +145,10 @@ def test_wrong_arguments() -> None:
         MondrianImportanceEvaluator().evaluate(study, ["x", "z"])
     with pytest.raises(TypeError, match="list of names"):
         MondrianImportanceEvaluator().evaluate(study, "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="`target` must be a function or None, got 3"):
+        MondrianImportanceEvaluator().evaluate(study, target=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`study` must be an optuna.Study, got 3"):
+        MondrianImportanceEvaluator().evaluate(3)  # type: ignore[arg-type]
 
 
 def test_targets_that_are_no_numbers() -> None:

@@ -171,6 +171,46 @@ def test_several_objectives_and_wrong_names(study: optuna.Study) -> None:
         plotting.plot_pairs(study, [])
 
 
+@pytest.mark.parametrize("module", ["matplotlib", "plotly"])
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "message"),
+    [
+        ("plot_slice", {"param": ["x"]}, TypeError, r"given by its name, got \['x'\]"),
+        ("plot_slice", {"param": "one"}, ValueError, "Parameter 'one' has a single value"),
+        ("plot_slice", {"param": "x", "sampler": 3}, TypeError, "`sampler` must be a Mondrian"),
+        ("plot_map", {"x": "x", "y": "x"}, ValueError, "two parameters, got 'x' for both"),
+        ("plot_map", {"x": "x", "y": "y", "uncertainty": "no"}, TypeError, "`uncertainty` must"),
+        ("plot_importance", {"n_pairs": "a"}, TypeError, "`n_pairs` must be an integer"),
+        ("plot_importance", {"n_pairs": -1}, ValueError, "`n_pairs` must be at least 0"),
+        ("plot_importance", {"evaluator": 3}, TypeError, "`evaluator` must be a Mondrian"),
+        ("plot_partition", {"x": "x", "y": "y", "seed": "a"}, TypeError, "`seed` must be an int"),
+        ("plot_partition", {"x": "x", "y": "y", "seed": -1}, ValueError, "`seed` must be at"),
+        ("plot_learning_curves", {"n_predicted": -1}, ValueError, "`n_predicted` must be at least"),
+        ("plot_history", {"study": None}, TypeError, "`study` must be an optuna.Study, got None"),
+        ("plot_calibration", {"study": 3}, TypeError, "`study` must be an optuna.Study, got 3"),
+    ],
+)
+def test_wrong_arguments(
+    module: str, name: str, arguments: dict[str, object], error: type[Exception], message: str
+) -> None:
+    pytest.importorskip(module)
+    plots = (
+        plotting
+        if module == "matplotlib"
+        else importlib.import_module("mondrian_bo.plotting.plotly")
+    )
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        return sum(trial.suggest_float(name, 0, 1) for name in "xy") + trial.suggest_int(
+            "one", 1, 1
+        )
+
+    study.optimize(objective, n_trials=4)
+    with pytest.raises(error, match=message):
+        getattr(plots, name)(**{"study": study, **arguments})
+
+
 def _curve_study(direction: str = "minimize") -> optuna.Study:
     """Ten complete trials whose curves end at their offset, and unfinished ones."""
     study = optuna.create_study(direction=direction, sampler=optuna.samplers.RandomSampler(seed=0))

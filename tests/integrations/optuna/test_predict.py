@@ -115,6 +115,22 @@ def test_wrong_arguments() -> None:
     for params in ("x", study.trials[0], [0.5], None, 3):
         with pytest.raises(TypeError, match="a mapping or a sequence of mappings"):
             sampler.predict(study, params)
+    with pytest.raises(TypeError, match=r"`study` must be an optuna.Study, got None"):
+        sampler.predict(None, {"x": 1.0})
+
+
+def test_points_from_an_iterator() -> None:
+    sampler, study = MondrianSampler(seed=0), _study(12)
+    points = [{"x": 1.0, "kind": "a"}, {"x": 0.5, "kind": "a"}]
+    expected = sampler.predict(study, points)
+    np.testing.assert_array_equal(sampler.predict(study, iter(points)), expected)
+
+
+def test_infinite_values_alone_predict_nothing() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + float("inf"), n_trials=5)
+    with pytest.raises(ValueError, match="No finished trial has a finite value"):
+        MondrianSampler(seed=0).predict(study, {"x": 0.5})
 
 
 def test_integers_are_whole_and_ranges_may_be_left() -> None:

@@ -174,6 +174,16 @@ def test_studies_without_a_model() -> None:
     assert "There is no model" in html_report(constant)
 
 
+def test_missing_folder_is_named_before_the_page_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    optuna.create_study(study_name="there", storage=url)
+    monkeypatch.setattr("mondrian_bo.integrations.optuna.report.html_report", None)
+    assert main(["report", url, "there", "--out", str(tmp_path / "none" / "page.html")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
 def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path / "none.log"), "x"]) == 2
     assert "no journal file" in capsys.readouterr().err

@@ -178,6 +178,8 @@ def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
         MondrianTerminator(0.1, **{name: "a"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`tolerance` must be a number, got 'a'"):
         MondrianTerminator("a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="`probability` must be a number, got None"):
+        MondrianTerminator(0.1, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["noisy", "show"])
@@ -198,3 +200,14 @@ def test_no_estimate_while_no_value_is_finite() -> None:
     assert KEY not in study.user_attrs
     study.optimize(_bowl, n_trials=2, callbacks=[MondrianTerminator(0.1)])
     assert KEY in study.user_attrs
+
+
+def test_a_single_value_is_no_estimate() -> None:
+    """Few equal values are not those of a constant objective, and many are."""
+    terminator = MondrianTerminator(1e-6, min_trials=1, patience=0, interval=1)
+    study = optuna.create_study(sampler=MondrianSampler(seed=0))
+    study.optimize(_bowl, n_trials=6, callbacks=[terminator])
+    assert len(study.trials) == 6
+    constant = optuna.create_study(sampler=MondrianSampler(seed=0))
+    constant.optimize(lambda trial: 0.0 * _bowl(trial), n_trials=30, callbacks=[terminator])
+    assert len(constant.trials) == 10

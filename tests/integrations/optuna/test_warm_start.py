@@ -145,3 +145,29 @@ def test_failed_and_pruned_trials_are_left_out_and_the_sampler_is_pickled():
     runs = [study_of(function, 8, one, direction="maximize") for one in (sampler, copied)]
     assert runs[0].trials[0].params == earlier.best_params
     assert [trial.params for trial in runs[0].trials] == [trial.params for trial in runs[1].trials]
+
+
+def test_first_trials_are_feasible_trials_of_earlier_studies():
+    """The best values are infeasible, far from the feasible ones."""
+
+    def function(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("c", 0.5 - x)
+        return x
+
+    earlier = study_of(function, 20)
+    runs = [study_of(function, 6, MondrianSampler(seed=s, warm_start=[earlier])) for s in range(3)]
+    for warm in runs:
+        assert warm.trials[0].params == earlier.best_params
+        assert warm.trials[2].params["x"] >= 0.5
+    # Where no earlier trial is feasible, the best ones are all that is known.
+    infeasible = study_of(_never_feasible, 8)
+    warm = study_of(function, 2, MondrianSampler(seed=0, warm_start=[infeasible]))
+    best = min(infeasible.trials, key=lambda trial: trial.value)
+    assert warm.trials[0].params == best.params
+
+
+def _never_feasible(trial):
+    x = trial.suggest_float("x", 0.0, 1.0)
+    trial.set_constraint("c", 1.0)
+    return x

@@ -20,8 +20,9 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
-from mondrian_bo.integrations.optuna.study_reader import sign_of
+from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import trial_rows
+from mondrian_bo.optimizer.validation import check_count
 
 _MOST_PREDICTED = 200
 """Number of latest trials whose predictions are made again, our choice: it bounds the time."""
@@ -153,7 +154,14 @@ def curves_data(study: optuna.Study, n_predicted: int = 20) -> CurvesData:
     n_predicted : int, default=20
         Largest number of running and pruned trials whose values are predicted: running ones first,
         then the latest ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `study` is no study, or `n_predicted` no such number.
     """
+    check_study(study)
+    check_count("n_predicted", n_predicted, 0)
     trials = [one for one in study.get_trials(deepcopy=False) if one.intermediate_values]
     ends = predicted_ends(study, trials, n_predicted) if len(study.directions) == 1 else {}
     best = _best_number(study)

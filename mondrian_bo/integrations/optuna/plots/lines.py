@@ -12,10 +12,15 @@ from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, model_of
+from mondrian_bo.integrations.optuna.reading import (
+    ReadableSampler,
+    StudyModel,
+    check_reader,
+    model_of,
+)
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import sign_of
+from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
 from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
 
@@ -30,13 +35,15 @@ _LONGEST_LABEL = 16
 
 
 def check_single_objective(study: optuna.Study, name: str) -> None:
-    """Raise a ValueError that names a plot if a study has several objectives."""
+    """Raise an error that names a plot if its study is none or has several objectives."""
+    check_study(study)
     if len(study.directions) > 1:
         raise ValueError(f"`{name}` needs a study with a single objective.")
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
-    """Raise an error that names the argument `objective` if it is no number of an objective."""
+    """Raise an error that names `study` or `objective` if it is none of a study."""
+    check_study(study)
     last = len(study.directions) - 1
     if not is_integer(objective) or not 0 <= objective <= last:
         error = ValueError if is_integer(objective) else TypeError
@@ -126,11 +133,17 @@ class StudyView:
 
         Raises
         ------
+        TypeError
+            If `name` is not a string.
         ValueError
-            If the study has no such parameter.
+            If the study has no such parameter, or one with a single value.
         """
         space = self.model.optimizer.space
+        if not isinstance(name, str):
+            raise TypeError(f"A parameter is given by its name, got {name!r}.")
         if name not in space:
+            if name in self.model.reader.names():
+                raise ValueError(f"Parameter {name!r} has a single value in the study's trials.")
             raise ValueError(f"The study has no parameter {name!r}; it has {list(self.names)}.")
         parameter, size = space[name], space[name].n_values
         distribution = self.model.reader.distributions[name]
@@ -210,9 +223,13 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
 
     Raises
     ------
+    TypeError
+        If `study` is no study, or `sampler` another sampler.
     ValueError
-        If the study has no finished trial with a value and a parameter that varies.
+        If the study has no finished trial with a finite value and a parameter that varies.
     """
+    check_study(study)
+    check_reader(sampler)
     model = (
         model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
     )

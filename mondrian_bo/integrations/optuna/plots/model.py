@@ -22,6 +22,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
     view,
 )
+from mondrian_bo.optimizer.validation import check_count, check_flag
 from mondrian_bo.search_space import Float, SearchSpace
 
 _TAILS = np.array([0.05, 0.95])
@@ -192,10 +193,13 @@ def map_data(
 
     Raises
     ------
+    TypeError
+        If `uncertainty` is not True or False.
     ValueError
-        If the study has no such parameters.
+        If the study has no such parameters, or both are the same.
     """
     check_objective(seen.study, objective)
+    check_flag("uncertainty", uncertainty)
     first, second, rows = _mesh(seen, x, y)
     predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
     label = objective_label(seen.study, objective)
@@ -273,9 +277,21 @@ def important(study: optuna.Study, objective: int = 0) -> list[str]:
 def importance_data(
     study: optuna.Study, objective: int, n_pairs: int, evaluator: MondrianImportanceEvaluator | None
 ) -> ImportanceData:
-    """Compute main effects of all parameters, and the largest pairs."""
+    """Compute main effects of all parameters, and the largest pairs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `objective` or `n_pairs` is no such number, or `evaluator` another evaluator.
+    """
     check_objective(study, objective)
-    evaluator = MondrianImportanceEvaluator() if evaluator is None else evaluator
+    check_count("n_pairs", n_pairs, 0)
+    if evaluator is None:
+        evaluator = MondrianImportanceEvaluator()
+    elif not isinstance(evaluator, MondrianImportanceEvaluator):
+        raise TypeError(
+            f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
+        )
 
     def target(trial: optuna.trial.FrozenTrial) -> float:
         return float(trial.values[objective])
@@ -297,10 +313,14 @@ def partition_data(
 
     Raises
     ------
+    TypeError
+        If `seed` is no integer.
     ValueError
-        If the study has no such parameters, or no trial that has both, as in different branches.
+        If the study has no such parameters, or no trial that has both, as in different branches, or
+        if `seed` is negative.
     """
     check_objective(seen.study, objective)
+    check_count("seed", seed, 0)
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
     for name in (x, y):
@@ -355,6 +375,8 @@ def _standardised(scores: FloatArray) -> FloatArray:
 
 def _mesh(seen: StudyView, x: str, y: str) -> tuple[Line, Line, FloatArray]:
     """Return the values along two parameters, and the rows of all pairs; the first varies fast."""
+    if x == y:
+        raise ValueError(f"`x` and `y` must be two parameters, got {x!r} for both.")
     first, second = seen.line(x, _GRID), seen.line(y, _GRID)
     units = {
         x: np.tile(first.units, len(second.units)),
