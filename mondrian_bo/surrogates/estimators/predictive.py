@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_numeric
+from mondrian_bo.surrogates.estimators.validation import check_new_targets
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
@@ -119,13 +119,4 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
             If the numbers of inputs and targets differ, or a target is not finite.
         """
         mixture = self._mixture(X)
-        check_numeric(y)
-        targets = np.asarray(y, dtype=np.float64)
-        if targets.shape != (len(mixture),):
-            raise ValueError(
-                f"y must have shape ({len(mixture)},), one target per row of X; "
-                f"got shape {targets.shape}"
-            )
-        if not np.all(np.isfinite(targets)):
-            raise ValueError("y contains NaN or infinity")
-        return mixture.logpdf(targets)
+        return mixture.logpdf(check_new_targets(y, len(mixture)))

@@ -101,6 +101,25 @@ def check_further_samples(
     return np.ascontiguousarray(data), targets
 
 
+def check_new_targets(y: ArrayLike, n_samples: int) -> FloatArray:
+    """Return the targets of inputs that a regressor predicts as a float64 array.
+
+    Raises
+    ------
+    ValueError
+        If y is not numeric and finite of shape (n_samples,).
+    """
+    check_numeric(y)
+    targets = np.asarray(y, dtype=np.float64)
+    if targets.shape != (n_samples,):
+        raise ValueError(
+            f"y must have shape ({n_samples},), one target per row of X; got shape {targets.shape}"
+        )
+    if not all_finite(targets):
+        raise ValueError("y contains NaN or infinity")
+    return targets
+
+
 def check_numeric(y: ArrayLike, name: str = "y") -> None:
     """Check that the targets of a regressor are numbers.
 

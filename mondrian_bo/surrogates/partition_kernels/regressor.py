@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.validation import check_numeric, check_training_data
+from mondrian_bo.surrogates.estimators.validation import check_new_targets, check_training_data
 from mondrian_bo.surrogates.partition_kernels.base import DENSE_LIMIT, PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
 from mondrian_bo.surrogates.partition_kernels.spectrum import (
@@ -213,7 +213,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Their targets.
+            One target for each row of X.
         joint : bool, default=True
             Whether the targets are predicted jointly, with their covariances (Davies2014, section
             5.1), or each on its own.
@@ -222,17 +222,22 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         -------
         float
             The sum over the targets, in nats.
+
+        Raises
+        ------
+        ValueError
+            If the numbers of inputs and targets differ, or a target is not finite.
         """
-        check_numeric(y)
-        targets = np.asarray(y, dtype=np.float64)
         if joint:
             mean, covariance = self.predict(X, return_cov=True)
+            targets = check_new_targets(y, len(mean))
             factor = cholesky(covariance, lower=True)
             error = targets - mean
             quadratic = float(error @ cho_solve((factor, True), error))
             log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))
         else:
             mean, std = self.predict(X, return_std=True)
+            targets = check_new_targets(y, len(mean))
             quadratic = float(np.sum(((targets - mean) / std) ** 2))
             log_determinant = 2.0 * np.sum(np.log(std))
         return float(-0.5 * (quadratic + log_determinant + len(targets) * np.log(2.0 * np.pi)))

@@ -64,6 +64,20 @@ def test_posterior_is_that_of_a_gaussian(kernel, solver):
     )
 
 
+@pytest.mark.parametrize("joint", [True, False])
+def test_log_predictive_density_refuses(joint):
+    X, y = make_data(30)
+    model = PartitionGaussianProcessRegressor(FastClusterKernel(20, random_state=0)).fit(X, y)
+    for wrong in (y[:, None], y[:1], y[0], np.append(y, 0.0)):
+        with pytest.raises(ValueError, match=r"y must have shape \(30,\).*got shape \("):
+            model.log_predictive_density(X, wrong, joint=joint)
+    for value in (np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="y contains NaN or infinity"):
+            model.log_predictive_density(X, np.append(y[1:], value), joint=joint)
+    with pytest.raises(ValueError, match="y must hold numbers"):
+        model.log_predictive_density(X, np.full(30, "a"), joint=joint)
+
+
 @pytest.mark.parametrize("signal", [None, 0.7])
 @pytest.mark.parametrize("noise", [None, 0.05])
 def test_variances_maximise_the_marginal_likelihood(signal, noise):
