@@ -60,8 +60,8 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     and a new sample O(T m^2) on average plus the cost of storing it. Scales and hyper-parameters
     are refreshed whenever the number of samples has grown by a quarter.
 
-    A first `partial_fit` grows the trees in a batch. Later ones insert sample after sample, so that
-    the result does not depend on how the stream is divided.
+    A first `partial_fit` grows the trees in a batch. Later ones insert sample after sample. After
+    the same first batch, the result does not depend on how the rest of the stream is divided.
 
     References
     ----------

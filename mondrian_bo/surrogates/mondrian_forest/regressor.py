@@ -145,9 +145,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     new sample O(T d^3 log n); memory is O(T n d^2). The hyper-parameters are learnt from as many
     samples as a fixed time allows, at least 300 in 4 trees.
 
-    A first `partial_fit` grows the trees in a batch; later ones insert sample after sample, so that
-    the result does not depend on how the stream is divided. Growing trees anew where the range of
-    the data grows takes O(T d log n) per sample, on average over the stream.
+    A first `partial_fit` grows the trees in a batch; later ones insert sample after sample. After
+    the same first batch, the result does not depend on how the rest of the stream is divided.
+    Growing trees anew where the range of the data grows takes O(T d log n) per sample, on average
+    over the stream.
 
     References
     ----------
