@@ -15,7 +15,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import CholeskySystem
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import log_evidence
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import ridge_log_evidence
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 
 Form = Literal["primal", "dual"]
@@ -219,7 +219,9 @@ class CellPosterior:
         n_points, n_equations = self.partitions.n_points, self._system.size
         determinant = self._system.log_determinant()
         determinant += (n_points - n_equations) * math.log(self.ridge)
-        return float(log_evidence(n_points, determinant, self.quadratic(), self.prior_variance))
+        return float(
+            ridge_log_evidence(n_points, determinant, self.quadratic(), self.prior_variance)
+        )
 
     def _refresh(self) -> None:
         """Compute the prior mean and the right-hand side from the targets."""

@@ -39,8 +39,8 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
     PathSolver,
     PrimalSolver,
     RidgeFit,
-    log_evidence,
     predict,
+    ridge_log_evidence,
 )
 
 Direction = Literal["forward", "backward"]
@@ -134,7 +134,7 @@ def kernel_path(
             part.n_cells,
             root_mean_squares(residual),
             root_mean_squares(part.residuals[n_points:]),
-            log_evidence(n_points, part.log_determinants, part.quadratics, prior_variance),
+            ridge_log_evidence(n_points, part.log_determinants, part.quadratics, prior_variance),
             residual.T / ridge if keep_weights else None,
         )
     return recorder.path()

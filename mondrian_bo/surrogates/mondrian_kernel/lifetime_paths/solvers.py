@@ -55,11 +55,13 @@ class RidgeFit(NamedTuple):
     def log_marginal_likelihood(self, prior_variance: float) -> float:
         """Return the log evidence of the targets under weights of this prior variance."""
         return float(
-            log_evidence(len(self.fitted), self.log_determinant, self.quadratic, prior_variance)
+            ridge_log_evidence(
+                len(self.fitted), self.log_determinant, self.quadratic, prior_variance
+            )
         )
 
 
-def log_evidence(
+def ridge_log_evidence(
     n_points: int,
     log_determinant: FloatArray | float,
     quadratic: FloatArray | float,
