@@ -89,9 +89,9 @@ class AggregationSettings(NamedTuple):
 
 def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
     """Return the states of trees without nodes, for `n_classes` classes or `REAL`."""
-    precision = np.float64 if n_classes == REAL else np.float32
+    dtype = np.float64 if n_classes == REAL else np.float32
     return Aggregation(
-        np.empty((n_trees, 0, 2 if n_classes == REAL else n_classes), dtype=precision),
+        np.empty((n_trees, 0, 2 if n_classes == REAL else n_classes), dtype=dtype),
         np.empty((n_trees, 0)),
         np.empty((n_trees, 0)),
     )

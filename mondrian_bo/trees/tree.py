@@ -103,7 +103,7 @@ NODE_FIELDS = (
 
 
 def empty_forest(
-    streams: NDArray[np.uint64], n_dimensions: int, precision: type[np.floating[Any]] = np.float64
+    streams: NDArray[np.uint64], n_dimensions: int, dtype: type[np.floating[Any]] = np.float64
 ) -> Tree:
     """Return a forest whose trees have no nodes and no capacity.
 
@@ -113,7 +113,7 @@ def empty_forest(
         Random streams, see :func:`mondrian_bo.trees.random.make_streams`.
     n_dimensions : int
         Dimension d of the points.
-    precision : type, default=numpy.float64
+    dtype : type, default=numpy.float64
         Floating point type of points, boxes, split locations and split times.
     """
     n_trees = len(streams)
@@ -124,13 +124,13 @@ def empty_forest(
         parent=np.empty((n_trees, 0), dtype=np.int32),
         children=np.empty((n_trees, 0, 2), dtype=np.int32),
         dimension=np.empty((n_trees, 0), dtype=dimension_type),
-        threshold=np.empty((n_trees, 0), dtype=precision),
-        split_time=np.empty((n_trees, 0), dtype=precision),
+        threshold=np.empty((n_trees, 0), dtype=dtype),
+        split_time=np.empty((n_trees, 0), dtype=dtype),
         row=np.empty((n_trees, 0), dtype=np.int32),
-        box=np.empty((n_trees, 0, 2, n_dimensions), dtype=precision),
+        box=np.empty((n_trees, 0, 2, n_dimensions), dtype=dtype),
         size=np.empty((n_trees, 0), dtype=np.int32),
         next_point=np.empty((n_trees, 0), dtype=np.int32),
-        points=np.empty((1, 0, n_dimensions), dtype=precision),
+        points=np.empty((1, 0, n_dimensions), dtype=dtype),
         counters=counters,
         stream=streams.copy(),
     )

@@ -7,11 +7,11 @@ from mondrian_bo.trees.tree import lie_within
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 5), (1, 7, 2), (3, 4, 2)])
-def test_some_or_none_outside(shape, precision, seed):
+def test_some_or_none_outside(shape, dtype, seed):
     rng = np.random.default_rng(seed)
-    points = rng.normal(size=shape).astype(precision)
+    points = rng.normal(size=shape).astype(dtype)
     # Points on the boundary are within; one end at most is too narrow, by as little as can be.
     box = np.stack([points.min(axis=(0, 1)), points.max(axis=(0, 1))]).astype(np.float64)
     assert lie_within(points, box)

@@ -124,7 +124,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             empty_aggregation(n_trees, n_classes),
             np.empty(0, dtype=np.float64 if n_classes == REAL else np.int32),
             min_samples_split=1,
-            precision=np.float32,
+            dtype=np.float32,
             max_nodes=max_nodes,
         )
         self.n_classes = n_classes

@@ -49,7 +49,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         An empty array of the data type of targets.
     min_samples_split : int, default=2
         Nodes with fewer points are not split.
-    precision : type, default=numpy.float64
+    dtype : type, default=numpy.float64
         Floating point type of points and boxes.
     max_nodes : int or None, default=None
         Largest number of nodes of a tree; None is no limit.
@@ -67,7 +67,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         targets: AnyArray,
         *,
         min_samples_split: int = 2,
-        precision: type[np.floating[Any]] = np.float64,
+        dtype: type[np.floating[Any]] = np.float64,
         max_nodes: int | None = None,
     ) -> None:
         self.min_samples_split = min_samples_split
@@ -75,7 +75,7 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self.n_points = 0
         self._room = room_for_insertion(min_samples_split)
         streams = make_streams(ensemble.seed, ensemble.n_trees)
-        self._arrays = empty_forest(streams, ensemble.n_dimensions, precision)
+        self._arrays = empty_forest(streams, ensemble.n_dimensions, dtype)
         self._node_stats = node_stats
         self._targets = targets
         self._importance: FloatArray = np.empty(0)

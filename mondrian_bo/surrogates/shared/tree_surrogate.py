@@ -54,7 +54,7 @@ class TreeSurrogate:
         Number of trees.
     new_model : callable
         Takes an :class:`Ensemble` and returns an empty model.
-    precision : data type, default=numpy.float64
+    dtype : type, default=numpy.float64
         Floating point type of the model's points.
     """
 
@@ -64,13 +64,13 @@ class TreeSurrogate:
         seed: np.random.SeedSequence,
         n_estimators: int,
         new_model: Callable[[Ensemble], TreeModel],
-        precision: type[np.floating[Any]] = np.float64,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:
         tree_seed, place_seed = seed.spawn(2)
         self._model = new_model(Ensemble(n_estimators, len(columns.n_choices), tree_seed))
         # None if there are neither categories nor inactive parameters.
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, place_seed)
-        self._precision = precision
+        self._dtype = dtype
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
@@ -97,4 +97,4 @@ class TreeSurrogate:
     def _points(self, rows: FloatArray) -> AnyArray:
         points = rows[None] if self._encoding is None else self._encoding(rows)
         # A copy: rows may have any memory layout, and the caller may change them later.
-        return np.array(points, dtype=self._precision, order="C")
+        return np.array(points, dtype=self._dtype, order="C")

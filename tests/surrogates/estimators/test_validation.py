@@ -159,7 +159,7 @@ def test_numbers_of_any_type_are_targets():
 
 
 @pytest.mark.parametrize(
-    ("kind", "precision"),
+    ("kind", "dtype"),
     [
         (AMFRegressor, np.float32),
         (AMFClassifier, np.float32),
@@ -169,8 +169,8 @@ def test_numbers_of_any_type_are_targets():
     ],
 )
 @pytest.mark.parametrize("n", [4, 2000])
-def test_inputs_whose_differences_overflow(kind, precision, n):
-    largest = np.finfo(precision).max
+def test_inputs_whose_differences_overflow(kind, dtype, n):
+    largest = np.finfo(dtype).max
     X, y = np.random.default_rng(0).random((n, 2)), np.arange(n) % 2
     model = kind(2, random_state=0).partial_fit(X, y)
     before = model.predict(X)
