@@ -5,13 +5,16 @@ See Balog2016thesis, sections 5.2 and 5.3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.number_types import is_integer, is_number
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import Criterion
 from mondrian_bo.surrogates.shared.lifetimes import check_criterion
@@ -100,7 +103,7 @@ def search_lifetimes(
     strategy : callable
         One of :class:`Greedy`, :class:`SPSA` and :class:`AskTellSearch`.
     n_steps : int
-        Number of steps.
+        Number of steps, at least 0.
     criterion : {"validation_error", "log_marginal_likelihood"}, default="validation_error"
         What to optimise.
 
@@ -111,10 +114,13 @@ def search_lifetimes(
 
     Raises
     ------
+    TypeError
+        If `n_steps` is not an integer.
     ValueError
-        If the model does not have the criterion.
+        If `n_steps` is negative, or the model does not have the criterion.
     """
     check_criterion(criterion, get_args(Criterion))
+    _check_count("n_steps", n_steps, 0)
     search = LifetimeSearch(criterion)
     score = search.evaluate(model)
     if np.isnan(score):
@@ -136,10 +142,18 @@ class Greedy:
         cuts (Balog2016thesis, section 5.3).
     removals : bool, default=False
         Whether to remove cuts too; then the search ends where no neighbour is better.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `look_ahead` is not an integer that is at least 1.
     """
 
     look_ahead: int = 1
     removals: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count("look_ahead", self.look_ahead, 1)
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
         """Take steps until no move is left."""
@@ -191,12 +205,21 @@ class SPSA:
         Length of the first steps on the logarithmic scale, for a gradient as large as the score.
     perturbation : float, default=0.5
         Size of the first perturbations, on the logarithmic scale.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `unit`, `step` or `perturbation` is not a finite number above 0.
     """
 
     unit: float
     seed: int = 0
     step: float = 1.0
     perturbation: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("unit", "step", "perturbation"):
+            _check_positive(name, getattr(self, name))
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
         """Take steps whose sizes fall with the exponents 0.101 and 0.602 that Spall recommends."""
@@ -229,17 +252,33 @@ class AskTellSearch:
     optimizer : AskTell
         A minimising optimiser, for instance a :class:`mondrian_bo.MondrianOptimizer`.
     lifetimes_of : callable
-        Converts the optimiser's parameters to lifetimes, an array of shape (d,).
+        Converts the optimiser's parameters to lifetimes, an array-like of shape (d,).
     """
 
     optimizer: AskTell
-    lifetimes_of: Callable[[Mapping[str, Any]], FloatArray]
+    lifetimes_of: Callable[[Mapping[str, Any]], ArrayLike]
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
         """Ask for configurations, evaluate them and tell their scores."""
         for _ in range(n_steps):
             params = self.optimizer.ask()
-            model.set_lifetimes(np.asarray(self.lifetimes_of(params), dtype=np.float64))
+            model.set_lifetimes(self.lifetimes_of(params))
             score = search.evaluate(model)
             self.optimizer.tell(params, score)
             search.note(model, score)
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    """Raise TypeError or ValueError unless a setting is an integer that is at least `least`."""
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def _check_positive(name: str, value: object) -> None:
+    """Raise TypeError or ValueError unless a setting is a finite number above 0."""
+    if not is_number(value):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be finite and above 0, got {value}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.number_types import is_number
 from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import Cut
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import root_mean_square
@@ -15,6 +17,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import (
     RidgeFit,
     predict,
 )
+from mondrian_bo.surrogates.shared.lifetimes import check_lifetimes
 
 _BACK = 0.8
 """Number of cells per point below which the dual form changes back to the primal one; our choice.
@@ -73,30 +76,38 @@ class GridModel:
 
         Raises
         ------
+        TypeError
+            If the lifetime is not a number.
         ValueError
-            If the lifetime is not a finite number that is at least 0.
+            If the lifetime is not finite and at least 0.
         """
+        if not is_number(lifetime):
+            raise TypeError(f"lifetime must be a number, got {lifetime!r}")
         lifetimes = self.lifetimes
         lifetimes[dimension] = lifetime
         self.set_lifetimes(lifetimes)
 
-    def set_lifetimes(self, lifetimes: FloatArray) -> None:
+    def set_lifetimes(self, lifetimes: ArrayLike) -> None:
         """Set all lifetimes: first those that fall, then those that rise.
 
         If many cuts change, the equations are solved anew.
 
+        Parameters
+        ----------
+        lifetimes : array-like of shape (d,)
+            The new lifetimes.
+
         Raises
         ------
         ValueError
-            If a lifetime is not a finite number that is at least 0.
+            If the lifetimes are not finite numbers that are at least 0, one for each dimension.
         """
-        if not np.all((lifetimes >= 0.0) & (lifetimes < np.inf)):
-            raise ValueError(f"lifetimes must be finite and at least 0, got {lifetimes}")
+        new = check_lifetimes(lifetimes, len(self.cells.lifetimes))
         size = min(self.cells.n_cells, len(self._targets))
-        if self.cells.n_cuts_between(lifetimes) > _MANY + _SHARE * size:
+        if self.cells.n_cuts_between(new) > _MANY + _SHARE * size:
             self._solver = None
-        for d in np.argsort(lifetimes - self.cells.lifetimes):
-            for cut, is_split in self.cells.changes(int(d), float(lifetimes[d])):
+        for d in np.argsort(new - self.cells.lifetimes):
+            for cut, is_split in self.cells.changes(int(d), float(new[d])):
                 self._fit = None
                 self._follow(cut, is_split)
 

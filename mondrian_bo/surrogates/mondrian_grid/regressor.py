@@ -20,6 +20,7 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     location_and_variance,
 )
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
+from mondrian_bo.surrogates.shared.lifetimes import check_lifetimes
 
 
 class MondrianGridRegressor(KernelRegression):
@@ -141,9 +142,7 @@ class MondrianGridRegressor(KernelRegression):
             raise ValueError(
                 f"lifetimes must be one number or have shape ({n_features},), got {lifetimes.shape}"
             )
-        if not np.all((lifetimes >= 0.0) & np.isfinite(lifetimes)):
-            raise ValueError("lifetimes must be finite and at least 0")
-        return np.broadcast_to(lifetimes, (n_features,))
+        return check_lifetimes(np.broadcast_to(lifetimes, (n_features,)), n_features)
 
 
 class FixedGrids:

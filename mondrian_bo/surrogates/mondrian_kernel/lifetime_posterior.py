@@ -58,7 +58,25 @@ class LifetimePosterior:
         return chosen, counts / n_most
 
     def quantile(self, level: float) -> float:
-        """Return a quantile of the lifetime, linear within intervals."""
+        """Return a quantile of the lifetime, linear within intervals.
+
+        Parameters
+        ----------
+        level : float
+            Level in [0, 1].
+
+        Returns
+        -------
+        float
+            The quantile.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in [0, 1].
+        """
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"level must be in [0, 1], got {level}")
         totals = np.append(0.0, np.cumsum(self.probabilities))
         return float(np.interp(level, totals / totals[-1], self.ends))
 

@@ -1,10 +1,11 @@
-"""What choices of lifetimes share: the criterion, and finding the position of a lifetime."""
+"""What choices of lifetimes share: checks, and finding the position of a lifetime."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray
 
@@ -19,6 +20,25 @@ def check_criterion(criterion: str, known: Sequence[str]) -> None:
     """
     if criterion not in known:
         raise ValueError(f"criterion must be one of {', '.join(known)}; got {criterion!r}")
+
+
+def check_lifetimes(lifetimes: ArrayLike, n_dimensions: int) -> FloatArray:
+    """Return the lifetimes of all dimensions as a float64 array.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite and at least 0, of shape (n_dimensions,).
+    """
+    values = np.asarray(lifetimes, dtype=np.float64)
+    if values.shape != (n_dimensions,):
+        raise ValueError(
+            f"lifetimes must have shape ({n_dimensions},), one for each dimension; "
+            f"got shape {values.shape}"
+        )
+    if not np.all((values >= 0.0) & (values < np.inf)):
+        raise ValueError(f"lifetimes must be finite and at least 0, got {values.tolist()}")
+    return values
 
 
 class PiecewiseByLifetime:

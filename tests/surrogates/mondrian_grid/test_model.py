@@ -127,6 +127,26 @@ def test_wrong_lifetimes(lifetime):
     model, _ = grid_model()
     with pytest.raises(ValueError, match="must be finite and at least 0"):
         model.set_lifetime(0, lifetime)
+    with pytest.raises(ValueError, match="must be finite and at least 0"):
+        model.set_lifetimes([1.0, lifetime])
+    assert np.array_equal(model.lifetimes, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("lifetimes", [1.0, [1.0], [[1.0, 2.0]], [1.0, 2.0, 3.0]])
+def test_wrong_shapes_of_lifetimes(lifetimes):
+    model, _ = grid_model()
+    with pytest.raises(ValueError, match=r"lifetimes must have shape \(2,\).*got shape \("):
+        model.set_lifetimes(lifetimes)
+    with pytest.raises(TypeError, match="lifetime must be a number, got"):
+        model.set_lifetime(0, [1.0])
+    assert np.array_equal(model.lifetimes, [0.0, 0.0])
+
+
+def test_lifetimes_as_a_list():
+    model, data = grid_model(6)
+    model.set_lifetimes([1, 2.0])
+    assert np.array_equal(model.lifetimes, [1.0, 2.0])
+    assert_equals_scratch(model, data)
 
 
 @pytest.mark.parametrize("lifetimes", [[1.0, 1.0], [4.0, 0.5], [2.0, 0.0]])

@@ -105,6 +105,16 @@ def test_true_lifetime_is_recovered():
     assert 10.0 / 3.0 < posterior.quantile(0.5) < 30.0
 
 
+def test_levels_of_quantiles():
+    X, y = make_data()
+    path = MondrianKernelRegressor(3, 5.0, random_state=0).lifetime_path(X, y)
+    posterior = lifetime_posterior(path)
+    assert 0.0 <= posterior.quantile(0) <= posterior.quantile(1) <= 5.0
+    for level in (2, -0.1, np.nan):
+        with pytest.raises(ValueError, match=r"level must be in \[0, 1\], got"):
+            posterior.quantile(level)
+
+
 def test_priors_that_do_not_fit():
     X, y = make_data()
     path = MondrianKernelRegressor(3, 5.0, random_state=0).lifetime_path(X, y)
