@@ -30,6 +30,10 @@ _LEAST_OFFSET = 1024.0
 choice: single precision resolves differences of 1e-4 there. Smaller ones stay, bit for bit."""
 
 
+_SMALLEST = float(np.finfo(np.float32).tiny)
+"""Least size of numbers that single precision holds with all their digits: 1.18e-38."""
+
+
 class LossTrace(NamedTuple):
     """Losses of each tree along the stream, all of shape (n_estimators, n_samples).
 
@@ -143,10 +147,33 @@ class AggregatedEstimator(BaseEstimator):
             offset = _offset(data[0])
         points = _points_of(data, offset)
         check_differences(points)
+        self._check_not_lost(data, points)
         self._check_within_bounds(points)
         self.offset_ = offset
         self.model_.learn(points[None], targets, weights, self.n_jobs)
         return self
+
+    def _check_not_lost(self, data: FloatArray, points: NDArray[np.float32]) -> None:
+        """Raise a ValueError if rounding makes a feature constant because its values are too small.
+
+        A batch decides only while the feature has had no other value: then nothing can be learnt
+        from the feature. Small values beside larger ones are as good as 0.
+        """
+        if len(points) < 2:
+            return
+        lowest, highest = points.min(axis=0), points.max(axis=0)
+        is_lost = (lowest == highest) & (np.abs(highest) < _SMALLEST)
+        if not is_lost.any():
+            return
+        known = self.model_.scales.range
+        is_lost &= np.minimum(lowest, known[0]) == np.maximum(highest, known[1])
+        is_lost &= np.any(data != data[0], axis=0)
+        if is_lost.any():
+            raise ValueError(
+                "X has values that are too small for single precision: the features "
+                f"{np.flatnonzero(is_lost).tolist()} vary, but all their values are below "
+                f"{_SMALLEST:.3g} in size and become equal; multiply them by a constant"
+            )
 
     def _check_within_bounds(self, points: NDArray[np.float32]) -> None:
         """Raise a ValueError if samples lie outside of the box of unrestricted partitions."""

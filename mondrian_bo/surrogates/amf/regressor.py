@@ -87,12 +87,13 @@ class AMFRegressor(
     Notes
     -----
     Features are scaled to [0, 1] by the range of the data seen so far (of `bounds`) and kept in
-    single precision, as in scikit-learn's forests, without `offset_`. An empty node repeats its
-    parent's forecast, where the paper forecasts 0, so that results do not depend on where targets
-    are centred. A point outside of a node's box is split off from it as often as in Algorithm 6, on
-    average over its random draw, and is then forecast by the node. So without stacking, predictions
-    return to the mean and the variance of all targets far from the data. Stacked predictions stay
-    within the range of the targets.
+    single precision, as in scikit-learn's forests, without `offset_`. Values of a feature that
+    differ, but are so small that rounding makes them equal (below 7e-46), raise a ValueError. An
+    empty node repeats its parent's forecast, where the paper forecasts 0, so that results do not
+    depend on where targets are centred. A point outside of a node's box is split off from it as
+    often as in Algorithm 6, on average over its random draw, and is then forecast by the node. So
+    without stacking, predictions return to the mean and the variance of all targets far from the
+    data. Stacked predictions stay within the range of the targets.
 
     One sample says nothing about the spread of the targets: before a second sample, the standard
     deviation is 1, as without any sample.

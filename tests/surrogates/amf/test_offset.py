@@ -68,6 +68,36 @@ def test_bounds_far_from_zero(kind):
         far.partial_fit(X[:1] + FAR - [2.0**-5, 0.0, 0.0], y[:1])
 
 
+@pytest.mark.parametrize("kind", [AMFRegressor, AMFClassifier])
+def test_values_that_single_precision_makes_equal(kind):
+    X, y = make_data(kind)
+    tiny = X * [1.0, 1e-60, 1.0]
+    message = r"too small for single precision: the features \[1\] vary.* below 1.18e-38"
+    with pytest.raises(ValueError, match=message):
+        kind(random_state=0).fit(tiny, y)
+    # Some are held with fewer digits, and others are 0 beside larger ones.
+    for accepted in (X * 2.0**-120, np.where(X > 2.0**-11, X, X * 1e-60)):
+        model = kind(random_state=0).fit(accepted, y)
+        assert np.ptp(answers(model, accepted)) > 0.0
+    constant = kind(random_state=0).fit(np.full((len(X), 3), 1e-60), y)
+    assert np.isfinite(answers(constant, X[:5])).all()
+
+
+@pytest.mark.parametrize("kind", [AMFRegressor, AMFClassifier])
+def test_later_batches_may_be_constant_or_tiny(kind):
+    X, y = make_data(kind)
+    model = kind(random_state=0).fit(X, y)
+    for later in (np.full((5, 3), 0.25), X[:5] * 1e-60, np.full((5, 3), 1e-60), X[:1] * 1e-60):
+        model.partial_fit(later, y[:5][: len(later)])
+    zeros = X * [1.0, 0.0, 1.0]
+    unseen = kind(random_state=0).fit(zeros, y)
+    expected = answers(unseen, X)
+    with pytest.raises(ValueError, match="too small for single precision"):
+        unseen.partial_fit(X[:5] * 1e-60, y[:5])
+    assert np.array_equal(answers(unseen, X), expected)
+    unseen.partial_fit(zeros[:5], y[:5])
+
+
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("kind", [AMFRegressor, AMFClassifier])
 def test_values_beyond_single_precision_change_nothing(kind):
