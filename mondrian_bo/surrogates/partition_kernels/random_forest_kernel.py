@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.surrogates.estimators.validation import N_JOBS
+from mondrian_bo.array_types import AnyArray, BoolArray, FloatArray
+from mondrian_bo.surrogates.estimators.validation import N_JOBS, check_numeric, check_squares
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 from mondrian_bo.surrogates.partition_kernels.tree_levels import Hierarchy, hierarchies, leaves_of
@@ -51,7 +51,8 @@ class RandomForestKernel(PartitionKernel):
     Attributes
     ----------
     forest_ : estimator
-        The fitted forest.
+        The fitted forest. A regression forest has learnt standardised targets, of mean 0 and
+        variance 1, and predicts such targets.
     n_clusters_ : ndarray of shape (m,)
         Number of clusters of each partition. Forests with several trees per round of boosting have
         as many partitions as trees.
@@ -60,6 +61,11 @@ class RandomForestKernel(PartitionKernel):
     -----
     The kernel is supervised: it depends on the targets it was fitted with. `fit` takes as long as
     that of the forest, and assigning points as long as finding their leaves.
+
+    Partitions do not depend on the unit and the origin of the targets, since a regression forest
+    learns standardised ones. Thresholds of a given forest, such as its `min_impurity_decrease`, are
+    therefore in units of the variance of the targets. With ``criterion="poisson"``, which needs
+    targets of at least 0, they are divided by the largest one instead.
 
     Examples
     --------
@@ -106,6 +112,9 @@ class RandomForestKernel(PartitionKernel):
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         if y is not None:
             data, targets = validate_data(self, X, y, dtype=np.float64)
+            if is_regressor(_default_forest(targets) if self.forest is None else self.forest):
+                is_poisson = getattr(self.forest, "criterion", None) == "poisson"
+                targets = _standardised(targets, is_centred=not is_poisson)
             return data, targets
         if self._needs_targets():
             raise ValueError(
@@ -165,3 +174,28 @@ class RandomForestKernel(PartitionKernel):
 
 def _default_forest(y: Any) -> Any:
     return RandomForestRegressor() if np.asarray(y).dtype.kind == "f" else RandomForestClassifier()
+
+
+def _standardised(y: AnyArray, is_centred: bool) -> FloatArray:
+    """Return targets of mean 0 and variance 1, or only divided by the largest.
+
+    scikit-learn's trees do not split nodes with a variance below 2e-16, and compute variances as
+    differences of mean squares.
+
+    Raises
+    ------
+    ValueError
+        If the targets are not numbers, or their squares overflow.
+    """
+    check_numeric(y)
+    targets = np.asarray(y, dtype=np.float64)
+    check_squares(targets)
+    if not is_centred:
+        largest = np.abs(targets).max()
+        return np.asarray(targets / largest) if largest > 0.0 else targets
+    extent = np.ptp(targets)
+    if extent == 0.0:
+        return np.zeros_like(targets)
+    # First to [0, 1]: squares of tiny targets would underflow.
+    shares = (targets - targets.min()) / extent
+    return np.asarray((shares - shares.mean()) / shares.std())

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from scipy.stats import chisquare
+from sklearn.base import clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.ensemble import (
     ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     RandomForestClassifier,
@@ -153,6 +155,45 @@ def test_default_forest_follows_the_type_of_the_targets():
     X, y = make_data(30)
     assert isinstance(RandomForestKernel(2).fit(X, y.round()).forest_, RandomForestRegressor)
     assert isinstance(RandomForestKernel(2).fit(X, y > 0).forest_, RandomForestClassifier)
+
+
+@pytest.mark.parametrize(
+    "forest", [None, ExtraTreesRegressor(), GradientBoostingRegressor(), AMFRegressor()]
+)
+def test_partitions_do_not_depend_on_the_unit_of_the_targets(forest):
+    X, _ = make_data(60)
+    # Integers, so that other units and origins are exact.
+    y = np.random.default_rng(0).permutation(60) - 20.0
+    kernel = RandomForestKernel(20, forest=forest, random_state=0)
+    expected = kernel.fit(X, y).assign(X)
+    assert kernel.n_clusters_.max() > 5
+    assert np.isclose(kernel.forest_.predict(X).mean(), 0.0, atol=0.5)
+    for other in (y * 2.0**-27, y * 2.0**-600, y * 2.0**100, y + 2.0**30):
+        assert np.array_equal(clone(kernel).fit(X, other).assign(X), expected)
+
+
+def test_splits_at_usual_scales_are_those_of_plain_targets():
+    X, y = make_data(150)
+    kernel = RandomForestKernel(100, random_state=0).fit(X, y)
+    plain = RandomForestRegressor(**kernel.forest_.get_params()).fit(X, y)
+    for own, other in zip(kernel.forest_.estimators_, plain.estimators_, strict=True):
+        # Further down, features that separate few rows alike are ties, which rounding decides.
+        assert own.tree_.feature[0] == other.tree_.feature[0]
+        assert own.tree_.threshold[0] == other.tree_.threshold[0]
+
+
+def test_equal_targets_and_poisson_forests():
+    X, y = make_data(40)
+    assert np.array_equal(RandomForestKernel(5).fit(X, np.full(40, 0.1))(X), np.ones((40, 40)))
+    poisson = RandomForestKernel(
+        5, forest=RandomForestRegressor(criterion="poisson"), random_state=0
+    )
+    counts = np.abs(y).round()
+    assert poisson.fit(X, counts).n_clusters_.max() > 5
+    with pytest.raises(ValueError, match="negative"):
+        poisson.fit(X, -counts)
+    with pytest.raises(ValueError, match="squares overflow"):
+        RandomForestKernel(5).fit(X, y * 1e200)
 
 
 def test_random_forest_kernel_refuses():
