@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,14 +17,16 @@ from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Clusters, PartitionGram
 
 
-class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
+class PartitionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """Base of the random partition kernels (Davies2014, definitions 1 and 2).
 
     k(a, b) is the share of m random partitions that put a and b into the same cluster. `fit` draws
     the partitions, and `assign` returns the clusters of any points. :meth:`gram` and
     :meth:`cross_gram` return matrix-free operators. Calling the kernel returns dense arrays, so
     that a fitted one may be the ``kernel`` of :class:`sklearn.svm.SVC`. :meth:`transform` returns
-    sparse features whose inner products are the kernel.
+    sparse features whose inner products are the kernel. As of all sparse transformers, the output
+    cannot be a data frame: ``set_output(transform="pandas")`` makes :meth:`transform` raise a
+    ValueError.
 
     Attributes
     ----------
@@ -111,6 +113,10 @@ class PartitionKernel(TransformerMixin, UnsupervisedEstimator):
         gram = self.gram(X)
         shared = gram.memberships()[:, : int(gram.offsets[-1])]
         return csr_matrix(shared / np.sqrt(gram.n_partitions))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_clusters_.sum())
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return X and y as arrays, and note the number of features."""

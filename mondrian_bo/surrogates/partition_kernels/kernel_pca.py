@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,7 +23,9 @@ _NEGLIGIBLE = 1e-10
 """Eigenvalues below this share of the largest are rounding errors: their components are 0."""
 
 
-class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEstimator):
+class PartitionKernelPCA(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartitionKernelMixin, UnsupervisedEstimator
+):
     """Kernel principal component analysis with a random partition kernel.
 
     The components are the leading eigenvectors of the centred Gram matrix. The matrix is never
@@ -133,6 +135,10 @@ class PartitionKernelPCA(TransformerMixin, PartitionKernelMixin, UnsupervisedEst
             The components.
         """
         return self.fit(X, y, **params).transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.eigenvectors_.shape[1])
 
     def _fit(self, X: ArrayLike, y: ArrayLike | None) -> None:
         """Fit the kernel and find the components."""

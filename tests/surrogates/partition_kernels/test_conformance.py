@@ -4,8 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -112,6 +114,41 @@ def test_seeds_and_pickles(kernel):
     assert np.array_equal(clone(kernel).fit(X, y)(X), K)
     assert np.array_equal(pickle.loads(pickle.dumps(kernel))(X), K)
     assert not np.array_equal(clone(kernel).set_params(random_state=5).fit(X, y)(X), K)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [*KERNELS, RandomPartitionKernel(n_partitions=3), MembershipKernel()],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_sparse_features_have_names(kernel):
+    pytest.importorskip("pandas")
+    X, y = make_classes()
+    kernel = clone(kernel)
+    with pytest.raises(NotFittedError):
+        kernel.get_feature_names_out()
+    features = kernel.fit(X, y).transform(X)
+    prefix = type(kernel).__name__.lower()
+    expected = [f"{prefix}{i}" for i in range(features.shape[1])]
+    assert kernel.get_feature_names_out().tolist() == expected
+    assert issparse(kernel.set_output(transform="default").transform(X))
+    # The error of scikit-learn's own sparse transformers.
+    with pytest.raises(ValueError, match="sparse"):
+        kernel.set_output(transform="pandas").transform(X)
+    assert kernel(X).shape == (120, 120)
+
+
+def test_components_as_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    X, _ = make_classes()
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"], index=np.arange(120) + 7)
+    model = PartitionKernelPCA(2, random_state=0).set_output(transform="pandas")
+    components = model.fit_transform(frame)
+    assert components.columns.tolist() == ["partitionkernelpca0", "partitionkernelpca1"]
+    assert components.index.equals(frame.index)
+    plain = model.set_output(transform="default").transform(frame)
+    assert isinstance(plain, np.ndarray)
+    assert np.array_equal(components.to_numpy(), plain)
 
 
 def test_failures_change_nothing():
