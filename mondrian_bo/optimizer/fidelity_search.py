@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,9 +15,9 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.cost_model import CostModel
 from mondrian_bo.optimizer.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
-from mondrian_bo.optimizer.pareto_model import ParetoModel
+from mondrian_bo.optimizer.objective_model import NewSurrogate, NewTransform, ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.portfolio import Arm
 from mondrian_bo.optimizer.search import Request, Search
 from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.target_space import TargetSpace
@@ -278,17 +277,23 @@ class FidelitySearchFactory(SearchFactory):
         plain = super().new(trials, number)
         # Values of different fidelities do not tell which trials are good.
         arms = [
-            (self._modelled(model), replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0))
+            (model, replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0))
             for model, arm in plain.arms
         ]
         return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)
 
-    def _modelled(self, model: ObjectiveModel | ParetoModel) -> FidelityModel:
+    def _new_objective(
+        self,
+        new_surrogate: NewSurrogate,
+        trials: Trials,
+        transform: NewTransform,
+        arm: Arm,
+        number: int,
+    ) -> ObjectiveModel:
         """Return an empty model that expects fidelities to be correlated."""
-        (own,) = model.models
-        new_surrogate = partial(_new_surrogate, own.new_surrogate, self._fidelity)
-        return FidelityModel(self._fidelity, new_surrogate, own.trials, own.new_transform)
+        new_correlated = partial(_correlated, new_surrogate, self._fidelity)
+        return FidelityModel(self._fidelity, new_correlated, trials, transform)
 
 
-def _new_surrogate(new_plain: Callable[[], Surrogate], fidelity: Fidelity) -> Surrogate:
-    return with_fidelity(new_plain(), fidelity)
+def _correlated(new_surrogate: NewSurrogate, fidelity: Fidelity) -> Surrogate:
+    return with_fidelity(new_surrogate(), fidelity)

@@ -60,6 +60,9 @@ class Transform(Protocol):
         ...
 
 
+NewSurrogate: TypeAlias = Callable[[], Surrogate]
+"""Returns an empty surrogate, the same at every call."""
+
 NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 """Fits a transform to values of shape (n,)."""
 
@@ -93,7 +96,7 @@ class ObjectiveModel:
 
     def __init__(
         self,
-        new_surrogate: Callable[[], Surrogate],
+        new_surrogate: NewSurrogate,
         trials: Trials,
         new_transform: NewTransform | None = None,
         chooses_scale: bool = False,

@@ -11,7 +11,7 @@ import numpy as np
 
 from mondrian_bo.optimizer.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints import Constraints
-from mondrian_bo.optimizer.objective_model import NewTransform, ObjectiveModel
+from mondrian_bo.optimizer.objective_model import NewSurrogate, NewTransform, ObjectiveModel
 from mondrian_bo.optimizer.outcome_models import OutcomeModels
 from mondrian_bo.optimizer.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.pareto_model import ParetoModel
@@ -88,10 +88,11 @@ class SearchFactory:
         for arm, seed in zip(arms, seeds, strict=True):
             transform = partial(OutcomeTransform, power=arm.power)
             if isinstance(trials, Trials):
-                models.append(self._new_model(arm, seed, trials, transform, arm.power))
+                new_surrogate = self._new_surrogate(arm, seed)
+                models.append(self._new_objective(new_surrogate, trials, transform, arm, number))
                 continue
             own = [
-                self._new_model(arm, _spawned(seed, k), column, transform)
+                ObjectiveModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
                 for k, column in enumerate(trials.columns)
             ]
             models.append(ParetoModel(own, trials))
@@ -127,23 +128,26 @@ class SearchFactory:
     def _new_outcome_model(
         self, seed: np.random.SeedSequence, transform: NewTransform, trials: Trials, number: int
     ) -> ObjectiveModel:
-        arm = self.settings.portfolio.arms[0]
-        return self._new_model(arm, _spawned(seed, number), trials, transform)
+        new_surrogate = self._new_surrogate(self.settings.portfolio.arms[0], _spawned(seed, number))
+        return ObjectiveModel(new_surrogate, trials, transform)
 
-    def _new_model(
+    def _new_objective(
         self,
-        arm: Arm,
-        seed: np.random.SeedSequence,
+        new_surrogate: NewSurrogate,
         trials: Trials,
         transform: NewTransform,
-        chooses_scale: bool = False,
+        arm: Arm,
+        number: int,
     ) -> ObjectiveModel:
+        """Return an empty model of the only objective, for one arm of the search of a number."""
+        return ObjectiveModel(new_surrogate, trials, transform, chooses_scale=arm.power)
+
+    def _new_surrogate(self, arm: Arm, seed: np.random.SeedSequence) -> NewSurrogate:
+        """Return what makes the surrogates of an arm's model."""
         n_estimators = self.settings.n_estimators
         chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
-        new_surrogate = partial(
-            _new_surrogate, self.settings.surrogate, self._columns, seed, {**arm.options, **chosen}
-        )
-        return ObjectiveModel(new_surrogate, trials, transform, chooses_scale)
+        options = {**arm.options, **chosen}
+        return partial(_new_surrogate, self.settings.surrogate, self._columns, seed, options)
 
 
 def _new_surrogate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,9 +12,9 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import spread
 from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
-from mondrian_bo.optimizer.pareto_model import ParetoModel
+from mondrian_bo.optimizer.objective_model import NewSurrogate, NewTransform, ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.portfolio import Arm
 from mondrian_bo.optimizer.search import Request, Search
 from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.trials import Trials
@@ -98,22 +98,32 @@ class WarmSearchFactory(SearchFactory):
         cold = super().new(trials, number)
         if number > 0 or isinstance(trials, ParetoTrials):
             return cold
-        arms = [(self._warm(model), arm) for model, arm in cold.arms]
-        n_cold = cold.n_startup_trials
         return WarmSearch(
-            trials, arms, n_cold, cold.n_candidates, cold.shift, 1, self.earlier, n_cold
+            trials,
+            cold.arms,
+            cold.n_startup_trials,
+            cold.n_candidates,
+            cold.shift,
+            earlier=self.earlier,
+            n_cold_trials=cold.n_startup_trials,
         )
 
-    def _warm(self, model: ObjectiveModel | ParetoModel) -> ObjectiveModel:
-        """Return an empty model with the earlier studies as the prior mean of its surrogate."""
-        (own,) = model.models
-        new_surrogate = partial(_on_earlier_mean, own.new_surrogate, self.earlier)
-        return ObjectiveModel(new_surrogate, own.trials, own.new_transform)
+    def _new_objective(
+        self,
+        new_surrogate: NewSurrogate,
+        trials: Trials,
+        transform: NewTransform,
+        arm: Arm,
+        number: int,
+    ) -> ObjectiveModel:
+        """Return an empty model; the first search has the earlier studies as its prior mean."""
+        if number > 0:
+            return super()._new_objective(new_surrogate, trials, transform, arm, number)
+        new_residual = partial(_on_earlier_mean, new_surrogate, self.earlier)
+        return ObjectiveModel(new_residual, trials, transform)
 
 
-def _on_earlier_mean(
-    new_surrogate: Callable[[], Surrogate], earlier: Sequence[EarlierModel]
-) -> Surrogate:
+def _on_earlier_mean(new_surrogate: NewSurrogate, earlier: Sequence[EarlierModel]) -> Surrogate:
     """Return an empty surrogate with the earlier studies as its prior mean."""
     inner = new_surrogate()
     if isinstance(inner, GaussianProcessForestSurrogate):
