@@ -131,7 +131,9 @@ class FidelitySearch(Search):
         (model,) = self.arms[0][0].models
         assert isinstance(model, FidelityModel)
         tried, means = model.at_target(trials.rows[-_LATEST:])
-        tried = _snapped(at_target.space, tried[np.argsort(-means, kind="stable")])
+        # Trials may lack any parameter.
+        tried = tried[np.argsort(-means, kind="stable")]
+        tried = at_target.space.snap(at_target.space.filled(tried))
         starts = np.concatenate([trials.incumbents(feasible=True), tried[:_N_PROMISING]])
         if not self._has_target(request.pending):
             for row in tried:
@@ -165,7 +167,8 @@ class FidelitySearch(Search):
             rows, values = self.trials.rows, self.trials.values
             far = np.flatnonzero(rows[:, self.fidelity.column] == cheapest[self.fidelity.column])
             best = rows[far[np.argsort(-values[far], kind="stable")]]
-            for one in _snapped(request.space, self.fidelity.at(best, self.fidelity.unit)):
+            at_target = self.fidelity.at(best, self.fidelity.unit)
+            for one in request.space.snap(request.space.filled(at_target)):
                 if self._is_free(one, request):
                     return np.asarray(one)
         ratios = self.costs.log_ratios(levels)
@@ -211,12 +214,6 @@ class FidelitySearch(Search):
         values = screening_gains(gap, std, learnt) - ratios
         best = int(np.argmax(values))
         return np.asarray(levels[best] if values[best] > 0.0 else row)
-
-
-def _snapped(space: SearchSpace, rows: FloatArray) -> FloatArray:
-    """Snap rows of trials (m, d), which may lack any parameter; those are filled as `snap` does."""
-    defaults = np.where(space.is_categorical, 0.0, 0.5)
-    return space.snap(np.where(np.isnan(rows), defaults, rows))
 
 
 def screening_gains(gap: float, std: float, learnt: FloatArray) -> FloatArray:

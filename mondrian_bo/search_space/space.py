@@ -255,8 +255,12 @@ class SearchSpace(Mapping[str, Parameter]):
         missing = np.isnan(rows)
         if not missing.any():
             return np.ones(len(rows), dtype=bool)
-        filled = np.where(missing, np.where(self.is_categorical, 0.0, 0.5), rows)
-        return np.asarray(~(missing & ~np.isnan(self.snap(filled))).any(axis=1))
+        snapped = self.snap(self.filled(rows))
+        return np.asarray(~(missing & ~np.isnan(snapped)).any(axis=1))
+
+    def filled(self, rows: FloatArray) -> FloatArray:
+        """Return rows with defaults for NaN: the first choice, and the middle of other ranges."""
+        return np.where(np.isnan(rows), np.where(self.is_categorical, 0.0, 0.5), rows)
 
     def snap(self, rows: ArrayLike) -> FloatArray:
         """Move rows to the nearest points that encode parameter values.
@@ -288,7 +292,7 @@ class SearchSpace(Mapping[str, Parameter]):
             if lost.any():
                 names = [self.names[j] for j in np.flatnonzero(lost)]
                 raise ValueError(f"`rows` are NaN at {names}, which have no condition.")
-            given = np.where(missing, np.where(self.is_categorical, 0.0, 0.5), given)
+            given = self.filled(given)
         snapped = np.clip(given, 0.0, self._upper)
         if self._categorical.size:
             snapped[:, self._categorical] = np.rint(snapped[:, self._categorical])

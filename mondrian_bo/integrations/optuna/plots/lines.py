@@ -195,9 +195,8 @@ class StudyView:
         rows = np.repeat(self.base_with(list(changes))[None], m, axis=0)
         for name, units in changes.items():
             rows[:, space.names.index(name)] = units
-        # Snapping fills parameters that become active with the middle of their range.
-        filled = np.where(np.isnan(rows), np.where(space.is_categorical, 0.0, 0.5), rows)
-        return space.snap(filled)
+        # Parameters that become active have defaults.
+        return space.snap(space.filled(rows))
 
 
 def _holds(distribution: optuna.distributions.BaseDistribution, value: object) -> bool:
