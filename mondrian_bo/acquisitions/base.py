@@ -100,6 +100,36 @@ def usage_of(acquisition: Acquisition) -> Usage:
     return usage
 
 
+def checked(acquisition: Acquisition) -> Acquisition:
+    """Return an acquisition that raises an error where its scores are no scores.
+
+    Those of this package are returned unchanged.
+
+    Raises
+    ------
+    TypeError
+        By the returned one, if the given one does not return an array of numbers.
+    ValueError
+        The same, if it does not return one score for each candidate, or NaN.
+    """
+    if type(acquisition).__module__.startswith(__package__):
+        return acquisition
+
+    def score(prediction: Prediction, incumbent: float) -> FloatArray:
+        scores: object = acquisition(prediction, incumbent)
+        if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "fiu":
+            raise TypeError(f"{acquisition!r} must return an array of numbers, got {scores!r}.")
+        m = prediction.means.shape[1]
+        if scores.shape != (m,) or np.isnan(scores).any():
+            raise ValueError(
+                f"{acquisition!r} must return one score, not NaN, for each of {m} candidates; got "
+                f"{scores!r}."
+            )
+        return scores.astype(np.float64, copy=False)
+
+    return score
+
+
 def mixture_moments(prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of mixtures of Gaussians.
 

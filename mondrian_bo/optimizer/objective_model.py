@@ -15,6 +15,7 @@ from mondrian_bo.acquisitions.base import (
     Prediction,
     Score,
     ScoreGradients,
+    checked,
     mixture_moments,
     usage_of,
 )
@@ -238,6 +239,7 @@ class ObjectiveModel:
             return self.draw(rng), None
         self._learn()
         incumbent = self.value_to_beat()
+        acquisition = checked(acquisition)
         surrogate, smooth = self._surrogate, self._smooth
         scale = self._calibration.scale if usage.uses_calibrated_variances else 1.0
 

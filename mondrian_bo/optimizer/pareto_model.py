@@ -14,6 +14,7 @@ from mondrian_bo.acquisitions.base import (
     Score,
     ScoreGradients,
     Usage,
+    checked,
     mixture_moments,
     usage_of,
 )
@@ -222,4 +223,5 @@ def _optimistic(
     if usage.samples_function:
         return model.draw(rng)
     calibrated = usage.uses_calibrated_variances
-    return lambda rows: acquisition(model.predict(rows, calibrated), 0.0)
+    score = checked(acquisition)
+    return lambda rows: score(model.predict(rows, calibrated), 0.0)

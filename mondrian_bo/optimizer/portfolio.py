@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
+import numpy as np
+
 from mondrian_bo.acquisitions import (
     Acquisition,
     AcquisitionName,
@@ -15,7 +17,8 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
     get_acquisition,
 )
-from mondrian_bo.optimizer.validation import check_count
+from mondrian_bo.optimizer.validation import check_count, check_flag, check_number
+from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 
 
@@ -63,9 +66,10 @@ class Arm:
     Raises
     ------
     TypeError, ValueError
-        If there are no acquisitions or one is not callable, a share of quadratics, evolution or
-        plateau steps is not in [0, 1], the first two add up to more than 1, that of candidates is
-        not in (0, 1], or `quadratic_after` is no integer >= 0.
+        If there are no acquisitions, or one is not callable, `power` is not
+        True or False, `options` is no mapping, a share of quadratics, evolution or plateau
+        steps is not in [0, 1], the first two add up to more than 1, that of candidates is not in
+        (0, 1], or `quadratic_after` is no integer >= 0.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -81,14 +85,24 @@ class Arm:
     candidates: float = 1.0
 
     def __post_init__(self) -> None:
-        if len(self.acquisitions) == 0:
-            raise ValueError("`acquisitions` of an arm must hold at least one, got none.")
         for name in ("acquisitions", "constrained", "many_constrained", "while_running"):
-            for acquisition in getattr(self, name) or ():
-                if not callable(acquisition):
+            group = getattr(self, name)
+            if group is None and name in ("constrained", "many_constrained"):
+                continue
+            if isinstance(group, str) or not isinstance(group, Sequence):
+                raise TypeError(f"`{name}` of an arm must be a sequence, got {group!r}.")
+            for acquisition in group:
+                if not callable(acquisition) or isinstance(acquisition, type):
                     raise TypeError(
                         f"`{name}` of an arm must hold acquisitions, got {acquisition!r}."
                     )
+        if len(self.acquisitions) == 0:
+            raise ValueError("`acquisitions` of an arm must hold at least one, got none.")
+        check_flag("power", self.power)
+        if not isinstance(self.options, Mapping):
+            raise TypeError(f"`options` of an arm must be a mapping, got {self.options!r}.")
+        for name in ("quadratic", "evolution", "plateau", "candidates"):
+            check_number(name, getattr(self, name))
         for name in ("quadratic", "evolution", "plateau"):
             share = getattr(self, name)
             if not 0.0 <= share <= 1.0:
@@ -124,6 +138,9 @@ class Portfolio:
     restarts: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("restarts", self.restarts)
+        if not isinstance(self.arms, Sequence):
+            raise TypeError(f"`arms` of a portfolio must be a sequence, got {self.arms!r}.")
         if len(self.arms) == 0:
             raise ValueError("`arms` of a portfolio must hold at least one, got none.")
         for arm in self.arms:
@@ -293,7 +310,7 @@ def get_portfolio(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If the acquisition is unknown, or an arm has an option that the surrogate does not accept.
     """
     if isinstance(acquisition, Portfolio):
@@ -323,3 +340,9 @@ def _check_options(surrogate: SurrogateName, options: Mapping[str, Any]) -> None
                 f"Option {name!r} of an arm is unknown to surrogate {surrogate!r}, "
                 f"which accepts {accepted}."
             )
+    if "n_estimators" in options:
+        check_count("n_estimators", options["n_estimators"], 1)
+    # The surrogate checks the values itself.
+    get_surrogate(surrogate)(
+        Columns(np.zeros(1, dtype=np.int64), False), np.random.SeedSequence(0), **options
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -214,6 +216,68 @@ def test_arms_hold_acquisitions_and_portfolios_hold_arms():
         Portfolio(())
     with pytest.raises(TypeError, match="`arms` of a portfolio must hold arms, got Upper"):
         Portfolio((bound,))
+
+
+E = UpperConfidenceBound()
+SPACE = SearchSpace({"x": Float(0.0, 1.0)})
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Arm(E), TypeError, "`acquisitions` of an arm must be a sequence, got Upper"),
+        (lambda: Arm((UpperConfidenceBound,)), TypeError, "must hold acquisitions, got <class"),
+        (lambda: Arm((E,), constrained=E), TypeError, "`constrained` of an arm must be a sequence"),
+        (lambda: Arm((E,), while_running=None), TypeError, "`while_running` of an arm must be a"),
+        (lambda: Arm((E,), quadratic="x"), TypeError, "`quadratic` must be a number, got 'x'"),
+        (lambda: Arm((E,), power="no"), TypeError, "`power` must be True or False, got 'no'"),
+        (lambda: Arm((E,), options=["a"]), TypeError, "`options` of an arm must be a mapping"),
+        (lambda: Portfolio(Arm((E,))), TypeError, "`arms` of a portfolio must be a sequence"),
+        (lambda: Portfolio((Arm((E,)),), restarts="no"), TypeError, "`restarts` must be True or"),
+    ],
+)
+def test_arms_and_portfolios_name_wrong_arguments(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"block_size": 0}, ValueError, "`block_size` must be an integer of at least 1, got 0"),
+        ({"block_size": 2.5}, ValueError, "`block_size` must be an integer of at least 1"),
+        ({"n_estimators": 0}, ValueError, "`n_estimators` must be at least 1, got 0"),
+        ({"prior": 3}, TypeError, "`prior` must be a Prior, got 3"),
+        ({"scale_strength": -1.0}, ValueError, "`scale_strength` must be a number above 0"),
+        ({"restart_growth": math.nan}, ValueError, "`restart_growth` must be a number above 1"),
+    ],
+)
+def test_values_of_options_are_checked_at_once(options, error, message):
+    with pytest.raises(error, match=message):
+        MondrianOptimizer(
+            SearchSpace({"x": Float(0.0, 1.0)}),
+            acquisition=Portfolio((Arm((E,), options=options),)),
+        )
+
+
+@pytest.mark.parametrize(
+    ("scores", "error"),
+    [
+        (lambda means: np.zeros(2), ValueError),
+        (lambda means: means, ValueError),
+        (lambda means: np.full(means.shape[1], np.nan), ValueError),
+        (lambda means: None, TypeError),
+        (lambda means: ["a"] * means.shape[1], TypeError),
+    ],
+)
+def test_an_acquisition_of_ones_own_returns_a_score_for_each_candidate(scores, error):
+    def acquisition(prediction, incumbent):
+        return scores(prediction.means)
+
+    optimizer = MondrianOptimizer(SPACE, acquisition=acquisition, n_startup_trials=1, seed=0)
+    optimizer.tell({"x": 0.5}, 1.0)
+    with pytest.raises(error, match=r"acquisition at .* must return"):
+        optimizer.ask()
 
 
 def test_options_take_the_place_of_defaults():

@@ -15,7 +15,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "trace_suggestion.py"
 @pytest.mark.parametrize(
     ("trial", "most_files", "most_functions"),
     [
-        pytest.param(61, 25, 117, id="process"),
+        pytest.param(61, 25, 118, id="process"),
         pytest.param(58, 26, 119, id="quadratic"),
         pytest.param(62, 29, 144, id="process, as no quadratic predicts well"),
     ],

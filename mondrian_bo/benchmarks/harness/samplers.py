@@ -132,6 +132,8 @@ def get_sampler(name: str) -> BenchmarkSampler:
     if not settings:
         return sampler
     parsed = _parse_settings(name, settings)
+    if "seed" in parsed:
+        raise ValueError(f"the seeds of runs are those of `--seeds`, got a seed in {name!r}")
     schedule = Schedule(parsed.pop("batch", 1), parsed.pop("workers", 1))
     if sampler.peer is not None:
         parsed["batch"] = schedule.batch  # a peer suggests a whole batch at once
@@ -194,8 +196,10 @@ def installed_samplers(names: Iterable[str], notify: Callable[[str], None]) -> l
     ValueError
         If a name is unknown, a sampler refuses its settings, or none of the samplers is installed.
     """
-    installed = []
-    for name in names:
+    wanted, installed = list(names), []
+    if not wanted:
+        raise ValueError("no sampler is named")
+    for name in wanted:
         sampler = get_sampler(name)
         if sampler.is_installed:
             _check_settings(name, sampler)

@@ -18,6 +18,7 @@ from mondrian_bo.integrations.optuna.study_reader import (
     N_WITHOUT,
     FinishedTrial,
     StudyReader,
+    check_study,
     sign_of,
 )
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
@@ -162,8 +163,8 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
     Raises
     ------
     TypeError, ValueError
-        If `fidelity` is not as described, the study has several objectives, no trial has the
-        parameter, or there is no such complete trial.
+        If `study` is no study, `fidelity` is not as described, the study has several objectives, no
+        trial has the parameter, or there is no such complete trial.
 
     Examples
     --------
@@ -178,15 +179,16 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
     >>> best_at_target(study, "n_epochs").params["n_epochs"]
     50
     """
+    check_study(study)
     if len(study.directions) > 1:
         raise ValueError("`best_at_target` needs a study with a single objective.")
     name, target = check_fidelity(fidelity)
     trials = study.get_trials(deepcopy=False)
-    if target is None:
-        having = [one.distributions[name] for one in trials if name in one.distributions]
-        if not having:
-            raise ValueError(f"The study has no trial with the parameter {name!r}.")
-        target = _high(having[-1])
+    having = [one.distributions[name] for one in trials if name in one.distributions]
+    if not having:
+        raise ValueError(f"The study has no trial with the parameter {name!r}.")
+    end = _high(having[-1])
+    target = end if target is None else target
     found = [
         trial
         for trial in trials

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.number_types import is_integer, is_number
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -60,6 +61,11 @@ class GaussianProcessForestSurrogate:
         Prior of the hyper-parameters, for values of mean 0 and variance 1.
     scale_strength, restart_growth : float, default=1.0 and inf
         See :class:`GaussianProcessForest`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an option is not as described.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class GaussianProcessForestSurrogate:
         scale_strength: float = 1.0,
         restart_growth: float = math.inf,
     ) -> None:
+        _check_options(n_estimators, block_size, prior, scale_strength, restart_growth)
         forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
@@ -193,6 +200,22 @@ class GaussianProcessForestSurrogate:
         if not missing.any():
             return points, rows
         return points, np.where(missing, inactive_entries(self._is_categorical), rows)
+
+
+def _check_options(
+    n_estimators: int, block_size: int, prior: Prior, scale_strength: float, restart_growth: float
+) -> None:
+    for name, number in (("n_estimators", n_estimators), ("block_size", block_size)):
+        if not is_integer(number) or number < 1:
+            raise ValueError(f"`{name}` must be an integer of at least 1, got {number!r}.")
+    if not isinstance(prior, Prior):
+        raise TypeError(f"`prior` must be a Prior, got {prior!r}.")
+    for name, size, least in (
+        ("scale_strength", scale_strength, 0.0),
+        ("restart_growth", restart_growth, 1.0),
+    ):
+        if not is_number(size) or not size > least:
+            raise ValueError(f"`{name}` must be a number above {least:g}, got {size!r}.")
 
 
 def inactive_entries(is_categorical: BoolArray) -> FloatArray:

@@ -41,6 +41,13 @@ def test_nothing_left(monkeypatch):
     monkeypatch.setitem(SAMPLERS, "absent", MISSING)
     with pytest.raises(ValueError, match="none of the samplers"):
         installed_samplers(["absent"], lambda _: None)
+    with pytest.raises(ValueError, match="no sampler is named"):
+        installed_samplers([], lambda _: None)
+
+
+def test_seeds_are_those_of_the_runs():
+    with pytest.raises(ValueError, match="the seeds of runs are those of `--seeds`"):
+        installed_samplers(["mondrian:seed=7"], lambda _: None)
 
 
 def test_unknown_sampler():

@@ -121,6 +121,12 @@ def test_the_best_trial_of_other_samplers():
     study = optimize(make_study(optuna.samplers.RandomSampler(seed=0)), training, 40)
     with pytest.raises(ValueError, match="no trial with the parameter 'epochs'"):
         best_at_target(study, "epochs")
+    with pytest.raises(ValueError, match="no trial with the parameter 'epochs'"):
+        best_at_target(study, {"epochs": 50})
+    with pytest.raises(ValueError, match="suggest_int or suggest_float"):
+        best_at_target(study, {"kind": 1})
+    with pytest.raises(TypeError, match=r"`study` must be an optuna.Study, got None"):
+        best_at_target(None, "n")
     with pytest.raises(ValueError, match="suggest_int or suggest_float"):
         best_at_target(study, "kind")
     with pytest.raises(ValueError, match="no complete feasible trial with 'n' at 51"):
