@@ -57,7 +57,7 @@ def fill_log_densities(forest, concentration, densities):  # type: ignore[no-unt
                 densities[WITH, t, child] = densities[WITH, t, node] + np.log(share)
                 densities[WITHOUT, t, child] = densities[WITHOUT, t, node]
                 if points > 0:
-                    share = (prior + (points - 1) / fraction) / (prior + size - 1)
+                    share = (prior + (points - 1) / fraction) / (prior + (size - 1))
                     densities[WITHOUT, t, child] += np.log(share)
 
 

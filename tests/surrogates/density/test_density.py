@@ -221,6 +221,18 @@ def test_leave_one_out_is_refitting_without_the_point():
         assert np.isclose(found[i], others.score_samples(X[i : i + 1])[0], rtol=0, atol=1e-10)
 
 
+def test_leave_one_out_with_a_small_concentration():
+    X = np.array([[-1.0], [0.3], [2.0]])
+    options = {"n_estimators": 1, "lifetime": 10.0, "bounds": [[-5, 5]], "random_state": 0}
+    model = MondrianForestDensity(concentration=1e-14, **options)
+    found = model.fit(X).leave_one_out()
+    for i in range(3):
+        others = model.fit(np.delete(X, i, axis=0))
+        assert np.isclose(found[i], others.score_samples(X[i : i + 1])[0], rtol=1e-9)
+    smallest = MondrianForestDensity(concentration=1e-18, **options).fit(X)
+    assert np.all(np.isfinite(smallest.leave_one_out()))
+
+
 def test_best_lifetimes():
     rng = np.random.default_rng(0)
     X, X_val = rng.normal(size=(100, 1)), rng.normal(size=(50, 1)).clip(-1.5, 1.5)
