@@ -176,12 +176,17 @@ def initial_classes(y: ArrayLike, classes: ArrayLike | None) -> AnyArray:
     Raises
     ------
     ValueError
-        If the labels are not discrete, or not among `classes`.
+        If the labels are not discrete, or not among `classes`, or if `classes` is empty.
     """
     known, _ = sorted_classes(y)
     if classes is not None:
         with comparable_labels():
             known = np.asarray(unique_labels(classes))
+        if len(known) == 0:
+            raise ValueError(
+                f"classes must hold all labels of the stream, got {np.asarray(classes).tolist()}; "
+                "None is the labels of y"
+            )
     class_numbers(y, known)
     return known
 

@@ -1,6 +1,12 @@
 import numpy as np
 import pytest
 
+from mondrian_bo.surrogates import (
+    AMFClassifier,
+    MondrianForestClassifier,
+    MondrianKernelClassifier,
+    OnlineDummyClassifier,
+)
 from mondrian_bo.surrogates.estimators.online_classifier import class_numbers
 
 
@@ -12,3 +18,22 @@ def test_labels_of_large_batches():
     assert class_numbers([], classes).shape == (0,)
     with pytest.raises(ValueError, match=r"\['c'\]"):
         class_numbers([*classes[numbers], "c"], classes)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AMFClassifier(2),
+        MondrianForestClassifier(2),
+        MondrianKernelClassifier(n_estimators=2),
+        OnlineDummyClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_no_classes(model):
+    X, y = np.eye(2), ["a", "b"]
+    with pytest.raises(ValueError, match=r"classes must hold all labels of the stream, got \[\]"):
+        model.partial_fit(X, y, classes=[])
+    model.partial_fit(X, y, classes=["a", "b"])
+    with pytest.raises(ValueError, match=r"classes=\[\] are not those of the first call"):
+        model.partial_fit(X, y, classes=[])
