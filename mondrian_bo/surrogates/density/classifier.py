@@ -12,13 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
-from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_around
+from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_of
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
-from mondrian_bo.surrogates.estimators.validation import (
-    check_bounds,
-    check_samples,
-    sorted_classes,
-)
+from mondrian_bo.surrogates.estimators.validation import check_samples, sorted_classes
 
 
 class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
@@ -131,8 +127,7 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         data, targets = validate_data(self, X, y, dtype=np.float64)
         self.classes_, numbers = sorted_classes(targets)
         self.priors_ = check_priors(self.priors, np.bincount(numbers))
-        ends = check_bounds(self.bounds, data.shape[1])
-        box = box_around(data, float(self.margin)) if ends is None else np.stack(ends)
+        box = box_of(data, self.bounds, float(self.margin))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         self.densities_ = [
             MondrianForestDensity(

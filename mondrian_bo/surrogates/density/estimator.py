@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
+    check_differences,
     check_samples,
     own_copy,
     seed_sequence,
@@ -242,10 +243,7 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
 
     def _data_and_box(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         points = own_copy(validate_data(self, X, dtype=np.float64))
-        ends = check_bounds(self.bounds, points.shape[1])
-        if ends is None:
-            return points, box_around(points, float(self.margin))
-        box = np.stack(ends)
+        box = box_of(points, self.bounds, float(self.margin))
         if not np.all((points >= box[0]) & (points <= box[1])):
             raise ValueError("X has values outside of bounds")
         return points, box
@@ -258,7 +256,40 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         return check_samples(self, X)
 
 
-def box_around(points: FloatArray, margin: float) -> FloatArray:
+def box_of(points: FloatArray, bounds: ArrayLike | None, margin: float) -> FloatArray:
+    """Return the box of a density, shape (2, d): the bounds, or the range of points, widened.
+
+    Parameters
+    ----------
+    points : float64 array of shape (n, d)
+        Training points.
+    bounds : array-like of shape (d, 2) or None
+        Lower and upper end of each feature; None is the range of the points.
+    margin : float
+        How much the range is widened on each side, as a share of it.
+
+    Raises
+    ------
+    ValueError
+        If differences of points overflow, or the widths of the box, or if `bounds` are not finite
+        of shape (d, 2) with lower < upper.
+    """
+    check_differences(points)
+    ends = check_bounds(bounds, points.shape[1])
+    with np.errstate(over="ignore"):
+        box = _box_around(points, margin) if ends is None else np.stack(ends)
+        good = np.isfinite(box[1] - box[0])
+    if not good.all():
+        feature = int(np.argmin(good))
+        cause = "bounds" if ends is not None else f"the range of X, widened by margin={margin:g},"
+        raise ValueError(
+            f"{cause} must have a finite width in every feature; "
+            f"got {box[:, feature].tolist()} for feature {feature}"
+        )
+    return box
+
+
+def _box_around(points: FloatArray, margin: float) -> FloatArray:
     """Return the range of points, widened by the share `margin` on each side, shape (2, d)."""
     low, high = points.min(axis=0), points.max(axis=0)
     extent = high - low

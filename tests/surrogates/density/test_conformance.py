@@ -78,3 +78,21 @@ def test_bad_priors(priors, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         MondrianDensityClassifier(2, priors=priors).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [MondrianForestDensity, MondrianDensityClassifier])
+@pytest.mark.parametrize(
+    ("largest", "options", "message"),
+    [
+        (1e308, {}, "X has values beyond 8.99e.307"),
+        (1.0, {"margin": 1e308}, r"X, widened by margin=1e\+308, must have a finite width"),
+        (8e307, {"margin": 0.1}, r"X, widened by margin=0.1, must have a finite width"),
+        (1.0, {"bounds": [[-1e308, 1e308]]}, r"^bounds must have a finite width .* feature 0"),
+    ],
+)
+def test_boxes_without_a_finite_width(estimator, largest, options, message):
+    X, y = np.array([[-largest], [0.0], [largest]]), [0, 1, 0]
+    with pytest.raises(ValueError, match=message):
+        estimator(2, **options).fit(X, y)
+    model = estimator(2, random_state=0).fit(X / largest * 1e307, y)
+    assert np.all(np.isfinite(model.score(X / largest, y)))
