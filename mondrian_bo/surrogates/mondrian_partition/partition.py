@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.number_types import is_number
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
     check_feature_weights,
@@ -343,18 +343,16 @@ class MondrianPartition:
 
 def _checked_bounds(bounds: ArrayLike, n_features: int | None = None) -> FloatArray:
     """Return the ends of the features, shape (n_features, 2)."""
-    if n_features is None:
-        shape = np.shape(bounds)
-        if len(shape) != 2 or shape[0] == 0 or shape[1] != 2:
-            raise ValueError(f"bounds must have shape (n_features, 2), got {shape}")
-        n_features = int(shape[0])
-    ends = check_bounds(bounds, n_features)
+    shape = np.shape(bounds)
+    if len(shape) != 2 or shape[0] != (n_features or max(shape[0], 1)) or shape[1] != 2:
+        raise ValueError(f"bounds must have shape ({n_features or 'n_features'}, 2), got {shape}")
+    ends = check_bounds(bounds, int(shape[0]))
     assert ends is not None
     return np.stack([ends[LOWER], ends[UPPER]], axis=1)
 
 
 def _checked_lifetime(lifetime: Any) -> float:
-    if not isinstance(lifetime, Real):
+    if not is_number(lifetime) or np.iscomplexobj(lifetime):
         raise TypeError(f"lifetime must be a number, got {lifetime!r}")
     if not 0.0 <= float(lifetime) < math.inf:
         raise ValueError(f"lifetime must be finite and not negative, got {lifetime}")

@@ -6,6 +6,7 @@ Statistical tests have significance level 1e-3.
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -168,6 +169,9 @@ def test_same_seed_same_partition():
         (lambda p: p.extend(SMALL), "must contain that of the partition"),
         (lambda p: p.restrict([[0.0, 2.0], [0.0, 0.5]]), "must be within that of the partition"),
         (lambda p: p.restrict([[0.0, 0.5]]), r"bounds must have shape \(2, 2\)"),
+        (lambda p: p.extend(None), r"bounds must have shape \(2, 2\), got \(\)"),
+        (lambda p: p.restrict(None), r"bounds must have shape \(2, 2\), got \(\)"),
+        (lambda p: MondrianPartition.sample(None, 1.0), r"bounds must have shape \(n_features, 2"),
         (lambda p: p.evolve(1.0), r"at\(lifetime\) gives an earlier"),
         (lambda p: p.at(9.0), r"evolve\(lifetime\) samples a later"),
         (lambda p: p.evolve(np.inf), "lifetime must be finite"),
@@ -187,9 +191,13 @@ def test_errors(call, message):
         call(MondrianPartition.sample(LARGE, 2.0, random_state=0))
 
 
-def test_lifetimes_that_are_no_numbers():
-    with pytest.raises(TypeError, match="lifetime must be a number, got 'long'"):
-        MondrianPartition.sample([[0, 1]], "long")
+@pytest.mark.parametrize("lifetime", ["long", True, np.True_, None, np.complex128(1.0)])
+def test_lifetimes_that_are_no_numbers(lifetime):
+    message = re.escape(f"lifetime must be a number, got {lifetime!r}")
+    partition = MondrianPartition.sample([[0, 1]], np.float32(0.5), random_state=0)
+    for call in (partition.evolve, partition.at, lambda t: MondrianPartition.sample([[0, 1]], t)):
+        with pytest.raises(TypeError, match=message):
+            call(lifetime)
 
 
 # Pictures -----------------------------------------------------------------------------------------
