@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from river import base
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone
 
 from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.integrations.river.features import FeatureTable
@@ -93,7 +93,7 @@ class RiverRegressor(base.Regressor):
     Raises
     ------
     TypeError
-        If `estimator` is no regressor.
+        If `estimator` is another estimator.
 
     Notes
     -----
@@ -116,7 +116,8 @@ class RiverRegressor(base.Regressor):
     """
 
     def __init__(self, estimator: AMFRegressor | MondrianForestRegressor) -> None:
-        if not is_regressor(estimator):
+        # Other online estimators do not keep their points and targets as they were given.
+        if not isinstance(estimator, AMFRegressor | MondrianForestRegressor):
             raise TypeError(
                 "`estimator` must be an AMFRegressor or a MondrianForestRegressor, got "
                 f"{estimator!r}."
@@ -181,7 +182,7 @@ class RiverClassifier(base.Classifier):
     Raises
     ------
     TypeError
-        If `estimator` is no classifier.
+        If `estimator` is another estimator.
 
     Notes
     -----
@@ -200,7 +201,7 @@ class RiverClassifier(base.Classifier):
     """
 
     def __init__(self, estimator: AMFClassifier | MondrianForestClassifier) -> None:
-        if not is_classifier(estimator):
+        if not isinstance(estimator, AMFClassifier | MondrianForestClassifier):
             raise TypeError(
                 "`estimator` must be an AMFClassifier or a MondrianForestClassifier, got "
                 f"{estimator!r}."
@@ -221,13 +222,15 @@ class RiverClassifier(base.Classifier):
         x : dict
             Values of features by name.
         y : hashable
-            The class.
+            The class, equal to itself: no NaN.
 
         Raises
         ------
         ValueError
-            If a number is not finite, not real, or too large for the forest.
+            If a number is not finite, not real, or too large for the forest, or if the class is NaN
+            or not hashable.
         """
+        _check_label(y)
         stream = self._stream
         stream.table.row(x)  # raises before the forest is made anew
         with unchanged_by_failure(self), stream.unchanged_by_failure():
@@ -269,3 +272,16 @@ class RiverClassifier(base.Classifier):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"estimator": AMFClassifier(3, random_state=0)}
         yield {"estimator": MondrianForestClassifier(3, random_state=0)}
+
+
+def _check_label(y: Any) -> None:
+    try:
+        hash(y)
+        good = bool(y == y)
+    except TypeError:  # lists are not hashable, and pandas' NA has no truth value
+        good = False
+    if not good:
+        raise ValueError(
+            "y must be a class: a hashable value that is not missing, such as a string or an "
+            f"integer; got {y!r}"
+        )

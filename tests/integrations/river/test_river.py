@@ -18,8 +18,13 @@ from mondrian_bo.integrations.river.features import FeatureTable
 from mondrian_bo.surrogates import (
     AMFClassifier,
     AMFRegressor,
+    GaussianProcessForestRegressor,
     MondrianForestClassifier,
     MondrianForestRegressor,
+    MondrianKernelClassifier,
+    MondrianKernelRegressor,
+    OnlineDummyClassifier,
+    OnlineDummyRegressor,
 )
 
 MODELS = {
@@ -64,11 +69,51 @@ def test_a_stream_is_learnt_as_by_the_forest(name):
 
 
 @pytest.mark.parametrize(
-    ("wrapper", "forest"), [(RiverRegressor, AMFClassifier()), (RiverClassifier, AMFRegressor())]
+    ("wrapper", "other"),
+    [
+        (RiverRegressor, AMFClassifier()),
+        (RiverRegressor, GaussianProcessForestRegressor()),
+        (RiverRegressor, MondrianKernelRegressor()),
+        (RiverRegressor, OnlineDummyRegressor()),
+        (RiverRegressor, AMFRegressor),
+        (RiverRegressor, None),
+        (RiverClassifier, AMFRegressor()),
+        (RiverClassifier, MondrianKernelClassifier()),
+        (RiverClassifier, OnlineDummyClassifier()),
+    ],
 )
-def test_forests_of_the_other_kind_are_refused(wrapper, forest):
-    with pytest.raises(TypeError, match=r"`estimator` must be an AMF.*, got AMF"):
-        wrapper(forest)
+def test_other_estimators_are_refused(wrapper, other):
+    with pytest.raises(TypeError, match=r"`estimator` must be an AMF.* or a MondrianF.*, got "):
+        wrapper(other)
+
+
+@pytest.mark.parametrize("leaf", ["constant", "linear"])
+def test_a_new_feature_keeps_the_targets(leaf):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 2))
+    y = 100.0 + X @ [1.0, 2.0]
+    X[:30, 1] = X[30, 1]
+    forest = MondrianForestRegressor(3, leaf=leaf, random_state=0)
+    model = RiverRegressor(forest)
+    for i in range(40):
+        model.learn_one({"a": X[i, 0], **({"b": X[i, 1]} if i >= 30 else {})}, y[i])
+    forest.fit(X[:30], y[:30])
+    for i in range(30, 40):
+        forest.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert model.predict_one({"a": 0.3, "b": 0.4}) == pytest.approx(forest.predict([[0.3, 0.4]])[0])
+
+
+@pytest.mark.parametrize("name", ["AMFClassifier", "MondrianForestClassifier"])
+@pytest.mark.parametrize(
+    "label", [float("nan"), np.float64("nan"), np.datetime64("NaT"), ["a"], {}]
+)
+def test_labels_that_are_no_classes(name, label):
+    model = MODELS[name]()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"y must be a class: a hashable value.*; got "):
+            model.learn_one({"x": 1.0, "new": 2.0}, label)
+        model.learn_one({"x": 1.0}, "one")
+    assert model.predict_proba_one({"x": 1.0}) == {"one": 1.0}
 
 
 def test_features_and_classes_that_appear():
