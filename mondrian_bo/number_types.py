@@ -15,3 +15,29 @@ def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether an argument is a number of Python or numpy."""
     return isinstance(value, float | int | np.number) and not isinstance(value, bool)
+
+
+def check_count(name: str, value: object, least: int) -> None:
+    """Check an argument that must be an integer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not, or below the least one.
+    """
+    if not is_integer(value):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
+
+
+def check_number(name: str, value: object) -> None:
+    """Check an argument that must be a number.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if not is_number(value):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")

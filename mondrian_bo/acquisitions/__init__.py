@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from mondrian_bo.acquisitions.base import (
-    Acquisition,
-    Prediction,
-    Usage,
-    mixture_moments,
-)
+from mondrian_bo.acquisitions.base import Acquisition, Prediction, Usage, mixture_moments
 from mondrian_bo.acquisitions.expected_improvement import ExpectedImprovement
 from mondrian_bo.acquisitions.log_expected_improvement import LogExpectedImprovement
 from mondrian_bo.acquisitions.probability_of_improvement import ProbabilityOfImprovement

@@ -101,16 +101,11 @@ def usage_of(acquisition: Acquisition) -> Usage:
 
 
 def checked(acquisition: Acquisition) -> Acquisition:
-    """Return an acquisition that raises an error where its scores are no scores.
+    """Return an acquisition that checks the scores of a user's acquisition.
 
-    Those of this package are returned unchanged.
-
-    Raises
-    ------
-    TypeError
-        By the returned one, if the given one does not return an array of numbers.
-    ValueError
-        The same, if it does not return one score for each candidate, or NaN.
+    It raises a TypeError if the scores are no array of numbers, and a ValueError if there is not
+    one score for each candidate, or one is NaN. Acquisitions of this package are returned
+    unchanged.
     """
     if type(acquisition).__module__.startswith(__package__):
         return acquisition

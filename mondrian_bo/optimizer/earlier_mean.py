@@ -19,8 +19,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianPro
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _IMAGINARY = 3.0
-"""Weight of the prior of the studies' weights, whose mean is `_FIRST_WEIGHT` in all, in trials; our
-choice."""
+"""Number of trials that the prior of the studies' weights counts as; our choice."""
 
 _FIRST_WEIGHT = 0.75
 """Sum of the weights before the first trial, our choice: related studies are the usual ones."""

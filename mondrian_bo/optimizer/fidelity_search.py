@@ -15,11 +15,10 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.cost_model import CostModel
 from mondrian_bo.optimizer.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelity_surrogate import with_fidelity
-from mondrian_bo.optimizer.objective_model import NewSurrogate, NewTransform, ObjectiveModel
+from mondrian_bo.optimizer.objective_model import NewSurrogate, ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.portfolio import Arm
 from mondrian_bo.optimizer.search import Request, Search
-from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
+from mondrian_bo.optimizer.search_factory import ObjectiveParts, SearchFactory, SearchParts
 from mondrian_bo.optimizer.target_space import TargetSpace
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
@@ -279,17 +278,11 @@ class FidelitySearchFactory(SearchFactory):
         ]
         return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)
 
-    def _new_objective(
-        self,
-        new_surrogate: NewSurrogate,
-        trials: Trials,
-        transform: NewTransform,
-        arm: Arm,
-        number: int,
-    ) -> ObjectiveModel:
+    def _new_objective(self, parts: ObjectiveParts, number: int) -> ObjectiveModel:
         """Return an empty model that expects fidelities to be correlated."""
-        new_correlated = partial(_correlated, new_surrogate, self._fidelity)
-        return FidelityModel(self._fidelity, new_correlated, trials, transform)
+        new_surrogate = partial(_correlated, parts.new_surrogate, self._fidelity)
+        parts = parts._replace(new_surrogate=new_surrogate, chooses_scale=False)
+        return FidelityModel(self._fidelity, *parts)
 
 
 def _correlated(new_surrogate: NewSurrogate, fidelity: Fidelity) -> Surrogate:

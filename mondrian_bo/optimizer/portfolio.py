@@ -17,7 +17,8 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
     get_acquisition,
 )
-from mondrian_bo.optimizer.validation import check_count, check_flag, check_number
+from mondrian_bo.number_types import check_count, check_number
+from mondrian_bo.optimizer.validation import check_flag
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 
@@ -66,10 +67,10 @@ class Arm:
     Raises
     ------
     TypeError, ValueError
-        If there are no acquisitions, or one is not callable, `power` is not
-        True or False, `options` is no mapping, a share of quadratics, evolution or plateau
-        steps is not in [0, 1], the first two add up to more than 1, that of candidates is not in
-        (0, 1], or `quadratic_after` is no integer >= 0.
+        If there are no acquisitions, or one is not callable, `power` is not True or False, or
+        `options` is no mapping. If a share of quadratics, evolution or plateau steps is not in
+        [0, 1], the first two add up to more than 1, that of candidates is not in (0, 1], or
+        `quadratic_after` is no integer >= 0.
     """
 
     acquisitions: Sequence[Acquisition]

@@ -56,6 +56,15 @@ class SearchParts(NamedTuple):
     outcome_seed: np.random.SeedSequence
 
 
+class ObjectiveParts(NamedTuple):
+    """The parameters of the :class:`ObjectiveModel` of a search with one objective."""
+
+    new_surrogate: NewSurrogate
+    trials: Trials
+    new_transform: NewTransform
+    chooses_scale: bool
+
+
 class SearchFactory:
     """Makes the searches of one optimizer, which have the same settings and different seeds.
 
@@ -89,7 +98,8 @@ class SearchFactory:
             transform = partial(OutcomeTransform, power=arm.power)
             if isinstance(trials, Trials):
                 new_surrogate = self._new_surrogate(arm, seed)
-                models.append(self._new_objective(new_surrogate, trials, transform, arm, number))
+                parts = ObjectiveParts(new_surrogate, trials, transform, arm.power)
+                models.append(self._new_objective(parts, number))
                 continue
             own = [
                 ObjectiveModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
@@ -131,16 +141,9 @@ class SearchFactory:
         new_surrogate = self._new_surrogate(self.settings.portfolio.arms[0], _spawned(seed, number))
         return ObjectiveModel(new_surrogate, trials, transform)
 
-    def _new_objective(
-        self,
-        new_surrogate: NewSurrogate,
-        trials: Trials,
-        transform: NewTransform,
-        arm: Arm,
-        number: int,
-    ) -> ObjectiveModel:
+    def _new_objective(self, parts: ObjectiveParts, number: int) -> ObjectiveModel:
         """Return an empty model of the only objective, for one arm of the search of a number."""
-        return ObjectiveModel(new_surrogate, trials, transform, chooses_scale=arm.power)
+        return ObjectiveModel(*parts)
 
     def _new_surrogate(self, arm: Arm, seed: np.random.SeedSequence) -> NewSurrogate:
         """Return what makes the surrogates of an arm's model."""

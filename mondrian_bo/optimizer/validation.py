@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_integer, is_number
 
 Direction: TypeAlias = Literal["minimize", "maximize"]
 """Direction in which values are better."""
@@ -75,32 +74,6 @@ def check_callable(function: object, name: str) -> None:
     """
     if function is not None and not callable(function):
         raise TypeError(f"`{name}` must be a function or None, got {function!r}.")
-
-
-def check_count(name: str, value: object, least: int) -> None:
-    """Check an argument that must be an integer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not, or below the least one.
-    """
-    if not is_integer(value):
-        raise TypeError(f"`{name}` must be an integer, got {value!r}.")
-    if value < least:
-        raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
-
-
-def check_number(name: str, value: object) -> None:
-    """Check an argument that must be a number.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-    """
-    if not is_number(value):
-        raise TypeError(f"`{name}` must be a number, got {value!r}.")
 
 
 _TRUTH_VALUES = (bool, np.bool_)

@@ -12,11 +12,10 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.candidates import spread
 from mondrian_bo.optimizer.earlier_mean import EarlierMean, EarlierModel, SmoothEarlierMean
 from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials
-from mondrian_bo.optimizer.objective_model import NewSurrogate, NewTransform, ObjectiveModel
+from mondrian_bo.optimizer.objective_model import NewSurrogate, ObjectiveModel
 from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.portfolio import Arm
 from mondrian_bo.optimizer.search import Request, Search
-from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
+from mondrian_bo.optimizer.search_factory import ObjectiveParts, SearchFactory, SearchParts
 from mondrian_bo.optimizer.trials import Trials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Surrogate
@@ -108,19 +107,12 @@ class WarmSearchFactory(SearchFactory):
             n_cold_trials=cold.n_startup_trials,
         )
 
-    def _new_objective(
-        self,
-        new_surrogate: NewSurrogate,
-        trials: Trials,
-        transform: NewTransform,
-        arm: Arm,
-        number: int,
-    ) -> ObjectiveModel:
+    def _new_objective(self, parts: ObjectiveParts, number: int) -> ObjectiveModel:
         """Return an empty model; the first search has the earlier studies as its prior mean."""
-        if number > 0:
-            return super()._new_objective(new_surrogate, trials, transform, arm, number)
-        new_residual = partial(_on_earlier_mean, new_surrogate, self.earlier)
-        return ObjectiveModel(new_residual, trials, transform)
+        if number == 0:
+            new_surrogate = partial(_on_earlier_mean, parts.new_surrogate, self.earlier)
+            parts = parts._replace(new_surrogate=new_surrogate, chooses_scale=False)
+        return super()._new_objective(parts, number)
 
 
 def _on_earlier_mean(new_surrogate: NewSurrogate, earlier: Sequence[EarlierModel]) -> Surrogate:

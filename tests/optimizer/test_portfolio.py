@@ -244,12 +244,12 @@ def test_arms_and_portfolios_name_wrong_arguments(make, error, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"block_size": 0}, ValueError, "`block_size` must be an integer of at least 1, got 0"),
-        ({"block_size": 2.5}, ValueError, "`block_size` must be an integer of at least 1"),
+        ({"block_size": 0}, ValueError, "`block_size` must be at least 1, got 0"),
+        ({"block_size": 2.5}, TypeError, "`block_size` must be an integer, got 2.5"),
         ({"n_estimators": 0}, ValueError, "`n_estimators` must be at least 1, got 0"),
         ({"prior": 3}, TypeError, "`prior` must be a Prior, got 3"),
-        ({"scale_strength": -1.0}, ValueError, "`scale_strength` must be a number above 0"),
-        ({"restart_growth": math.nan}, ValueError, "`restart_growth` must be a number above 1"),
+        ({"scale_strength": -1.0}, ValueError, "`scale_strength` must be above 0, got -1.0"),
+        ({"restart_growth": math.nan}, ValueError, "`restart_growth` must be above 1, got nan"),
     ],
 )
 def test_values_of_options_are_checked_at_once(options, error, message):

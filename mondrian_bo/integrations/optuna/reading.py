@@ -14,7 +14,7 @@ from optuna.samplers import BaseSampler
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.study_reader import StudyReader, check_study
-from mondrian_bo.optimizer.validation import check_number
+from mondrian_bo.number_types import check_number
 from mondrian_bo.search_space.outside import encode_outside
 
 if TYPE_CHECKING:

@@ -314,7 +314,7 @@ class StudyReader:
 
 
 def check_study(study: object) -> None:
-    """Raise a TypeError if an argument `study` is none."""
+    """Raise a TypeError if an argument `study` is no study of Optuna."""
     if not isinstance(study, optuna.Study):
         raise TypeError(f"`study` must be an optuna.Study, got {study!r}.")
 

@@ -12,9 +12,10 @@ from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.number_types import check_count, check_number
 from mondrian_bo.optimizer.cautious_model import Caution
 from mondrian_bo.optimizer.forks import HasLock
-from mondrian_bo.optimizer.validation import check_count, check_flag, check_number
+from mondrian_bo.optimizer.validation import check_flag
 
 TERMINATOR_KEY = "mondrian:terminator"
 """Name of the study's user attribute with the latest estimate."""
@@ -79,7 +80,8 @@ class MondrianTerminator(HasLock):
         The study stops when the mean of the regret is at most this, > 0. Exactly one of `tolerance`
         and `expected_gain` must be given.
     min_trials : int, default=20
-        Number of finished trials before the first estimate.
+        Number of finished trials before the first estimate, >= 1. While all values are equal, ten
+        of them must be finite.
     patience : int or None, default=None
         Number of trials for which all estimates must satisfy the rule, >= 0. Meanwhile the search
         explores, and may find a basin that the model did not expect. None is 5 for each parameter,

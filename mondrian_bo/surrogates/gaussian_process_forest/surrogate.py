@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.number_types import is_integer, is_number
+from mondrian_bo.number_types import check_count, check_number
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -79,7 +79,7 @@ class GaussianProcessForestSurrogate:
         scale_strength: float = 1.0,
         restart_growth: float = math.inf,
     ) -> None:
-        _check_options(n_estimators, block_size, prior, scale_strength, restart_growth)
+        _check_options(block_size, prior, scale_strength, restart_growth)
         forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
@@ -203,19 +203,17 @@ class GaussianProcessForestSurrogate:
 
 
 def _check_options(
-    n_estimators: int, block_size: int, prior: Prior, scale_strength: float, restart_growth: float
+    block_size: int, prior: Prior, scale_strength: float, restart_growth: float
 ) -> None:
-    for name, number in (("n_estimators", n_estimators), ("block_size", block_size)):
-        if not is_integer(number) or number < 1:
-            raise ValueError(f"`{name}` must be an integer of at least 1, got {number!r}.")
+    check_count("block_size", block_size, 1)
     if not isinstance(prior, Prior):
         raise TypeError(f"`prior` must be a Prior, got {prior!r}.")
-    for name, size, least in (
-        ("scale_strength", scale_strength, 0.0),
-        ("restart_growth", restart_growth, 1.0),
-    ):
-        if not is_number(size) or not size > least:
-            raise ValueError(f"`{name}` must be a number above {least:g}, got {size!r}.")
+    check_number("scale_strength", scale_strength)
+    if not scale_strength > 0.0:
+        raise ValueError(f"`scale_strength` must be above 0, got {scale_strength!r}.")
+    check_number("restart_growth", restart_growth)
+    if not restart_growth > 1.0:
+        raise ValueError(f"`restart_growth` must be above 1, got {restart_growth!r}.")
 
 
 def inactive_entries(is_categorical: BoolArray) -> FloatArray:

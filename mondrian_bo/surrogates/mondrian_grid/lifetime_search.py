@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.number_types import is_integer, is_number
+from mondrian_bo.number_types import check_count, check_number
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import Criterion
 from mondrian_bo.surrogates.shared.lifetimes import check_criterion
@@ -120,7 +120,7 @@ def search_lifetimes(
         If `n_steps` is negative, or the model does not have the criterion.
     """
     check_criterion(criterion, get_args(Criterion))
-    _check_count("n_steps", n_steps, 0)
+    check_count("n_steps", n_steps, 0)
     search = LifetimeSearch(criterion)
     score = search.evaluate(model)
     if np.isnan(score):
@@ -153,7 +153,7 @@ class Greedy:
     removals: bool = False
 
     def __post_init__(self) -> None:
-        _check_count("look_ahead", self.look_ahead, 1)
+        check_count("look_ahead", self.look_ahead, 1)
 
     def __call__(self, model: GridModel, search: LifetimeSearch, n_steps: int) -> None:
         """Take steps until no move is left."""
@@ -268,17 +268,8 @@ class AskTellSearch:
             search.note(model, score)
 
 
-def _check_count(name: str, value: object, least: int) -> None:
-    """Raise TypeError or ValueError unless a setting is an integer that is at least `least`."""
-    if not is_integer(value):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-
-
-def _check_positive(name: str, value: object) -> None:
+def _check_positive(name: str, value: float) -> None:
     """Raise TypeError or ValueError unless a setting is a finite number above 0."""
-    if not is_number(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+    check_number(name, value)
     if not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be finite and above 0, got {value}")
+        raise ValueError(f"`{name}` must be finite and above 0, got {value}.")

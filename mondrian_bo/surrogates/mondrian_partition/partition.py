@@ -344,7 +344,7 @@ class MondrianPartition:
 def _checked_bounds(bounds: ArrayLike, n_features: int | None = None) -> FloatArray:
     """Return the ends of the features, shape (n_features, 2)."""
     shape = np.shape(bounds)
-    if len(shape) != 2 or shape[0] != (n_features or max(shape[0], 1)) or shape[1] != 2:
+    if len(shape) != 2 or shape[1] != 2 or shape[0] == 0 or n_features not in (None, shape[0]):
         raise ValueError(f"bounds must have shape ({n_features or 'n_features'}, 2), got {shape}")
     ends = check_bounds(bounds, int(shape[0]))
     assert ends is not None

@@ -115,13 +115,13 @@ def test_wrong_criteria():
 @pytest.mark.parametrize(
     ("kind", "settings", "error", "message"),
     [
-        (Greedy, {"look_ahead": 0}, ValueError, "look_ahead must be at least 1, got 0"),
-        (Greedy, {"look_ahead": 1.5}, TypeError, "look_ahead must be an integer, got 1.5"),
-        (SPSA, {"unit": 0.0}, ValueError, "unit must be finite and above 0, got 0.0"),
-        (SPSA, {"unit": np.nan}, ValueError, "unit must be finite and above 0, got nan"),
-        (SPSA, {"unit": "1"}, TypeError, "unit must be a number, got '1'"),
-        (SPSA, {"unit": 1.0, "step": -1.0}, ValueError, "step must be finite and above 0"),
-        (SPSA, {"unit": 1.0, "perturbation": 0}, ValueError, "perturbation must be finite"),
+        (Greedy, {"look_ahead": 0}, ValueError, "`look_ahead` must be at least 1, got 0"),
+        (Greedy, {"look_ahead": 1.5}, TypeError, "`look_ahead` must be an integer, got 1.5"),
+        (SPSA, {"unit": 0.0}, ValueError, "`unit` must be finite and above 0, got 0.0"),
+        (SPSA, {"unit": np.nan}, ValueError, "`unit` must be finite and above 0, got nan"),
+        (SPSA, {"unit": "1"}, TypeError, "`unit` must be a number, got '1'"),
+        (SPSA, {"unit": 1.0, "step": -1.0}, ValueError, "`step` must be finite and above 0"),
+        (SPSA, {"unit": 1.0, "perturbation": 0}, ValueError, "`perturbation` must be finite"),
     ],
 )
 def test_wrong_settings(kind, settings, error, message):
@@ -131,9 +131,9 @@ def test_wrong_settings(kind, settings, error, message):
 
 def test_wrong_searches():
     model = make_model(n=20, n_val=10)
-    with pytest.raises(ValueError, match="n_steps must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="`n_steps` must be at least 0, got -1"):
         search_lifetimes(model, Greedy(), -1)
-    with pytest.raises(TypeError, match=r"n_steps must be an integer, got 2.0"):
+    with pytest.raises(TypeError, match=r"`n_steps` must be an integer, got 2.0"):
         search_lifetimes(model, Greedy(), 2.0)
     assert len(search_lifetimes(model, Greedy(), 0).scores) == 1
     search = AskTellSearch(bayesian().optimizer, lambda params: [params["0"]])

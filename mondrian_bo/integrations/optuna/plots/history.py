@@ -22,7 +22,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import trial_rows
-from mondrian_bo.optimizer.validation import check_count
+from mondrian_bo.number_types import check_count
 
 _MOST_PREDICTED = 200
 """Number of latest trials whose predictions are made again, our choice: it bounds the time."""

@@ -35,14 +35,14 @@ _LONGEST_LABEL = 16
 
 
 def check_single_objective(study: optuna.Study, name: str) -> None:
-    """Raise an error that names a plot if its study is none or has several objectives."""
+    """Raise an error if `study` is no study or has several objectives; `name` is the plot's."""
     check_study(study)
     if len(study.directions) > 1:
         raise ValueError(f"`{name}` needs a study with a single objective.")
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
-    """Raise an error that names `study` or `objective` if it is none of a study."""
+    """Raise an error if `study` is no study, or `objective` is no number of an objective."""
     check_study(study)
     last = len(study.directions) - 1
     if not is_integer(objective) or not 0 <= objective <= last:

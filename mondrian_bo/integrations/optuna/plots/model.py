@@ -22,7 +22,8 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
     view,
 )
-from mondrian_bo.optimizer.validation import check_count, check_flag
+from mondrian_bo.number_types import check_count
+from mondrian_bo.optimizer.validation import check_flag
 from mondrian_bo.search_space import Float, SearchSpace
 
 _TAILS = np.array([0.05, 0.95])
