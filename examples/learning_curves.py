@@ -21,8 +21,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
 from mondrian_bo import MondrianPruner, MondrianSampler
-from mondrian_bo.optimizer.curve_regression import Curve
-from mondrian_bo.optimizer.learning_curves import LearningCurves
+from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
+from mondrian_bo.optimizer.learning_curves.learning_curves import LearningCurves
 
 
 class Training:

@@ -11,10 +11,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
-    "mondrian_bo.known_noise": "mondrian_bo.optimizer.known_noise",
-    "mondrian_bo.objective_model": "mondrian_bo.optimizer.objective_model",
-    "mondrian_bo.outcomes": "mondrian_bo.optimizer.outcome_transform",
-    "mondrian_bo.portfolio": "mondrian_bo.optimizer.portfolio",
+    "mondrian_bo.known_noise": "mondrian_bo.optimizer.models.known_noise",
+    "mondrian_bo.objective_model": "mondrian_bo.optimizer.models.outcome_model",
+    "mondrian_bo.outcomes": "mondrian_bo.optimizer.models.outcome_transform",
+    "mondrian_bo.portfolio": "mondrian_bo.optimizer.search.portfolio",
+    "mondrian_bo.optimizer.portfolio": "mondrian_bo.optimizer.search.portfolio",
     "mondrian_bo.benchmarks.archive": "mondrian_bo.benchmarks.harness.archive",
     "mondrian_bo.benchmarks.results": "mondrian_bo.benchmarks.harness.results",
     "mondrian_bo.benchmarks.runner": "mondrian_bo.benchmarks.harness.runner",

@@ -68,7 +68,7 @@ import mondrian_bo
 assert ("numba" in sys.modules) == (sys.argv[1] == "numba first")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    from mondrian_bo.optimizer.ridge_regression import correlation_of
+    from mondrian_bo.optimizer.steps.ridge_regression import correlation_of
     import numpy as np
     for _ in range(2):
         assert correlation_of(np.zeros(2), np.zeros(2)) == 0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo import signature_files
-from mondrian_bo.optimizer.ridge_regression import correlation_of
+from mondrian_bo.optimizer.steps.ridge_regression import correlation_of
 from mondrian_bo.signature_files import SignatureFiles, package_stamp
 
 WORKERS, SIGNATURES = 4, 40

@@ -30,7 +30,7 @@ from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
-from mondrian_bo.optimizer.portfolio import Arm, Portfolio, get_portfolio
+from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
 _DEFAULT = get_portfolio("gaussian_process", "auto")

@@ -20,7 +20,7 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.axes import Axis, activity_patterns, new_axis
 from mondrian_bo.importance.decomposition import Decomposition, Terms, functional_anova
 from mondrian_bo.importance.partition import Boxes, partition_anova
-from mondrian_bo.optimizer.sobol import sobol_points
+from mondrian_bo.optimizer.maximization.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.kernel_sums import kernel_sums

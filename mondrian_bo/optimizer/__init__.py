@@ -8,14 +8,14 @@ from mondrian_bo.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
-    from mondrian_bo.optimizer.portfolio import Arm, Portfolio
+    from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio
 
 __all__ = ["Arm", "MondrianOptimizer", "Portfolio"]
 
 _HOMES = {
-    "Arm": "mondrian_bo.optimizer.portfolio",
+    "Arm": "mondrian_bo.optimizer.search.portfolio",
     "MondrianOptimizer": "mondrian_bo.optimizer.optimizer",
-    "Portfolio": "mondrian_bo.optimizer.portfolio",
+    "Portfolio": "mondrian_bo.optimizer.search.portfolio",
 }
 """The module that defines each lazy name."""
 

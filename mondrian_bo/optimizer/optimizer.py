@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, SupportsFloat, overload
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.row_optimizer import Params
-from mondrian_bo.optimizer.stored_optimizer import StoredOptimizer
-from mondrian_bo.optimizer.transactions import transaction
-from mondrian_bo.optimizer.trials import KEY_DIGITS
-from mondrian_bo.optimizer.validation import (
+from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.shared.transactions import transaction
+from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
+from mondrian_bo.optimizer.shared.validation import (
     Direction,
     check_constraints,
     check_directions,
     check_values,
     count_trials,
 )
+from mondrian_bo.optimizer.stored_optimizer import StoredOptimizer
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
-    from mondrian_bo.optimizer.earlier_trials import EarlierTrials, ToldTrials
-    from mondrian_bo.optimizer.fidelity import FidelityChoice
+    from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials, ToldTrials
+    from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
 
 
 class MondrianOptimizer(StoredOptimizer):
@@ -84,15 +84,16 @@ class MondrianOptimizer(StoredOptimizer):
         saved file does not hold the function, and `load` is given it again.
     warm_start : sequence of (params, values) or EarlierTrials, default=None
         Trials of earlier studies of the same or similar spaces, as `tell` takes them. They count as
-        far as they predict this search's trials, see :mod:`mondrian_bo.optimizer.earlier_mean`:
-        parameters are matched by name, those that are missing or new are no error. A parameter
+        far as they predict this search's trials, see
+        :mod:`mondrian_bo.optimizer.earlier_studies.earlier_mean`. Parameters are matched by name,
+        and those that are missing or new are no error. A parameter
         whose earlier values have no place in the space is ignored, with a warning.
     fidelity : str or mapping of str to float, default=None
         Name of a numeric parameter that says how exact and how expensive a trial is, such as a
         number of epochs. Its target is the upper end of its range, or the one in the mapping, as in
         ``{"n_epochs": 100}``. The search is for the best point at the target, and runs other trials
-        at cheaper fidelities, see :mod:`mondrian_bo.optimizer.fidelity_search`. It does not
-        restart, and needs a single objective without earlier studies. `save` refuses it.
+        at cheaper fidelities, see :mod:`mondrian_bo.optimizer.fidelities.fidelity_search`. It does
+        not restart, and needs a single objective without earlier studies. `save` refuses it.
 
     Raises
     ------
@@ -160,7 +161,7 @@ class MondrianOptimizer(StoredOptimizer):
         encoded: Sequence[EarlierTrials] = ()
         if warm_start:
             # Loaded here: few searches have earlier studies.
-            from mondrian_bo.optimizer.earlier_trials import encode_told
+            from mondrian_bo.optimizer.earlier_studies.earlier_trials import encode_told
 
             encoded = encode_told(space, warm_start)
         super().__init__(

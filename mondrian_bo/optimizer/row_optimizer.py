@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.constraints import Constraints
-from mondrian_bo.optimizer.known_noise import KnownNoise
-from mondrian_bo.optimizer.outcome_models import Moments
-from mondrian_bo.optimizer.portfolio import Arm, SearchOptions, check_settings
-from mondrian_bo.optimizer.restarts import RestartingSearch, SearchState
-from mondrian_bo.optimizer.search import Request
-from mondrian_bo.optimizer.search_factory import SearchFactory, SearchParts
-from mondrian_bo.optimizer.transactions import Transactional, transaction
-from mondrian_bo.optimizer.trials import KEY_DIGITS
-from mondrian_bo.optimizer.valid_rows import ValidRows
-from mondrian_bo.optimizer.validation import (
+from mondrian_bo.optimizer.constraints.constraints import Constraints
+from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
+from mondrian_bo.optimizer.models.known_noise import KnownNoise
+from mondrian_bo.optimizer.models.outcome_models import Moments
+from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
+from mondrian_bo.optimizer.search.restarts import RestartingSearch, SearchState
+from mondrian_bo.optimizer.search.search import Request
+from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
+from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
+from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
+from mondrian_bo.optimizer.shared.validation import (
     Direction,
     check_callable,
     check_directions,
@@ -30,13 +30,13 @@ from mondrian_bo.optimizer.validation import (
 from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from mondrian_bo.optimizer.cautious_model import Caution
-    from mondrian_bo.optimizer.cost_model import CostModel
-    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
-    from mondrian_bo.optimizer.fidelity import Fidelity, FidelityChoice
-    from mondrian_bo.optimizer.objective_model import ObjectiveModel
-    from mondrian_bo.optimizer.pareto_model import ParetoModel
-    from mondrian_bo.optimizer.remaining_gain import RemainingGain
+    from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
+    from mondrian_bo.optimizer.fidelities.cost_model import CostModel
+    from mondrian_bo.optimizer.fidelities.fidelity import Fidelity, FidelityChoice
+    from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+    from mondrian_bo.optimizer.pareto.pareto_model import ParetoModel
+    from mondrian_bo.optimizer.stopping.cautious_model import Caution
+    from mondrian_bo.optimizer.stopping.remaining_gain import RemainingGain
 
 Params: TypeAlias = dict[str, Any]
 """Values of the active parameters by name."""
@@ -144,8 +144,8 @@ class RowOptimizer(Transactional[OptimizerState]):
                 "A fidelity needs a single objective, and no earlier studies (`warm_start`)."
             )
         # Loaded here: few searches have a fidelity.
-        from mondrian_bo.optimizer.cost_model import CostModel
-        from mondrian_bo.optimizer.fidelity import Fidelity
+        from mondrian_bo.optimizer.fidelities.cost_model import CostModel
+        from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 
         self._fidelity = Fidelity(self.space, fidelity)
         self._costs = CostModel(self._fidelity, self.space.n_choices)
@@ -154,13 +154,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         """Return what makes searches; the sequence spawns the seed of earlier studies."""
         if self._fidelity is not None and self._costs is not None:
             # Loaded here: few searches have a fidelity.
-            from mondrian_bo.optimizer.fidelity_search import FidelitySearchFactory
+            from mondrian_bo.optimizer.fidelities.fidelity_search import FidelitySearchFactory
 
             return FidelitySearchFactory(parts, self._fidelity, self._costs)
         if not self._earlier:
             return SearchFactory(parts)
         # Loaded here: few searches have earlier studies.
-        from mondrian_bo.optimizer.warm_search import WarmSearchFactory
+        from mondrian_bo.optimizer.earlier_studies.warm_search import WarmSearchFactory
 
         earlier = [one._replace(values=self._signs[0] * one.values) for one in self._earlier]
         (earlier_seed,) = sequence.spawn(1)
@@ -181,7 +181,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             return bool(np.isfinite(self._search.trials.values).any(axis=0).all())
 
     @property
-    def arms(self) -> Sequence[tuple[ObjectiveModel | ParetoModel, Arm]]:
+    def arms(self) -> Sequence[tuple[OutcomeModel | ParetoModel, Arm]]:
         """The models of all trials, each with its arm of the portfolio."""
         return self._search.whole.arms
 
@@ -321,7 +321,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         if self._search.n_successes == 0:
             return result
         # Loaded here: suggestions need no quantiles.
-        from mondrian_bo.optimizer.quantiles import outcome_quantiles
+        from mondrian_bo.optimizer.models.quantiles import outcome_quantiles
 
         for k, sign in enumerate(self._signs.tolist()):
             models = [model.models[k] for model, _ in self.arms]
@@ -357,8 +357,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         if not has_value or not len(trials.incumbents(feasible=True)):
             return None
         # Loaded here: suggestions do not need it.
-        from mondrian_bo.optimizer.cautious_model import CAREFUL
-        from mondrian_bo.optimizer.remaining_gain import remaining_gain
+        from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL
+        from mondrian_bo.optimizer.stopping.remaining_gain import remaining_gain
 
         seed = [*self._ask_entropy, len(trials)]
         return remaining_gain(

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.journal import Batch, Journal
-from mondrian_bo.optimizer.known_noise import KnownNoise
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
-from mondrian_bo.optimizer.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.models.known_noise import KnownNoise
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.row_optimizer import OptimizerState, Params, RowOptimizer
-from mondrian_bo.optimizer.saved_file import read_file, refuse, write_file
-from mondrian_bo.optimizer.saved_settings import (
+from mondrian_bo.optimizer.saving.journal import Batch, Journal
+from mondrian_bo.optimizer.saving.saved_file import read_file, refuse, write_file
+from mondrian_bo.optimizer.saving.saved_settings import (
     decode_acquisition,
     decode_params,
     decode_space,
@@ -24,13 +23,14 @@ from mondrian_bo.optimizer.saved_settings import (
     encode_seed,
     encode_space,
 )
-from mondrian_bo.optimizer.transactions import transaction
-from mondrian_bo.optimizer.trials import KEY_DIGITS
-from mondrian_bo.optimizer.validation import check_names
+from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice
+from mondrian_bo.optimizer.shared.transactions import transaction
+from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
+from mondrian_bo.optimizer.shared.validation import check_names
 from mondrian_bo.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
+    from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
 
 _PLAIN_SETTINGS = (
     "directions",
@@ -299,7 +299,7 @@ class StoredOptimizer(RowOptimizer):
     def _new_journal(self) -> Journal:
         return Journal(self.space.n_dimensions, len(self.directions))
 
-    def _models(self) -> list[ObjectiveModel]:
+    def _models(self) -> list[OutcomeModel]:
         """Return all models, in the same order for the same trials."""
         constraints = [] if self._constraints is None else self._constraints.models
         return [*self._search.models, *constraints]
@@ -322,7 +322,7 @@ def _earlier_of(
     if "warm_start" not in settings:
         return []
     # Loaded here: few searches have earlier studies.
-    from mondrian_bo.optimizer.earlier_trials import EarlierTrials
+    from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
 
     names, sizes = zip(*settings["warm_start"], strict=True)
     ends = np.cumsum(sizes)[:-1]

@@ -79,8 +79,8 @@ class KnownCurvesPruner(BasePruner):
 
     def __init__(self, task: Recorded, threshold: float) -> None:
         # Loaded here: other pruners need no scipy.
-        from mondrian_bo.optimizer.curve_regression import Curve
-        from mondrian_bo.optimizer.learning_curves import LearningCurves
+        from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
+        from mondrian_bo.optimizer.learning_curves.learning_curves import LearningCurves
 
         self._task = task
         self._level = np.array([1.0 - threshold])

@@ -26,8 +26,8 @@ from mondrian_bo.benchmarks.speed.rows import Limit, Row, time_row
 from mondrian_bo.benchmarks.speed.suite import write_tables
 from mondrian_bo.benchmarks.speed.threads import one_thread
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.optimizer import search
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+from mondrian_bo.optimizer.search import search
 
 __all__ = ["SPACES", "URL_VARIABLE", "beside_running", "grow", "joining", "run"]
 

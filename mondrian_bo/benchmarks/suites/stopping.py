@@ -2,9 +2,10 @@
 
 ``mondrian-bo bench run --suite stopping --seeds 10 --jobs 2 --out DIR`` runs the default search to
 the end of its budget on the default suite's problems whose optimum is known. Every five trials it
-stores quantiles of the predicted regret (:mod:`mondrian_bo.optimizer.remaining_gain`) under several
-rules, and the true one. Each rule is then applied to these records, with tolerances of 1 % and 5 %
-of a problem's scale: the difference between the median of random points and the optimum.
+stores quantiles of the predicted regret (:mod:`mondrian_bo.optimizer.stopping.remaining_gain`)
+under several rules, and the true one. Each rule is then applied to these records, with tolerances
+of 1 % and 5 % of a problem's scale: the difference between the median of random points and the
+optimum.
 ``DIR/stopping.jsonl.gz`` keeps the records; finished runs are not run again, nor are those of an
 archive that ``--known`` names. The suite ``stopping_bbob`` does the same on functions of COCO's
 suite ``bbob``.
@@ -23,8 +24,8 @@ from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.integrations.optuna.terminator import default_patience
-from mondrian_bo.optimizer.cautious_model import CAREFUL, Caution
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL, Caution
 
 TOLERANCES = (0.01, 0.05)
 """Tolerances as shares of a problem's scale, our choice: a strict one and a loose one."""

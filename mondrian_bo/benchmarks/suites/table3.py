@@ -27,8 +27,8 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.optimizer.objective_model import ObjectiveModel
-from mondrian_bo.optimizer.trials import Trials
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 
@@ -141,9 +141,7 @@ def best_found(pool: Pool, model_name: str, n_evaluations: int, seed: int) -> fl
     surrogate = ForestSurrogate(columns, entropy, posterior="empirical")
     trials = Trials(d)
     is_paper = model_name == "paper"
-    model = (
-        _PaperModel(surrogate, trials) if is_paper else ObjectiveModel(lambda: surrogate, trials)
-    )
+    model = _PaperModel(surrogate, trials) if is_paper else OutcomeModel(lambda: surrogate, trials)
     acquisition = UpperConfidenceBound(kappa=1.0)
     free = np.ones(len(pool.values), dtype=bool)
     best, oracle = np.inf, pool.values.min()

@@ -13,10 +13,10 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.number_types import is_integer
-from mondrian_bo.optimizer.portfolio import SearchOptions
+from mondrian_bo.optimizer.models.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
-from mondrian_bo.optimizer.tracked_metrics import TrackedMetrics
-from mondrian_bo.optimizer.validation import MOST_OBJECTIVES
+from mondrian_bo.optimizer.search.portfolio import SearchOptions
+from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
 
 _N_BEST = 10

@@ -18,8 +18,8 @@ from mondrian_bo.acquisitions import (
 from mondrian_bo.integrations.ax.adapter import MondrianAdapter
 from mondrian_bo.integrations.ax.generator import MondrianGenerator
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
-from mondrian_bo.optimizer.portfolio import Portfolio
-from mondrian_bo.optimizer.saved_settings import decode_acquisition, encode_acquisition
+from mondrian_bo.optimizer.saving.saved_settings import decode_acquisition, encode_acquisition
+from mondrian_bo.optimizer.search.portfolio import Portfolio
 
 _SETUPS = {
     "Mondrian": GeneratorSetup(

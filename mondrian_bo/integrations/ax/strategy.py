@@ -17,7 +17,7 @@ from mondrian_bo.integrations.ax.engine import check_seed
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
 from mondrian_bo.number_types import is_integer
-from mondrian_bo.optimizer.validation import check_flag
+from mondrian_bo.optimizer.shared.validation import check_flag
 
 _NAME = "Mondrian"
 """Name of the search node; Ax saves it with generator runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -152,3 +153,18 @@ def _possible(
             continue
         values.append(value)
     return Condition(condition.parent, tuple(values)) if values else None
+
+
+def union(known: Any, latest: Any) -> Any:
+    """Return the range that covers both, if their scales and grids allow for it."""
+    is_range = isinstance(latest, FloatDistribution | IntDistribution)
+    if type(known) is not type(latest) or not is_range or known.log != latest.log:
+        return latest
+    step = known.step
+    if isinstance(latest, IntDistribution):
+        # Grids that do not meet are parts of a finer one.
+        step = math.gcd(known.step, latest.step, known.low - latest.low)
+    elif step != latest.step or (step is not None and known.low != latest.low):
+        return latest
+    ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
+    return type(known)(**ends, log=known.log, step=step)

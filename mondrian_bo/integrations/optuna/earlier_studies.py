@@ -19,7 +19,11 @@ from optuna.trial import TrialState
 from mondrian_bo.array_types import BoolArray
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.number_types import is_number
-from mondrian_bo.optimizer.earlier_trials import N_START, EarlierTrials, encode_with_warnings
+from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
+    N_START,
+    EarlierTrials,
+    encode_with_warnings,
+)
 from mondrian_bo.search_space import SearchSpace
 
 _SPACING = 10

@@ -14,13 +14,9 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import to_parameter
-from mondrian_bo.integrations.optuna.study_reader import (
-    PUBLISHED_KEY,
-    local_time,
-    publish,
-    running_values,
-)
-from mondrian_bo.optimizer.candidates import centre
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, publish, running_values
+from mondrian_bo.integrations.optuna.study_reader import local_time
+from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 
 _MOST_ROUNDS = 32

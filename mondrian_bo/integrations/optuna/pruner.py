@@ -164,7 +164,7 @@ class _CurveReader:
     Parameters
     ----------
     settings : dict
-        Arguments of :class:`~mondrian_bo.optimizer.learning_curves.CurveSettings`.
+        Arguments of :class:`~mondrian_bo.optimizer.learning_curves.learning_curves.CurveSettings`.
 
     Attributes
     ----------

@@ -16,9 +16,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.integrations.optuna.proposals import publish
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_reader import publish
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.valid_points import (
     constants_beside,
@@ -27,15 +27,15 @@ from mondrian_bo.integrations.optuna.valid_points import (
     may_be_valid,
 )
 from mondrian_bo.number_types import is_integer
-from mondrian_bo.optimizer.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.validation import MOST_OBJECTIVES, check_callable
+from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice, check_settings
+from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES, check_callable
 from mondrian_bo.search_space.outside import encode_outside
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
     from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
-    from mondrian_bo.optimizer.fidelity import FidelityChoice
+    from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
 
 
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.array_types import FloatArray
 
 if TYPE_CHECKING:
-    from mondrian_bo.optimizer.curve_regression import Curve
+    from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
 
 
 class StudyCurves:
@@ -25,7 +25,7 @@ class StudyCurves:
     Parameters
     ----------
     settings : dict
-        Arguments of :class:`~mondrian_bo.optimizer.learning_curves.CurveSettings`.
+        Arguments of :class:`~mondrian_bo.optimizer.learning_curves.learning_curves.CurveSettings`.
     maximize : bool
         The study's direction.
 
@@ -37,7 +37,10 @@ class StudyCurves:
 
     def __init__(self, settings: dict[str, Any], maximize: bool) -> None:
         # Loaded here: samplers and pruners are constructed without scipy.
-        from mondrian_bo.optimizer.learning_curves import CurveSettings, LearningCurves
+        from mondrian_bo.optimizer.learning_curves.learning_curves import (
+            CurveSettings,
+            LearningCurves,
+        )
 
         self._sign = 1.0 if maximize else -1.0
         self._counts_reports = False
@@ -98,7 +101,7 @@ class StudyCurves:
         return curve
 
     def _new_curve(self) -> Curve:
-        from mondrian_bo.optimizer.curve_regression import Curve
+        from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
 
         return Curve()
 

@@ -22,7 +22,7 @@ from mondrian_bo.integrations.optuna.study_reader import (
     sign_of,
 )
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.optimizer.fidelity import FidelityChoice, check_fidelity
+from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from mondrian_bo.optimizer.forks import HasLock
+from mondrian_bo.optimizer.shared.forks import HasLock
 
 Memory = TypeVar("Memory")
 """What is remembered of a study."""

@@ -1,55 +1,34 @@
-"""Reading an Optuna study: trials and their rows, and the conditions that trials tell.
-
-Optuna's conditional spaces are never declared: an objective asks for a parameter or does not. The
-conditions are learnt from the trials; one model covers the space. Each finished trial is read once.
-"""
+"""Reading an Optuna study: its finished trials, each read once, and its running ones."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.distributions import union
+from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
+from mondrian_bo.integrations.optuna.proposals import internal_values, proposed_values
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.search_space import Condition
-
-PUBLISHED_KEY = "mondrian:relative_params"
-"""Prefix of the trial attributes that hold a proposal."""
 
 N_WITHOUT = 10
 """Number of finished trials after which a warning names a parameter that none of them has."""
 
-_LONGEST_ATTRIBUTE = 2045
-"""Length of the longest string that an attribute holds in a relational storage."""
-
 _MANY_CHANGES = 5
 """Changes of a range after which it counts as dynamic, and is widened; our choice."""
 
-_MANY_CHOICES = 16
-"""Largest number of values of an integer parameter that can be a parent of others; our choice."""
-
 _MOST_OPEN = 16
 """Unfinished trials up to which trials in memory are read one by one; each may fail. Our choice."""
-
-Pattern: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
-"""The names of a trial's parameters, and the choices of possible parents among them."""
 
 
 class FinishedTrial(NamedTuple):
@@ -77,88 +56,6 @@ class FinishedTrial(NamedTuple):
     constraints: dict[str, float]
     error: float
     attributes: Mapping[str, Any]
-
-
-class ConditionLearner:
-    """Explains the absence of each parameter by the value of one other parameter, its parent.
-
-    A parent is categorical, or an integer with few values such as a number of layers. Parameter q
-    is the parent of p if, in all trials so far, p is present exactly where q has one of certain
-    values. Of several such q it is the one present least often: nested conditions become chains.
-
-    Attributes
-    ----------
-    conditions : dict
-        The conditions by parameter.
-    unexplained : bool
-        Whether some absences have no explanation.
-    """
-
-    def __init__(self) -> None:
-        self._n_patterns = 0
-        self._present: Counter[str] = Counter()
-        self._seen: set[Pattern] = set()
-        # Of each possible parent, the choices of all patterns; in the order they were noticed.
-        self._choices: dict[str, set[int]] = {}
-        # Of each parameter by possible parent: the parent's choices with it, and those without.
-        self._parents: dict[str, dict[str, tuple[set[int], set[int]]]] = {}
-        self.conditions: dict[str, Condition] = {}
-        self.unexplained = False
-
-    def learn(self, names: tuple[str, ...], choices: Mapping[str, int]) -> None:
-        """Learn from one trial; O(1) if one like it has been seen.
-
-        Otherwise the time is proportional to the number of parameters so far and their possible
-        parents, of which few are left soon.
-
-        Parameters
-        ----------
-        names : tuple of str
-            The parameters it has.
-        choices : mapping of str to int
-            Of those that may be parents: the index of the choice, or the integer.
-        """
-        pattern = (names, tuple(choices.items()))
-        if pattern in self._seen:
-            return
-        self._seen.add(pattern)
-        self._n_patterns += 1
-        self._present.update(names)
-        for name in names:
-            if name not in self._parents:
-                # A parent is present wherever the parameter is; all former patterns are without it.
-                self._parents[name] = {
-                    q: (set(), self._choices.get(q, set()).copy()) for q in choices if q != name
-                }
-        present = set(names)
-        for p, parents in self._parents.items():
-            for q in list(parents):
-                if q in choices:
-                    sides = parents[q]
-                    sides[0 if p in present else 1].add(choices[q])
-                    if sides[0].isdisjoint(sides[1]):
-                        continue
-                elif p not in present:
-                    continue
-                del parents[q]
-        for q, choice in choices.items():
-            self._choices.setdefault(q, set()).add(choice)
-        self._explain()
-
-    def _explain(self) -> None:
-        self.conditions = {}
-        self.unexplained = False
-        order = {q: i for i, q in enumerate(self._choices)}
-        for p, parents in self._parents.items():
-            count = self._present[p]
-            if count == self._n_patterns:
-                continue
-            found = [q for q in parents if self._present[q] > count]
-            if found:
-                parent = min(found, key=lambda q: (self._present[q], order[q]))
-                self.conditions[p] = Condition(parent, tuple(sorted(parents[parent][0])))
-            else:
-                self.unexplained = True
 
 
 class StudyReader:
@@ -270,7 +167,7 @@ class StudyReader:
             outcomes = (outcome,)
         constraints = trial.constraints
         self.constraints.extend(name for name in constraints if name not in self.constraints)
-        internal, proposed = _internal(trial), _published(trial)
+        internal, proposed = internal_values(trial), proposed_values(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
         self.finished.append(
             FinishedTrial(internal, unasked, outcomes, constraints, error, trial.user_attrs)
@@ -309,7 +206,7 @@ class StudyReader:
         if known is not None:
             self._changes[name] = self._changes.get(name, 0) + 1
             if self._changes[name] > _MANY_CHANGES:
-                distribution = _union(known, distribution)
+                distribution = union(known, distribution)
         self.distributions[name] = distribution
 
 
@@ -363,82 +260,3 @@ def _value(trial: FrozenTrial) -> float | None:
     if value is None and trial.intermediate_values:
         value = trial.intermediate_values[max(trial.intermediate_values)]
     return None if value is None or math.isnan(value) else value
-
-
-def may_be_parent(distribution: BaseDistribution) -> bool:
-    """Whether a parameter has few values, as a number of layers has."""
-    if isinstance(distribution, IntDistribution):
-        size = (distribution.high - distribution.low) // distribution.step + 1
-        return size <= _MANY_CHOICES
-    return isinstance(distribution, CategoricalDistribution)
-
-
-def _internal(trial: FrozenTrial) -> dict[str, float]:
-    params = trial.params
-    return {
-        name: distribution.to_internal_repr(params[name])
-        for name, distribution in trial.distributions.items()
-    }
-
-
-def _union(known: Any, latest: Any) -> Any:
-    """Return the range that covers both, if their scales and grids allow for it."""
-    is_range = isinstance(latest, FloatDistribution | IntDistribution)
-    if type(known) is not type(latest) or not is_range or known.log != latest.log:
-        return latest
-    step = known.step
-    if isinstance(latest, IntDistribution):
-        # Grids that do not meet are parts of a finer one.
-        step = math.gcd(known.step, latest.step, known.low - latest.low)
-    elif step != latest.step or (step is not None and known.low != latest.low):
-        return latest
-    ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
-    return type(known)(**ends, log=known.log, step=step)
-
-
-def publish(
-    study: optuna.Study, trial: FrozenTrial, internal: dict[str, float], n_before: int = 0
-) -> int:
-    """Store the proposal for a trial, so that other workers know it before the trial asks.
-
-    Parameters
-    ----------
-    study, trial
-        Where to store it.
-    internal : dict
-        The proposal, in Optuna's internal representation.
-    n_before : int, default=0
-        What this function returned for an earlier proposal that this one replaces.
-
-    Returns
-    -------
-    int
-        Length of the text that is stored.
-    """
-    # Spaces overwrite the rest of a longer text.
-    text = json.dumps(internal).ljust(n_before)
-    for i in range(0, len(text), _LONGEST_ATTRIBUTE):
-        study._storage.set_trial_system_attr(
-            trial._trial_id,
-            f"{PUBLISHED_KEY}:{i // _LONGEST_ATTRIBUTE}",
-            text[i : i + _LONGEST_ATTRIBUTE],
-        )
-    return len(text)
-
-
-def running_values(trial: FrozenTrial) -> dict[str, float]:
-    """Return the values of a running trial: those proposed, and those it has asked for."""
-    return {**_published(trial), **_internal(trial)}
-
-
-def _published(trial: FrozenTrial) -> dict[str, float]:
-    """Return the values that were proposed for a trial."""
-    parts: list[str] = []
-    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
-        parts.append(part)
-    try:
-        published: dict[str, float] = json.loads("".join(parts)) if parts else {}
-    except json.JSONDecodeError:
-        # Another worker is writing it right now.
-        published = {}
-    return published

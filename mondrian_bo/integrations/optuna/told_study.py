@@ -16,17 +16,14 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
-from mondrian_bo.integrations.optuna.study_reader import (
-    PUBLISHED_KEY,
-    StudyReader,
-    running_values,
-)
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, running_values
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.integrations.optuna.valid_points import (
     ValidSuggestions,
     choices_of,
     constants_beside,
 )
-from mondrian_bo.optimizer.validation import Direction
+from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
 

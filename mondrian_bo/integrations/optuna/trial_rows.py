@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_space
-from mondrian_bo.integrations.optuna.study_reader import ConditionLearner, may_be_parent
+from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
 

@@ -12,7 +12,7 @@ from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
-from mondrian_bo.optimizer.validation import check_answer
+from mondrian_bo.optimizer.shared.validation import check_answer
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 _FIXED = "fixed_params"

@@ -7,7 +7,7 @@ import pytest
 
 from mondrian_bo.benchmarks.speed import studies
 from mondrian_bo.benchmarks.speed.clock import mean
-from mondrian_bo.optimizer import search
+from mondrian_bo.optimizer.search import search
 
 
 @pytest.fixture(autouse=True)

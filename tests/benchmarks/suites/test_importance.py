@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.benchmarks.suites import importance
-from mondrian_bo.optimizer.sobol import sobol_points
+from mondrian_bo.optimizer.maximization.sobol import sobol_points
 
 
 @pytest.mark.parametrize("name", importance.FUNCTIONS)

@@ -14,7 +14,7 @@ from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
-from mondrian_bo.optimizer import known_noise
+from mondrian_bo.optimizer.models import known_noise
 
 
 def _trial(reports, state=TrialState.COMPLETE, value=None) -> optuna.trial.FrozenTrial:

@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 from studies import make_study, optimize, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
-from mondrian_bo.optimizer import learning_curves
+from mondrian_bo.optimizer.learning_curves import learning_curves
 
 N_STEPS = 15
 

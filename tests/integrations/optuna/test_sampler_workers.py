@@ -11,8 +11,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-import mondrian_bo.integrations.optuna.study_reader as reader_module
 from mondrian_bo import MondrianSampler
+from mondrian_bo.integrations.optuna import proposals
 
 FINITE = {
     "n": IntDistribution(1, 4),
@@ -72,30 +72,30 @@ def test_a_proposal_that_another_worker_published_meanwhile(monkeypatch):
         trial = study.ask(MIXED)
         study.tell(trial, value_of(trial.params))
     other = study.ask()
-    publish = reader_module.publish
-    proposals = []
+    publish = proposals.publish
+    published = []
 
     def publish_after_the_other(study, trial, internal, n_before=0):
-        if not proposals:
+        if not published:
             publish(study, other, internal)
-        proposals.append(internal)
+        published.append(internal)
         return publish(study, trial, internal, n_before)
 
     monkeypatch.setattr("mondrian_bo.integrations.optuna.sampler.publish", publish_after_the_other)
     trial = study.ask(MIXED)
-    assert len(proposals) == 2
-    assert trial.params == proposals[1] != proposals[0]
+    assert len(published) == 2
+    assert trial.params == published[1] != published[0]
 
 
 def test_a_shorter_proposal_replaces_a_longer_one():
     study = optuna.create_study()
     trial = study.ask()
     long = {f"parameter {i}": 0.5 for i in range(300)}
-    n_written = reader_module.publish(study, trial, long)
+    n_written = proposals.publish(study, trial, long)
     assert n_written > 4000
-    assert reader_module.publish(study, trial, {"x": 0.25}, n_written) == n_written
+    assert proposals.publish(study, trial, {"x": 0.25}, n_written) == n_written
     (frozen,) = study.get_trials(deepcopy=False)
-    assert reader_module.running_values(frozen) == {"x": 0.25}
+    assert proposals.running_values(frozen) == {"x": 0.25}
 
 
 def test_a_trial_that_waits_for_another_one_reads_the_study_again(monkeypatch):

@@ -12,12 +12,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 from studies import bowl, conditional, make_study, mixed, optimize
 
-from mondrian_bo.integrations.optuna.study_reader import (
-    PUBLISHED_KEY,
-    StudyReader,
-    publish,
-    running_values,
-)
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, publish, running_values
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 
 UNIT = {"x": FloatDistribution(0.0, 1.0)}
 

@@ -23,7 +23,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     view,
 )
 from mondrian_bo.number_types import check_count
-from mondrian_bo.optimizer.validation import check_flag
+from mondrian_bo.optimizer.shared.validation import check_flag
 from mondrian_bo.search_space import Float, SearchSpace
 
 _TAILS = np.array([0.05, 0.95])

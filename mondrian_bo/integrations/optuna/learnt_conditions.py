@@ -1,0 +1,110 @@
+"""The conditions of a space, learnt from trials.
+
+Optuna's conditional spaces are never declared: an objective asks for a parameter or does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+
+from mondrian_bo.search_space import Condition
+
+_MANY_CHOICES = 16
+"""Largest number of values of an integer parameter that can be a parent of others; our choice."""
+
+Pattern: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
+"""The names of a trial's parameters, and the choices of possible parents among them."""
+
+
+class ConditionLearner:
+    """Explains the absence of each parameter by the value of one other parameter, its parent.
+
+    A parent is categorical, or an integer with few values such as a number of layers. Parameter q
+    is the parent of p if, in all trials so far, p is present exactly where q has one of certain
+    values. Of several such q it is the one present least often: nested conditions become chains.
+
+    Attributes
+    ----------
+    conditions : dict
+        The conditions by parameter.
+    unexplained : bool
+        Whether some absences have no explanation.
+    """
+
+    def __init__(self) -> None:
+        self._n_patterns = 0
+        self._present: Counter[str] = Counter()
+        self._seen: set[Pattern] = set()
+        # Of each possible parent, the choices of all patterns; in the order they were noticed.
+        self._choices: dict[str, set[int]] = {}
+        # Of each parameter by possible parent: the parent's choices with it, and those without.
+        self._parents: dict[str, dict[str, tuple[set[int], set[int]]]] = {}
+        self.conditions: dict[str, Condition] = {}
+        self.unexplained = False
+
+    def learn(self, names: tuple[str, ...], choices: Mapping[str, int]) -> None:
+        """Learn from one trial; O(1) if one like it has been seen.
+
+        Otherwise the time is proportional to the number of parameters so far and their possible
+        parents, of which few are left soon.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The parameters it has.
+        choices : mapping of str to int
+            Of those that may be parents: the index of the choice, or the integer.
+        """
+        pattern = (names, tuple(choices.items()))
+        if pattern in self._seen:
+            return
+        self._seen.add(pattern)
+        self._n_patterns += 1
+        self._present.update(names)
+        for name in names:
+            if name not in self._parents:
+                # A parent is present wherever the parameter is; all former patterns are without it.
+                self._parents[name] = {
+                    q: (set(), self._choices.get(q, set()).copy()) for q in choices if q != name
+                }
+        present = set(names)
+        for p, parents in self._parents.items():
+            for q in list(parents):
+                if q in choices:
+                    sides = parents[q]
+                    sides[0 if p in present else 1].add(choices[q])
+                    if sides[0].isdisjoint(sides[1]):
+                        continue
+                elif p not in present:
+                    continue
+                del parents[q]
+        for q, choice in choices.items():
+            self._choices.setdefault(q, set()).add(choice)
+        self._explain()
+
+    def _explain(self) -> None:
+        self.conditions = {}
+        self.unexplained = False
+        order = {q: i for i, q in enumerate(self._choices)}
+        for p, parents in self._parents.items():
+            count = self._present[p]
+            if count == self._n_patterns:
+                continue
+            found = [q for q in parents if self._present[q] > count]
+            if found:
+                parent = min(found, key=lambda q: (self._present[q], order[q]))
+                self.conditions[p] = Condition(parent, tuple(sorted(parents[parent][0])))
+            else:
+                self.unexplained = True
+
+
+def may_be_parent(distribution: BaseDistribution) -> bool:
+    """Whether a parameter has few values, as a number of layers has."""
+    if isinstance(distribution, IntDistribution):
+        size = (distribution.high - distribution.low) // distribution.step + 1
+        return size <= _MANY_CHOICES
+    return isinstance(distribution, CategoricalDistribution)

@@ -1,0 +1,71 @@
+"""Proposals: what a worker has chosen for a running trial, stored where other workers read it."""
+
+from __future__ import annotations
+
+import json
+
+import optuna
+from optuna.trial import FrozenTrial
+
+PUBLISHED_KEY = "mondrian:relative_params"
+"""Prefix of the trial attributes that hold a proposal."""
+
+_LONGEST_ATTRIBUTE = 2045
+"""Length of the longest string that an attribute holds in a relational storage."""
+
+
+def publish(
+    study: optuna.Study, trial: FrozenTrial, internal: dict[str, float], n_before: int = 0
+) -> int:
+    """Store the proposal for a trial, so that other workers know it before the trial asks.
+
+    Parameters
+    ----------
+    study, trial
+        Where to store it.
+    internal : dict
+        The proposal, in Optuna's internal representation.
+    n_before : int, default=0
+        What this function returned for an earlier proposal that this one replaces.
+
+    Returns
+    -------
+    int
+        Length of the text that is stored.
+    """
+    # Spaces overwrite the rest of a longer text.
+    text = json.dumps(internal).ljust(n_before)
+    for i in range(0, len(text), _LONGEST_ATTRIBUTE):
+        study._storage.set_trial_system_attr(
+            trial._trial_id,
+            f"{PUBLISHED_KEY}:{i // _LONGEST_ATTRIBUTE}",
+            text[i : i + _LONGEST_ATTRIBUTE],
+        )
+    return len(text)
+
+
+def running_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return the values of a running trial: those proposed, and those it has asked for."""
+    return {**proposed_values(trial), **internal_values(trial)}
+
+
+def proposed_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return the values that were proposed for a trial."""
+    parts: list[str] = []
+    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
+        parts.append(part)
+    try:
+        published: dict[str, float] = json.loads("".join(parts)) if parts else {}
+    except json.JSONDecodeError:
+        # Another worker is writing it right now.
+        published = {}
+    return published
+
+
+def internal_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return the parameters that a trial has asked for, in Optuna's internal representation."""
+    params = trial.params
+    return {
+        name: distribution.to_internal_repr(params[name])
+        for name, distribution in trial.distributions.items()
+    }

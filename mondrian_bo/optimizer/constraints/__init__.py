@@ -1,0 +1,1 @@
+"""Constraints on outcomes: models, the probability that all hold, exactly linear ones."""

@@ -1,0 +1,1 @@
+"""A search that starts from the trials of earlier studies."""

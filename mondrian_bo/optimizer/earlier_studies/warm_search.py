@@ -1,0 +1,131 @@
+"""A search that starts from the trials of earlier studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.earlier_studies.earlier_mean import (
+    EarlierMean,
+    EarlierModel,
+    SmoothEarlierMean,
+)
+from mondrian_bo.optimizer.earlier_studies.earlier_trials import N_START, EarlierTrials
+from mondrian_bo.optimizer.maximization.candidates import spread
+from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
+from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.search.search import Request, Search
+from mondrian_bo.optimizer.search.search_factory import (
+    OutcomeModelParts,
+    SearchFactory,
+    SearchParts,
+)
+from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.base import Surrogate
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
+
+
+@dataclass(eq=False)
+class WarmSearch(Search):
+    """A :class:`Search` whose first trials are, in turn, good ones of earlier studies and others.
+
+    Attributes
+    ----------
+    earlier : sequence of EarlierModel
+        The earlier studies.
+    n_cold_trials : int
+        Number of quasi-random first trials while no earlier study has a weight.
+    """
+
+    earlier: Sequence[EarlierModel] = ()
+    n_cold_trials: int = 0
+
+    @property
+    def earlier_weights(self) -> FloatArray:
+        """The present weights of the earlier studies, shape (K,)."""
+        surrogate = self.arms[0][0].models[0].surrogate
+        assert isinstance(surrogate, EarlierMean)
+        return surrogate.weights
+
+    def suggest(self, request: Request) -> FloatArray:
+        """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
+        pending, valid = request.pending, request.valid
+        n_started, n_warm = len(self.trials) + len(pending), min(N_START, self.n_cold_trials)
+        if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
+            # Of two studies, the first trials are the best of each.
+            model = self.earlier[(n_started // 2) % len(self.earlier)]
+            for row in _within(request.space, model.good_rows(), request.number, self.shift):
+                if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
+                    return np.asarray(row)
+        is_warm = n_started >= n_warm and len(self.trials) > 0 and self.earlier_weights.any()
+        self.n_startup_trials = 0 if is_warm else self.n_cold_trials
+        # The middle of the space is the first trial that no earlier study gives.
+        return super().suggest(request._replace(number=0) if n_started == 1 else request)
+
+
+def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:
+    """Move rows into a space, with quasi-random values of parameters that they lack."""
+    missing = np.isnan(rows)
+    return space.snap(np.where(missing, spread(space, index, 1, shift), rows))
+
+
+class WarmSearchFactory(SearchFactory):
+    """Makes searches of which the first one starts from earlier studies, and restarts do not.
+
+    Parameters
+    ----------
+    parts : SearchParts
+        What all searches have in common.
+    earlier : sequence of EarlierTrials
+        The earlier studies, at least one; larger values are better.
+    earlier_seed : numpy.random.SeedSequence
+        Source of the seeds of their models.
+    """
+
+    def __init__(
+        self,
+        parts: SearchParts,
+        earlier: Sequence[EarlierTrials],
+        earlier_seed: np.random.SeedSequence,
+    ) -> None:
+        super().__init__(parts)
+        seeds = earlier_seed.spawn(len(earlier))
+        self.earlier = [
+            EarlierModel(trials, parts.space.n_choices, seed)
+            for trials, seed in zip(earlier, seeds, strict=True)
+        ]
+
+    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+        """Return a search over empty `trials`; the one of number 0 knows the earlier studies."""
+        cold = super().new(trials, number)
+        if number > 0 or isinstance(trials, ParetoTrials):
+            return cold
+        return WarmSearch(
+            trials,
+            cold.arms,
+            cold.n_startup_trials,
+            cold.n_candidates,
+            cold.shift,
+            earlier=self.earlier,
+            n_cold_trials=cold.n_startup_trials,
+        )
+
+    def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:
+        """Return an empty model; the first search has the earlier studies as its prior mean."""
+        if number == 0:
+            new_surrogate = partial(_on_earlier_mean, parts.new_surrogate, self.earlier)
+            parts = parts._replace(new_surrogate=new_surrogate, chooses_scale=False)
+        return super()._new_objective(parts, number)
+
+
+def _on_earlier_mean(new_surrogate: NewSurrogate, earlier: Sequence[EarlierModel]) -> Surrogate:
+    """Return an empty surrogate with the earlier studies as its prior mean."""
+    inner = new_surrogate()
+    if isinstance(inner, GaussianProcessForestSurrogate):
+        return SmoothEarlierMean(inner, earlier)
+    return EarlierMean(inner, earlier)

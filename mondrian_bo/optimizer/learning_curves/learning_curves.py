@@ -1,0 +1,305 @@
+"""Learning curves: what a trial will end with, and whether it is worth going on."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.learning_curves.curve_regression import (
+    Curve,
+    LocalRegression,
+    StudentPrediction,
+)
+from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+
+_MOST_CURVES = 128
+"""Number of latest finished curves that the model knows: bounds the time of a call. Our choice."""
+
+_MOST_POSITIONS = 64
+"""Number of positions at which trials are judged, at most: bounds the time of a calibration."""
+
+_GROWTH = 1.1
+"""The model is fitted again when the curves have grown by this factor: O(1) each on average."""
+
+_FEWEST_CURVES = 3
+"""Smallest number of curves that a prediction is made from; our choice."""
+
+
+class CurveSettings(NamedTuple):
+    """When trials are stopped.
+
+    Attributes
+    ----------
+    threshold : float
+        A trial is stopped if its probability to end among the best is below this threshold times
+        the share of the training that remains.
+    alpha : float
+        Largest share of the better finished trials that would have been stopped.
+    n_best : int
+        How many trials are the best.
+    n_startup_trials : int
+        Number of finished curves before which no trial is stopped.
+    n_warmup_steps : int
+        Position before which no trial is stopped.
+    """
+
+    threshold: float = 0.1
+    alpha: float = 0.1
+    n_best: int = 1
+    n_startup_trials: int = 3
+    n_warmup_steps: int = 1
+
+
+class LearningCurves:
+    """A model of finished curves, which predicts how others end.
+
+    The outcome of a trial may be its last report, the mean or the best of its reports, or something
+    else that goes with them: the model learns it from the finished trials. See
+    :class:`LocalRegression`. Values have a power transform that is fitted to all reports and
+    outcomes, so that the scale does not matter.
+
+    The threshold is calibrated. For each finished trial i of the better half, let m_i be the
+    smallest ratio, over all positions, of the probability that the model of the *other* trials
+    gives to an outcome beyond its own, to the share of the training that remains. This trial would
+    have been stopped with a threshold above m_i, had the best outcome been as good as its own. The
+    calibrated threshold is the largest that would have stopped at most the share `alpha` of these
+    trials, and at most `settings.threshold`.
+
+    A threshold on the ratio weighs what a trial may gain against what it still costs. Close to the
+    end, a small probability is worth the few steps that are left.
+
+    Parameters
+    ----------
+    settings : CurveSettings
+        When trials are stopped.
+    n_latest : int, default=128
+        Number of latest finished curves that the model knows.
+
+    Attributes
+    ----------
+    n_curves : int
+        Number of finished curves told.
+    threshold : float
+        The calibrated threshold; 0 while there are too few finished curves.
+    """
+
+    def __init__(
+        self,
+        settings: CurveSettings = CurveSettings(),  # noqa: B008
+        n_latest: int = _MOST_CURVES,
+    ) -> None:
+        self.settings = settings
+        self._n_latest = n_latest
+        self.n_curves = 0
+        self.threshold = 0.0
+        self._best: list[float] = []
+        self._latest: list[tuple[Curve, float]] = []
+        self._n_fitted = 0
+        self._curves: list[Curve] = []
+        self._outcomes = np.zeros(0)
+        self._transform: _CurveTransform | None = None
+        self._positions: list[float] = []
+        # All positions are judged at a calibration, so all regressions are known.
+        self._regressions: dict[float, LocalRegression | None] = {}
+        self._remaining: dict[float, float] = {}
+        self._tolerates_gaps = False
+
+    def tell(
+        self, outcome: float, positions: Iterable[float] = (), values: Iterable[float] = ()
+    ) -> None:
+        """Learn a finished trial.
+
+        Parameters
+        ----------
+        outcome : float
+            Its outcome; larger is better.
+        positions, values : iterables of float
+            Its reports, in ascending order of their positions; NaN is worse than all others.
+            Without reports, only the outcome counts.
+        """
+        self._best = sorted([*self._best, outcome], reverse=True)[: self.settings.n_best]
+        curve = Curve()
+        curve.extend(positions, values)
+        if curve.values:
+            self.n_curves += 1
+            self._latest = [*self._latest[1 - self._n_latest :], (curve, outcome)]
+
+    def should_stop(self, curve: Curve, is_exempt: bool = False) -> bool:
+        """Whether a running trial is stopped; O(its new reports).
+
+        A trial that reports NaN or the worst infinity is stopped, unless a finished trial of the
+        better half has done so, too.
+
+        Parameters
+        ----------
+        curve : Curve
+            Its reports so far.
+        is_exempt : bool, default=False
+            Whether it goes on whatever its probability to end among the best.
+        """
+        self._fit()
+        settings = self.settings
+        if self.n_curves < settings.n_startup_trials or len(self._best) < settings.n_best:
+            return False
+        if not curve.values or curve.positions[-1] < settings.n_warmup_steps:
+            return False
+        if _is_diverged(curve.values[-1]) and not self._tolerates_gaps:
+            return True
+        probability = None if is_exempt else self.probability(curve)
+        position = self._position_of(curve)
+        if probability is None or position is None:
+            return False
+        return probability < self.threshold * self._remaining[position]
+
+    def probability(self, curve: Curve) -> float | None:
+        """Return the probability that a running trial ends among the best.
+
+        None if there is too little to compare it with: fewer than three finished curves that go on
+        beyond its position.
+        """
+        self._fit()
+        if len(self._best) < self.settings.n_best or self._transform is None:
+            return None
+        prediction = self._predict(curve)
+        if prediction is None:
+            return None
+        return float(prediction.probability(self._transform(np.array([self._best[-1]])))[0])
+
+    def predict(self, curve: Curve) -> tuple[float, float] | None:
+        """Predict the outcome of a curve: median, and half the width of the central 68 %.
+
+        None if there is too little to compare it with.
+        """
+        self._fit()
+        prediction = self._predict(curve)
+        if prediction is None or self._transform is None:
+            return None
+        location, scale = float(prediction.location[0]), float(prediction.scale[0])
+        low, median, high = self._transform.inverse(location + scale * np.array([-1.0, 0.0, 1.0]))
+        return float(median), float(0.5 * high - 0.5 * low)
+
+    def predict_quantiles(self, curve: Curve, levels: FloatArray) -> FloatArray | None:
+        """Predict quantiles of the outcome of a curve, shape (q,).
+
+        None if there is too little to compare it with.
+
+        Parameters
+        ----------
+        curve : Curve
+            The reports so far.
+        levels : float64 array of shape (q,)
+            Probabilities in (0, 1).
+        """
+        self._fit()
+        prediction = self._predict(curve)
+        if prediction is None or self._transform is None:
+            return None
+        # A quantile is exact under a monotone transform.
+        return self._transform.inverse(prediction.quantiles(levels)[0])
+
+    def _predict(self, curve: Curve) -> StudentPrediction | None:
+        if self._transform is None or not curve.values:
+            return None
+        curve.set_transform(self._transform)
+        position = self._position_of(curve)
+        if position is None:
+            return None
+        n_reports = curve.n_until(position)
+        regression = self._regressions[position]
+        if regression is None or n_reports == 0:
+            return None
+        return regression.predict(np.array([curve.features(n_reports)]))
+
+    def _position_of(self, curve: Curve) -> float | None:
+        """Return the latest position that calibration knows, which a curve is judged at."""
+        n_past = bisect.bisect_right(self._positions, curve.positions[-1])
+        return self._positions[n_past - 1] if n_past else None
+
+    def _known_at(self, position: float) -> list[int]:
+        """Return the curves that have a report at or before a position, and one beyond."""
+        # A trial at its end has nothing to save.
+        return [
+            i
+            for i, curve in enumerate(self._curves)
+            if curve.positions[0] <= position < curve.positions[-1]
+        ]
+
+    def _regression_of(self, found: list[int], position: float) -> LocalRegression | None:
+        if len(found) < _FEWEST_CURVES:
+            return None
+        curves = [self._curves[i] for i in found]
+        features = [curve.features(curve.n_until(position)) for curve in curves]
+        return LocalRegression(np.array(features), self._outcomes[found])
+
+    def _fit(self) -> None:
+        """Fit transform and threshold, if there are enough new curves."""
+        if self.n_curves < _FEWEST_CURVES or (
+            self._n_fitted and self.n_curves < _GROWTH * self._n_fitted
+        ):
+            return
+        self._n_fitted = self.n_curves
+        self._curves = [curve for curve, _ in self._latest]
+        outcomes = np.array([outcome for _, outcome in self._latest])
+        reports = [value for curve in self._curves for value in curve.values]
+        self._transform = _CurveTransform(np.concatenate([reports, outcomes]))
+        for curve in self._curves:
+            curve.set_transform(self._transform)
+        self._outcomes = self._transform(outcomes)
+        self._regressions = {}
+        all_positions = np.unique([one for curve in self._curves for one in curve.positions])
+        chosen = np.linspace(0, len(all_positions) - 1, _MOST_POSITIONS).round().astype(int)
+        self._positions = [
+            one
+            for one in all_positions[np.unique(chosen)].tolist()
+            if one >= self.settings.n_warmup_steps
+        ]
+        order = np.argsort(-self._outcomes, kind="stable")
+        better = order[: math.ceil(0.5 * len(order))].tolist()
+        self._tolerates_gaps = any(
+            _is_diverged(value) for i in better for value in self._curves[i].values
+        )
+        self.threshold = self._calibrated(better)
+
+    def _calibrated(self, better: list[int]) -> float:
+        """Return the largest threshold that stops few enough of the better trials."""
+        smallest = np.full(len(self._curves), np.inf)
+        self._remaining = {}
+        for position in self._positions:
+            found = self._known_at(position)
+            regression = self._regressions[position] = self._regression_of(found, position)
+            if regression is not None:
+                probabilities = regression.leave_one_out().probability(self._outcomes[found])
+                remaining = self._remaining[position] = self._mean_remaining(found, position)
+                smallest[found] = np.minimum(smallest[found], probabilities / remaining)
+        ranked = np.sort(smallest[better])
+        return min(self.settings.threshold, float(ranked[int(self.settings.alpha * len(ranked))]))
+
+    def _mean_remaining(self, found: list[int], position: float) -> float:
+        """Return the mean share of the reports of some curves that lie beyond a position."""
+        shares = [
+            1.0 - curve.n_until(position) / len(curve.values)
+            for curve in (self._curves[i] for i in found)
+        ]
+        return float(np.mean(shares))
+
+
+class _CurveTransform:
+    """The power transform of all reports and outcomes; NaN is worse than all others."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self._transform = OutcomeTransform(np.where(np.isnan(values), -np.inf, values))
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        return self._transform(np.where(np.isnan(values), -np.inf, values))
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        return self._transform.inverse(values)
+
+
+def _is_diverged(value: float) -> bool:
+    return math.isnan(value) or value == -math.inf

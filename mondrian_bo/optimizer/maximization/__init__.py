@@ -1,0 +1,1 @@
+"""Maximisation of the acquisition: candidates, local search, quasi-random points."""

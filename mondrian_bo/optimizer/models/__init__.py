@@ -1,0 +1,1 @@
+"""Models of outcomes: transformed values, and a surrogate of them."""

@@ -1,0 +1,413 @@
+"""The model of an outcome: a transform of its values and a surrogate over the trials."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from mondrian_bo.acquisitions.base import (
+    Acquisition,
+    Prediction,
+    Score,
+    ScoreGradients,
+    checked,
+    mixture_moments,
+    usage_of,
+)
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.maximization.local_search import gradient_of, moved_moments
+from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
+from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
+from mondrian_bo.optimizer.shared.float_range import TINY
+from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.steps.drawn_quadratic import DrawnQuadratic
+from mondrian_bo.optimizer.steps.evolution_step import offspring
+from mondrian_bo.optimizer.steps.local_quadratic import draw_quadratic
+from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.surrogates.base import (
+    ComparingSurrogate,
+    Gradients,
+    JointSurrogate,
+    NoisySurrogate,
+    RandomFunction,
+    SmoothSurrogate,
+    Surrogate,
+)
+
+_REFIT_GROWTH = 1.1
+"""Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
+per trial."""
+
+_MOST_STEPS = 1000
+"""Most steps of learning that are repeated one by one after an interruption, our choice: they take
+a few seconds."""
+
+
+class Transform(Protocol):
+    """A monotone map of the values of an outcome, larger is better, to standardised ones."""
+
+    def __call__(self, values: FloatArray, /) -> FloatArray:
+        """Return the transformed values, shape (m,)."""
+        ...
+
+    def inverse(self, transformed: FloatArray, /) -> FloatArray:
+        """Return the values of transformed ones, of any shape."""
+        ...
+
+
+NewSurrogate: TypeAlias = Callable[[], Surrogate]
+"""Returns an empty surrogate, the same at every call."""
+
+NewTransform: TypeAlias = Callable[[FloatArray], Transform]
+"""Fits a transform to values of shape (n,)."""
+
+_MOST_NEAR = 5_000
+"""Largest number of latest trials among which those near the incumbent are looked for: our choice.
+It bounds the time."""
+
+
+class OutcomeModel:
+    """A surrogate of trials. It learns new trials at the next prediction or draw.
+
+    Parameters
+    ----------
+    new_surrogate : callable
+        Returns an empty surrogate, the same at every call.
+    trials : Trials
+        The trials. More may be added later.
+    new_transform : callable or None, default=None
+        Fits a :class:`Transform` to values of shape (n,); None is :class:`OutcomeTransform`.
+    chooses_scale : bool, default=False
+        Whether a :class:`ScaleChoice` may replace the transform by a finer one.
+
+    Attributes
+    ----------
+    trials, new_surrogate, new_transform, chooses_scale
+        As given.
+    steps : list of int
+        Numbers of trials after each step of learning, in ascending order. An empty model learns in
+        the steps of another one, and then has the same random draws.
+    """
+
+    def __init__(
+        self,
+        new_surrogate: NewSurrogate,
+        trials: Trials,
+        new_transform: NewTransform | None = None,
+        chooses_scale: bool = False,
+    ) -> None:
+        self.trials = trials
+        self.chooses_scale = chooses_scale
+        self.new_surrogate = new_surrogate
+        self.new_transform = OutcomeTransform if new_transform is None else new_transform
+        self.steps: list[int] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Return to an empty surrogate. It learns all trials again when it is needed next.
+
+        It learns them in the same steps, and so becomes the same model. After more than a thousand
+        steps it learns the former trials at once: it then is a model of the same trials with other
+        random draws.
+        """
+        self._surrogate = surrogate = self.new_surrogate()
+        # An isinstance check of a protocol takes as long as a small prediction.
+        self._smooth = surrogate if isinstance(surrogate, SmoothSurrogate) else None
+        self._n_learnt = 0
+        self._n_fitted = 0
+        self._transform = self.new_transform(np.zeros(1))
+        self._scale = ScaleChoice() if self.chooses_scale else None
+        self._calibration = VarianceCalibration()
+        # An undone call may have learnt trials that are not there any more.
+        del self.steps[bisect.bisect_right(self.steps, len(self.trials)) :]
+        if len(self.steps) > _MOST_STEPS:
+            self.steps = self.steps[-1:]
+
+    @property
+    def models(self) -> tuple[OutcomeModel]:
+        """The model itself, as the models of several objectives have several."""
+        return (self,)
+
+    @property
+    def transform(self) -> Transform:
+        """The present transform of values."""
+        self._learn()
+        return self._transform
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The surrogate, which has learnt all trials."""
+        self._learn()
+        return self._surrogate
+
+    @property
+    def calibration(self) -> float:
+        """The factor of predicted standard deviations, from the latest errors."""
+        self._learn()
+        return self._calibration.scale
+
+    def widen(self, factor: float) -> None:
+        """Multiply calibrated standard deviations by a factor, until more trials are learnt."""
+        self._learn()
+        self._calibration.scale *= factor
+
+    @property
+    def n_gradients(self) -> int:
+        """Number of components of predictions with gradients; 0 if there are none."""
+        self._learn()
+        return 0 if self._smooth is None else self._smooth.n_components
+
+    def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
+        """Predict transformed values at rows of shape (m, d).
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Where to predict.
+        calibrated : bool, default=True
+            Whether standard deviations are multiplied by the root mean square of the latest
+            standardised errors.
+        """
+        self._learn()
+        means, stds = self._surrogate.predict(rows)
+        return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
+
+    def predict_values(self, rows: FloatArray) -> Prediction:
+        """Predict transformed values of new trials: with their noise if the surrogate knows it."""
+        self._learn()
+        if isinstance(self._surrogate, NoisySurrogate):
+            return Prediction(*self._surrogate.predict_values(rows))
+        return self.predict(rows)
+
+    def noise(self, rows: FloatArray) -> FloatArray:
+        """Return standard deviations of the noise of transformed values, shape (m,).
+
+        They are 0 if the surrogate does not know the noise.
+        """
+        if not isinstance(self._surrogate, NoisySurrogate):
+            return np.zeros(len(rows))
+        _, noisy = mixture_moments(self.predict_values(rows))
+        _, std = mixture_moments(self.predict(rows, calibrated=False))
+        return np.asarray(np.sqrt((noisy**2 - std**2).clip(0.0)))
+
+    def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
+        """Predict as `predict` does, with gradients; the surrogate must be smooth."""
+        self._learn()
+        assert self._smooth is not None
+        means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
+        scale = self._calibration.scale if calibrated else 1.0
+        return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
+
+    def mixed_gradients(
+        self, rows: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return mean and deviation of the mixtures, shape (m,), and their derivatives, (m, d)."""
+        means, stds, mean_gradients, std_gradients = self.gradients(rows)
+        if len(means) == 1:
+            return means[0], stds[0], mean_gradients[0], std_gradients[0]
+        mean, std = mixture_moments(Prediction(means, stds))
+        # The mixture's variance is the average of stds**2 + (means - mean)**2. Its gradient is
+        # halved, as that of its root has the factor 1/2.
+        halves = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
+        return (
+            mean,
+            std,
+            mean_gradients.mean(axis=0),
+            halves.mean(axis=0) / np.maximum(std, TINY)[:, None],
+        )
+
+    def score(
+        self, acquisition: Acquisition, rng: np.random.Generator
+    ) -> tuple[Score, ScoreGradients | None]:
+        """Return the score of candidates and, where the model has them, its gradients.
+
+        Parameters
+        ----------
+        acquisition : Acquisition
+            Scores predictions.
+        rng : numpy.random.Generator
+            Source of the draw, for an acquisition that samples a function.
+        """
+        usage = usage_of(acquisition)
+        if usage.samples_function:
+            return self.draw(rng), None
+        self._learn()
+        incumbent = self.value_to_beat()
+        acquisition = checked(acquisition)
+        surrogate, smooth = self._surrogate, self._smooth
+        scale = self._calibration.scale if usage.uses_calibrated_variances else 1.0
+
+        def score(rows: FloatArray) -> FloatArray:
+            means, stds = surrogate.predict(rows)
+            return acquisition(Prediction(means, scale * stds), incumbent)
+
+        if smooth is None or smooth.n_components == 0:
+            return score, None
+
+        def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+            means, stds, mean_gradients, std_gradients = smooth.gradients(rows)
+            scores = acquisition(Prediction(*moved_moments(means, stds, scale)), incumbent)
+            by_rows = gradient_of(scores, stds, mean_gradients, std_gradients, scale)
+            return scores[: len(rows)], by_rows
+
+        return score, gradients
+
+    def draw(self, rng: np.random.Generator) -> RandomFunction:
+        """Draw a function from the surrogate's posterior."""
+        self._learn()
+        return self._surrogate.draw(rng)
+
+    def draw_quadratic(
+        self, space: SearchSpace, rng: np.random.Generator, sure: bool = False
+    ) -> DrawnQuadratic | None:
+        """Draw a quadratic around the incumbent, or return None where it would not predict well.
+
+        The incumbent is the one of the ten best trials with the largest predicted mean. The latest
+        5,000 trials count. The quadratic is fitted to the transformed values and, if all are
+        finite, to the values. If `sure`, it must predict nearly perfectly.
+        """
+        best = self.trials.incumbents()
+        mean, _ = mixture_moments(self.predict(best))
+        rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]
+        centre = best[int(np.argmax(mean))]
+        scales = [self._transform(values)]
+        size = np.abs(values).max()
+        if 0.0 < size < math.inf:
+            scales.append(values / size)
+        targets = np.stack(scales, axis=1)
+        return draw_quadratic(rows, targets, centre, space.is_categorical, rng, sure)
+
+    def draw_offspring(self, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
+        """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).
+
+        Where no quadratic predicts well, the order is that of predicted means. There are none with
+        categorical parameters, or where :func:`offspring` finds no parents.
+        """
+        if space.is_categorical.any():
+            return np.empty((0, space.n_dimensions))
+        found = offspring(self.trials.rows, self.trials.values, rng)
+        if not len(found):
+            return found
+        drawn = self.draw_quadratic(space, rng)
+        scores = mixture_moments(self.predict(found))[0] if drawn is None else drawn.values(found)
+        return space.snap(found[np.argsort(-scores, kind="stable")])
+
+    def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draw functions and return their transformed values at rows, shape (n_draws, m).
+
+        Deviations from the mean are calibrated, as those of `predict`.
+        """
+        self._learn()
+        if isinstance(self._surrogate, JointSurrogate):
+            draws = self._surrogate.draw_at(rows, n_draws, rng)
+        else:
+            draws = np.array([self._surrogate.draw(rng)(rows) for _ in range(n_draws)])
+        mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+        return np.asarray(mean + self._calibration.scale * (draws - mean))
+
+    def value_to_beat(self) -> float:
+        """Return the largest predicted mean among the best feasible trials; -inf without any.
+
+        Without noise this is the best transformed value. With noise a single lucky trial does not
+        set it.
+        """
+        rows = self.trials.incumbents(feasible=True)
+        if not len(rows):
+            return -math.inf
+        mean, _ = mixture_moments(self.predict(rows))
+        return float(mean.max())
+
+    def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation in the units of the values, both of shape (m,)."""
+        mean, std = mixture_moments(self.predict(rows))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+        values = self._transform.inverse(mean[:, None] + std[:, None] * nodes)
+        weights = weights / weights.sum()
+        # With halves and relative deviations neither differences nor squares overflow.
+        halves = 0.5 * values
+        expected = halves @ weights
+        deviations = halves - expected[:, None]
+        size = np.maximum(np.abs(deviations).max(axis=1), TINY)
+        spread = size * np.sqrt((deviations / size[:, None]) ** 2 @ weights)
+        largest = 0.5 * np.finfo(np.float64).max
+        return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
+
+    @contextmanager
+    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+        """Impute running trials with the values of a drawn function inside a ``with`` block.
+
+        Each suggestion of a batch draws anew, so that the batch does not rest on one guess of what
+        its first members will find.
+        """
+        if len(rows) == 0:
+            yield
+            return
+        with self._surrogate.extended(rows, self.draw(rng)(rows)):
+            yield
+
+    def _learn(self) -> None:
+        n_trials = len(self.trials)
+        if self._n_learnt == n_trials:
+            return
+        # After `forget` the former steps come first.
+        steps = self.steps[bisect.bisect_right(self.steps, self._n_learnt) :]
+        is_new = not steps or steps[-1] < n_trials
+        for step in [*steps, n_trials] if is_new else steps:
+            rows = self.trials.rows[self._n_learnt : step]
+            all_values = self.trials.values[:step]
+            first = self._n_learnt == 0
+            refit = step >= _REFIT_GROWTH * self._n_fitted
+            if refit and first:
+                self._transform = self.new_transform(all_values)
+            values = self._transform(all_values[self._n_learnt :])
+            if not first:
+                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+                self._calibration.update(values, *predicted)
+            self._surrogate.learn(rows, values)
+            self._n_learnt = step
+            if refit:
+                transform = self._transform if first else self.new_transform(all_values)
+                transform = self._rescaled(transform, self.trials.rows[:step], all_values)
+                if transform is not self._transform:
+                    self._transform = transform
+                    self._surrogate.set_values(transform(all_values))
+                self._n_fitted = step
+        if is_new:
+            self.steps.append(n_trials)
+
+    def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
+        """Return the usual transform of the values, or a finer one where that is better."""
+        scale, surrogate = self._scale, self._surrogate
+        if scale is None or not isinstance(usual, OutcomeTransform):
+            return usual
+        if not isinstance(surrogate, ComparingSurrogate):
+            return usual
+        return scale.fine_transform(rows, values, usual, surrogate) or usual
+
+
+def mixed_moments(
+    moments: Sequence[tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of equally weighted mixtures, both of shape (m,).
+
+    Parameters
+    ----------
+    moments : sequence of (mean, std), at least one
+        Means and standard deviations of the components, float64 arrays of shape (m,), finite. A
+        single component is returned unchanged.
+    """
+    if len(moments) == 1:
+        return moments[0]
+    # With shares and relative deviations neither sums nor squares overflow.
+    shares = np.array(moments) / len(moments)
+    mean = shares[:, 0].sum(axis=0)
+    deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
+    size = np.maximum(deviations.max(axis=0), TINY)
+    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
+    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)

@@ -1,0 +1,1 @@
+"""Several objectives: the Pareto front, and the hypervolume that a trial may add."""

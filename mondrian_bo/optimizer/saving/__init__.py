@@ -1,0 +1,1 @@
+"""The file of a saved optimizer: what was told, and the settings."""

@@ -1,0 +1,1 @@
+"""A search: its settings, the choice of the next trial, and restarts."""

@@ -1,0 +1,334 @@
+"""A search that restarts when it has collapsed on its incumbent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.search.failed_trials import FailedTrials
+from mondrian_bo.optimizer.search.search import Search
+from mondrian_bo.optimizer.search.search_factory import SearchFactory
+from mondrian_bo.optimizer.shared.float_range import SHRINK
+from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.search_space.space import row_gaps
+
+_NEAR = 0.02
+"""Largest difference of a number between near rows, in sides of the unit cube; our choice.
+Different categories differ by 1 or more."""
+
+_LEAST_GAIN = 1e-3
+"""Largest difference of equal values, as a share of the interquartile range of all: our choice."""
+
+_COLLAPSED = 6
+"""Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
+vain adds 2, another trial that does not improve subtracts 1 (see :class:`RestartingSearch`)."""
+
+_BACKOFF = 2
+"""Factor of the next restart's pressure after a restart without a gain: restarts become rarer. When
+the search over all trials has stalled, factor of the patience: restarts become longer."""
+
+_PATIENCE = 12
+"""Trials without improvement of its own incumbent that end a restarted search; our choice."""
+
+_LONG_PATIENCE = 24
+"""The same for the first search that is restarted after the one over all trials has stalled."""
+
+_STALLED = 100
+"""Trials without any gain after which a search has stalled, our choice. It has nothing more to gain
+near its incumbent, so restarts are more frequent, and longer."""
+
+
+@dataclass
+class _Counts:
+    """What decides when a search restarts: see :class:`RestartingSearch`.
+
+    Attributes
+    ----------
+    n_searches : int
+        Number of searches so far, the one over all trials among them.
+    pressure : int
+        Pressure of the current search.
+    n_in_vain : int
+        Number of trials since a restarted search has improved on its own incumbent.
+    threshold : int
+        Pressure at which the search over all trials restarts, unless it has stalled.
+    n_still : int
+        Number of trials of the search over all trials since it has gained anything.
+    patience : int
+        Patience of a search that is restarted after the other one has stalled.
+    gained : bool
+        Whether a restarted search has improved on the incumbent of all trials.
+    gain, n_at_gain : float and int
+        The least gain, and the number of trials from which it was computed.
+    """
+
+    n_searches: int = 1
+    pressure: int = 0
+    n_in_vain: int = 0
+    threshold: int = _COLLAPSED
+    n_still: int = 0
+    patience: int = _LONG_PATIENCE
+    gained: bool = False
+    gain: float = 0.0
+    n_at_gain: int = 0
+
+
+class _Comparison(NamedTuple):
+    """A trial beside an incumbent.
+
+    Attributes
+    ----------
+    improved : bool
+        Whether it is better by more than the least gain.
+    gained : bool
+        Whether it is better at all.
+    found_again : bool
+        Whether it is near without an improvement.
+    in_vain : bool
+        Whether it is found again and has an equal value, or cannot be refined.
+    """
+
+    improved: bool
+    gained: bool
+    found_again: bool
+    in_vain: bool
+
+    def pressure(self, before: int, falls: bool = True) -> int:
+        """Return the pressure after the trial, from that before it; it may not fall gradually."""
+        if self.improved:
+            return 0
+        if self.in_vain:
+            return before + 2
+        return max(before - 1, 0) if falls else before
+
+
+class SearchState(NamedTuple):
+    """What identifies a former state of :class:`RestartingSearch`.
+
+    Attributes
+    ----------
+    trials, own : TrialsState or ParetoState
+        All trials, and those of the current search.
+    n_failed, n_learnt : int
+        Numbers of failed trials, and of those that are learnt.
+    current : Search
+        The current search.
+    counts : _Counts
+        What decides when a search restarts.
+    """
+
+    trials: Any
+    own: Any
+    n_failed: int
+    n_learnt: int
+    current: Search
+    counts: _Counts
+
+
+class RestartingSearch:
+    """A search over all trials and, at times, a restarted one that knows only its own trials.
+
+    A search collapses when its model is certain of the rest of the space: it then suggests points
+    near its incumbent only. A restarted search has a model of its own trials, and finds another
+    basin or the same one.
+
+    A trial near the incumbent is in vain if its value is equal to the incumbent's. That is so at
+    the bottom of a smooth basin, where values differ by the square of the distance. If the value
+    is worse (at a cusp, on a ripple, in a bent valley), a gain is still possible, and the trial is
+    not in vain. Rows that differ only in numbers on grids cannot be refined: such a trial is in
+    vain if it does not improve.
+
+    A restarted search ends where it finds the incumbent of all trials again, where it collapses on
+    its own incumbent, or after some trials without an improvement of its own. These are few while
+    the search over all trials still gains a little at times, as it does in a narrow valley.
+
+    The state depends only on the trials told and on their order.
+
+    Parameters
+    ----------
+    factory : SearchFactory
+        Makes the searches.
+    is_continuous : bool array of shape (d,)
+        Which columns hold numbers without a grid.
+    n_startup_trials : int
+        Number of first trials of a restarted search that do not count against it.
+    restarts : bool
+        Whether the search restarts at all; one with several objectives never does.
+    n_objectives : int, default=1
+        Number K of objectives.
+    reference : float64 array of shape (K,) or None, default=None
+        Values below which nothing counts, NaN where not given; larger is better.
+
+    Attributes
+    ----------
+    trials : Trials, or ParetoTrials with several objectives
+        All trials.
+    current : Search
+        The search that the next trial is for.
+    whole : Search
+        The search over all trials.
+    failed : FailedTrials
+        The trials that failed.
+    """
+
+    def __init__(
+        self,
+        factory: SearchFactory,
+        is_continuous: BoolArray,
+        n_startup_trials: int,
+        restarts: bool,
+        n_objectives: int = 1,
+        reference: FloatArray | None = None,
+    ) -> None:
+        self._n_dimensions = len(is_continuous)
+        self.trials: Trials | ParetoTrials = (
+            Trials(self._n_dimensions)
+            if n_objectives == 1
+            else ParetoTrials(self._n_dimensions, n_objectives, reference)
+        )
+        self.whole = factory.new(self.trials, 0)
+        self.current = self.whole
+        self._factory = factory
+        self._is_continuous = is_continuous
+        self._n_startup_trials = n_startup_trials
+        self._restarts = restarts and n_objectives == 1
+        self.failed = FailedTrials(self.trials)
+        self._counts = _Counts()
+
+    @property
+    def models(self) -> list[OutcomeModel]:
+        """All models of the present searches, in the order of their making."""
+        searches = [self.whole] if self.current is self.whole else [self.whole, self.current]
+        return [one for search in searches for model, _ in search.arms for one in model.models]
+
+    @property
+    def n_successes(self) -> int:
+        """Number of trials told that did not fail."""
+        return len(self.trials) - len(self.failed.learnt)
+
+    def tell(self, rows: FloatArray, values: FloatArray, feasible: BoolArray | None = None) -> None:
+        """Add trials, one after the other.
+
+        :class:`FailedTrials` decides what becomes of failed ones.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            The points; NaN at inactive parameters.
+        values : float64 array of shape (m,), or (m, K) with several objectives
+            Their values, larger is better; may be infinite, NaN for trials that failed.
+        feasible : bool array of shape (m,) or None, default=None
+            Which of them satisfy the constraints; None is all.
+        """
+        missing = np.isnan(values).reshape(len(values), math.prod(values.shape[1:]))
+        failed: BoolArray = np.asarray(missing.any(axis=1))
+        for i in range(len(values)):
+            row = rows[i : i + 1]
+            if not failed[i]:
+                self._tell(row, values[i : i + 1], feasible is None or bool(feasible[i]))
+                continue
+            imputed = self.failed.add(row)
+            if imputed is not None:
+                self._tell(row, imputed, False)
+
+    def state(self) -> SearchState:
+        """Return what `restore` needs; O(1)."""
+        return SearchState(
+            self.trials.state(),
+            self.current.trials.state(),
+            len(self.failed.rows),
+            len(self.failed.learnt),
+            self.current,
+            replace(self._counts),
+        )
+
+    def restore(self, state: SearchState) -> None:
+        """Remove the trials told after a state; O(number of trials removed)."""
+        self.trials.restore(state.trials)
+        self.failed.rows.shorten(state.n_failed)
+        del self.failed.learnt[state.n_learnt :]
+        self.current = state.current
+        if self.current is not self.whole:
+            self.current.trials.restore(state.own)
+        self._counts = replace(state.counts)
+
+    def forget(self) -> None:
+        """Let all models learn their trials again when they are used next."""
+        for search in (self.whole, self.current):
+            for model, _ in search.arms:
+                model.forget()
+
+    def _tell(self, row: FloatArray, values: FloatArray, feasible: bool) -> None:
+        """Add one trial, shape (1, d); start or end a restarted search if it is due."""
+        if not self._restarts or isinstance(self.trials, ParetoTrials) or len(self.trials) == 0:
+            self.trials.tell(row, values, feasible)
+            return
+        counts = self._counts
+        # An infeasible trial is no gain, whatever its value.
+        value = float(values[0]) if feasible else -np.inf
+        beside = self._compare(row[0], value, self.trials)
+        self.trials.tell(row, values, feasible)
+        if self.current is self.whole:
+            counts.n_still = 0 if beside.gained else counts.n_still + 1
+            has_stalled = counts.n_still >= _STALLED
+            counts.pressure = beside.pressure(counts.pressure, not has_stalled)
+            if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
+                self.current = self._factory.new(Trials(self._n_dimensions), counts.n_searches)
+                counts.n_searches += 1
+                counts.pressure = counts.n_in_vain = 0
+                counts.gained = False
+            return
+        counts.gained = counts.gained or beside.improved
+        own = self.current.trials
+        assert isinstance(own, Trials)
+        if len(own):
+            beside_own = self._compare(row[0], value, own)
+            counts.pressure = beside_own.pressure(counts.pressure)
+            counts.n_in_vain = 0 if value > own.best()[1] else counts.n_in_vain + 1
+        own.tell(row, values, feasible)
+        has_stalled = counts.n_still >= _STALLED
+        patience = counts.patience if has_stalled else _PATIENCE
+        is_over = (
+            beside.found_again or counts.pressure >= _COLLAPSED or counts.n_in_vain >= patience
+        )
+        if len(own) > self._n_startup_trials and is_over:
+            self.current = self.whole
+            counts.pressure = 0
+            if counts.gained:
+                counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
+                counts.n_still = 0
+            elif has_stalled:
+                counts.patience *= _BACKOFF
+            else:
+                counts.threshold *= _BACKOFF
+
+    def _compare(self, row: FloatArray, value: float, trials: Trials) -> _Comparison:
+        """Compare a trial with the incumbent of some trials, of which there is one at least."""
+        best_row, best_value = trials.best()
+        # The difference of equal infinities would be NaN.
+        gain = 0.0 if value == best_value else value - best_value
+        least = self._least_gain()
+        improved = gain > least
+        gaps = row_gaps(row, best_row)
+        found_again = not improved and bool((gaps <= _NEAR).all())
+        in_vain = found_again and (
+            gain >= -least or not bool((gaps[self._is_continuous] > 0.0).any())
+        )
+        return _Comparison(improved, gain > 0.0, found_again, in_vain)
+
+    def _least_gain(self) -> float:
+        """Return the largest difference of values that count as equal."""
+        n_trials, counts = len(self.trials), self._counts
+        # The range of many values changes slowly: O(1) per trial in the long run.
+        if n_trials > 1.1 * counts.n_at_gain:
+            finite = self.trials.values[np.isfinite(self.trials.values)]
+            ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
+            counts.gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
+            counts.n_at_gain = n_trials
+        return counts.gain

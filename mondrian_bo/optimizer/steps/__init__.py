@@ -1,0 +1,1 @@
+"""Suggestions that follow from the trials without an acquisition."""

@@ -1,0 +1,144 @@
+"""Known standard errors: learnt values, compared with Gaussian formulas and a plain optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mondrian_bo import Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.acquisitions import UpperConfidenceBound
+from mondrian_bo.optimizer import Arm, Portfolio
+from mondrian_bo.optimizer.models.known_noise import KnownNoise
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+
+# A model that does not filter noise itself.
+PORTFOLIO = Portfolio((Arm((UpperConfidenceBound(),), options={"posterior": "empirical"}),))
+
+
+def make(seed=0):
+    return MondrianOptimizer(SPACE, surrogate="forest", acquisition=PORTFOLIO, seed=seed)
+
+
+def tell(model, rows, values, errors):
+    model.tell_rows(rows, values, errors=np.broadcast_to(errors, len(rows))[:, None])
+
+
+def predict(model, rows):
+    mean, std = model.predict_rows(rows)
+    return mean[:, 0], std[:, 0]
+
+
+def objective(rows):
+    return np.sin(4.0 * rows[:, 0]) + rows[:, 1]
+
+
+@pytest.mark.parametrize("errors", [0.0, np.nan])
+def test_without_errors_nothing_changes(errors):
+    rows = SPACE.sample(60, np.random.default_rng(0))
+    noisy, plain = make(), make()
+    tell(noisy, rows, objective(rows), errors)
+    plain.tell_rows(rows, objective(rows))
+    test = SPACE.sample(20, np.random.default_rng(1))
+    for got, expected in zip(noisy.predict_rows(test), plain.predict_rows(test), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+class Recorder:
+    """A model that predicts N(mean, std**2) everywhere and records what it learns."""
+
+    def __init__(self, mean, std):
+        self.moments = mean, std
+        self.values = []
+        self.noise = KnownNoise(self.learn, self.predict)
+
+    def learn(self, rows, values):
+        self.values.extend(values[:, 0].tolist())
+
+    def predict(self, rows):
+        return np.full((len(rows), 1), self.moments[0]), np.full((len(rows), 1), self.moments[1])
+
+    def tell_rows(self, rows, values, errors):
+        self.noise.tell(rows, values[:, None], errors)
+
+    def predict_rows(self, rows):
+        mean, std = self.predict(rows)
+        return mean, self.noise.total_std(std)
+
+
+def test_learnt_values_are_gaussian_posterior_means():
+    recorder = Recorder(1.0, 2.0)
+    zeros = np.zeros((10, 2))
+    tell(recorder, zeros, np.full(10, 1.0), 0.0)
+    values, errors = np.array([5.0, -3.0, 2.0]), np.array([0.5, 4.0, 0.0])
+    tell(recorder, zeros[:3], values, errors)
+    with np.errstate(divide="ignore"):
+        precision = 1 / errors**2
+    expected = np.where(
+        errors > 0, (1.0 / 4 + np.nan_to_num(values * precision)) / (1 / 4 + precision), values
+    )
+    np.testing.assert_allclose(recorder.values[10:], np.where(errors > 0, expected, values))
+    remaining = np.where(errors > 0, 1 / (1 / 4 + precision), 0.0)
+    _, std = predict(recorder, zeros[:1])
+    np.testing.assert_allclose(std**2, 4.0 + remaining.sum() / 13)
+
+
+def test_the_first_values_are_taken_as_they_are():
+    recorder = Recorder(0.0, 0.0)
+    tell(recorder, np.zeros((5, 2)), np.arange(5.0), 3.0)
+    assert recorder.values == [0.0, 1.0, 2.0, 3.0, 4.0]
+    _, std = predict(recorder, np.zeros((1, 2)))
+    np.testing.assert_allclose(std, 3.0)
+
+
+def test_failures_and_infinite_errors():
+    recorder = Recorder(1.0, 2.0)
+    tell(recorder, np.zeros((8, 2)), np.full(8, 1.0), 0.0)
+    tell(recorder, np.zeros((2, 2)), np.array([np.nan, 7.0]), np.array([1.0, np.inf]))
+    assert np.isnan(recorder.values[8])
+    assert recorder.values[9] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_averaged_away(seed):
+    """With errors as large as the signal, a model of the learnt values is nearer to the truth."""
+    rng = np.random.default_rng(seed)
+    rows = SPACE.sample(300, rng)
+    errors = rng.choice([0.02, 1.5], size=300)
+    values = objective(rows) + errors * rng.standard_normal(300)
+    test = SPACE.sample(200, rng)
+    losses = []
+    for told in (errors, np.zeros(300)):
+        model = make(seed)
+        for i in range(0, 300, 10):
+            tell(model, rows[i : i + 10], values[i : i + 10], told[i : i + 10])
+        mean, std = predict(model, test)
+        losses.append(float(np.mean((mean - objective(test)) ** 2)))
+        if told.any():
+            scores = (mean - objective(test)) / std
+            assert 0.3 < np.sqrt(np.mean(scores**2)) < 2.0
+    assert losses[0] < 0.7 * losses[1]
+
+
+def test_many_at_once_are_told_in_portions():
+    rng = np.random.default_rng(0)
+    rows = SPACE.sample(200, rng)
+    values = objective(rows) + 0.5 * rng.standard_normal(200)
+    test = SPACE.sample(100, rng)
+    losses = []
+    for portion in (200, 1):
+        model = make()
+        for i in range(0, 200, portion):
+            tell(model, rows[i : i + portion], values[i : i + portion], 0.5)
+        losses.append(float(np.mean((predict(model, test)[0] - objective(test)) ** 2)))
+    assert 0.5 < losses[0] / losses[1] < 2.0
+
+
+def test_later_batches_may_have_fewer_constraints():
+    rows = SPACE.sample(30, np.random.default_rng(0))
+    optimizer = MondrianOptimizer(SPACE, constraints=["c"], seed=0)
+    errors = np.full((20, 2), 0.1)
+    optimizer.tell_rows(rows[:20], objective(rows[:20]), rows[:20, :1] - 0.5, errors)
+    optimizer.tell_rows(rows[20:], objective(rows[20:]), errors=errors[:10, :1])
+    assert optimizer.n_trials == 30
+    assert np.isfinite(optimizer.predict_rows(rows)[1]).all()

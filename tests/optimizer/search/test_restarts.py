@@ -1,0 +1,252 @@
+"""RestartingSearch: when a search restarts, and when it comes back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mondrian_bo.optimizer.search.restarts import RestartingSearch
+
+N_STARTUP = 3
+
+
+def search_of(restarts=True, continuous=(True, True)):
+    return RestartingSearch(
+        SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
+        np.array(continuous),
+        N_STARTUP,
+        restarts,
+    )
+
+
+def tell(search, row, value):
+    search.tell(np.array(row)[None], np.array([value]))
+
+
+def spread_out(search, n=8, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        tell(search, rng.uniform(0.5, 1.0, 2), float(rng.normal()) - 10.0)
+    tell(search, np.array([0.1, 0.1]), 0.0)
+
+
+def polish(search, n, gain=0.0):
+    """Tell trials near the incumbent, each better than all before by `gain`."""
+    for k in range(n):
+        tell(search, np.array([0.1 + 0.001 * k, 0.1]), gain * (k + 1))
+
+
+def is_restarted(search):
+    return search.current is not search.whole
+
+
+def test_a_search_that_polishes_in_vain_restarts():
+    search = search_of()
+    spread_out(search)
+    polish(search, 2)
+    assert not is_restarted(search)
+    polish(search, 1)
+    assert is_restarted(search)
+    assert len(search.current.trials) == 0 and len(search.trials) == 12
+
+
+def test_gains_keep_it_going_unless_they_are_tiny():
+    search = search_of()
+    spread_out(search)
+    polish(search, 20, gain=0.1)
+    assert not is_restarted(search)
+    search = search_of()
+    spread_out(search)
+    polish(search, 3, gain=1e-6)
+    assert is_restarted(search)
+
+
+def test_trials_elsewhere_take_pressure_off():
+    search = search_of()
+    spread_out(search)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        polish(search, 1)
+        tell(search, rng.uniform(0.5, 1.0, 2), -10.0)
+        tell(search, rng.uniform(0.5, 1.0, 2), -10.0)
+    assert not is_restarted(search)
+
+
+@pytest.mark.parametrize(("power", "collapses"), [(1.0, False), (2.0, True)])
+def test_a_cusp_is_polished_on_and_a_smooth_basin_left(power, collapses):
+    search = search_of()
+    spread_out(search)
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        gap = rng.uniform(0.01, 0.02, 2)
+        tell(search, 0.1 + gap, -float(np.linalg.norm(gap) ** power))
+    assert is_restarted(search) == collapses
+
+
+@pytest.mark.parametrize(("continuous", "collapses"), [(True, False), (False, True)])
+def test_what_cannot_be_refined_is_left_though_values_differ(continuous, collapses):
+    search = search_of(continuous=(continuous, True))
+    spread_out(search)
+    for k in range(3):
+        tell(search, np.array([0.105 + 0.005 * k, 0.1]), -1.0)
+    assert is_restarted(search) == collapses
+
+
+def test_another_category_or_another_parameter_is_not_near():
+    for row in ([1.0, 0.1], [0.0, np.nan]):
+        search = search_of(continuous=(False, True))
+        tell(search, np.array([0.0, 0.1]), 0.0)
+        for _ in range(20):
+            tell(search, np.array(row), 0.0)
+        assert not is_restarted(search)
+    search = search_of(continuous=(False, True))
+    tell(search, np.array([0.0, np.nan]), 0.0)
+    for _ in range(3):
+        tell(search, np.array([0.0, np.nan]), 0.0)
+    assert is_restarted(search)
+
+
+def restarted():
+    search = search_of()
+    spread_out(search)
+    polish(search, 3)
+    return search
+
+
+def test_a_restarted_search_ends_where_it_finds_the_incumbent_again():
+    search = restarted()
+    for k in range(N_STARTUP):
+        # First trials do not count.
+        tell(search, np.array([0.1, 0.101 + 0.001 * k]), -1.0)
+        assert is_restarted(search)
+    assert len(search.current.trials) == N_STARTUP
+    tell(search, np.array([0.105, 0.1]), -1.0)
+    assert not is_restarted(search)
+    assert len(search.trials) == 12 + N_STARTUP + 1
+
+
+def test_a_restarted_search_ends_without_gains_of_its_own():
+    search = restarted()
+    for k in range(N_STARTUP + 20):
+        # It gets better all the time, though never as good as what is known.
+        tell(search, np.array([0.9, 0.9]), -100.0 + k)
+        assert is_restarted(search)
+    assert n_until_the_end(search) == 12
+
+
+def n_until_the_end(search, value=-1000.0):
+    """Tell a restarted search trials that gain nothing until it ends, and return their number."""
+    for n in range(1, 300):
+        tell(search, np.array([0.8, 0.3 + 0.03 * (n % 20)]), value)
+        if not is_restarted(search):
+            return n
+    raise AssertionError("no end")
+
+
+def n_until_a_restart(search):
+    """Polish the incumbent in vain until the search restarts, and return the number of trials."""
+    row, value = search.trials.best()
+    for n in range(1, 100):
+        tell(search, row + 0.0001 * n, value)
+        if is_restarted(search):
+            return n
+    raise AssertionError("no restart")
+
+
+def test_restarts_in_vain_become_rarer():
+    search = restarted()
+    # The first trial of a restarted search has no incumbent to improve on. Each trial in vain of
+    # the search over all trials adds 2 to its pressure.
+    for n_polished in (6, 12, 24):
+        assert n_until_the_end(search) == 13
+        assert n_until_a_restart(search) == n_polished
+
+
+def test_after_a_restart_with_a_gain_the_next_is_like_the_first():
+    search = restarted()
+    n_until_the_end(search)
+    n_until_a_restart(search)
+    tell(search, np.array([0.8, 0.9]), 50.0)
+    n_until_the_end(search)
+    assert n_until_a_restart(search) == 3
+
+
+def search_after(n_elsewhere):
+    """Return a search whose latest trials are elsewhere and do not gain."""
+    search = search_of()
+    spread_out(search)
+    for k in range(n_elsewhere):
+        tell(search, np.array([0.8, 0.3 + 0.03 * (k % 20)]), -10.0 - 0.01 * k)
+    return search
+
+
+def test_restarts_of_a_stalled_search_become_longer():
+    search = search_after(97)
+    n_until_a_restart(search)
+    for n_restarted in (25, 49, 97):
+        assert n_until_the_end(search) == n_restarted
+        assert n_until_a_restart(search) == 3
+    tell(search, np.array([0.8, 0.9]), 50.0)
+    n_until_the_end(search)
+    assert n_until_a_restart(search) == 3
+    assert n_until_the_end(search) == 13
+
+
+@pytest.mark.parametrize(("n_elsewhere", "restarts"), [(40, False), (100, True)])
+def test_trials_elsewhere_take_no_pressure_off_a_stalled_search(n_elsewhere, restarts):
+    search = search_after(n_elsewhere)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        assert not is_restarted(search)
+        polish(search, 1)
+        if not is_restarted(search):
+            for _ in range(5):
+                tell(search, rng.uniform(0.5, 1.0, 2), -20.0)
+    assert is_restarted(search) == restarts
+
+
+@pytest.mark.parametrize(("n_elsewhere", "gain"), [(96, 0.0), (200, 1e-9)])
+def test_any_gain_keeps_a_search_from_stalling(n_elsewhere, gain):
+    search = search_after(n_elsewhere)
+    if gain > 0.0:
+        tell(search, np.array([0.1, 0.1]), gain)
+    n_until_a_restart(search)
+    assert n_until_the_end(search) == 13
+
+
+def test_a_restarted_search_ends_where_it_collapses_itself():
+    search = restarted()
+    for k in range(N_STARTUP):
+        tell(search, np.array([0.9, 0.9 - 0.1 * k]), -10.0 + k)
+    for k in range(3):
+        assert is_restarted(search)
+        tell(search, np.array([0.9, 0.701 + 0.001 * k]), -10.0 + N_STARTUP - 1)
+    assert not is_restarted(search)
+
+
+@pytest.mark.parametrize("values", [[np.inf] * 20, [-np.inf] * 20, [0.0] * 20])
+def test_values_of_any_kind(values):
+    search, n_restarted = search_of(), 0
+    for k, value in enumerate(values):
+        tell(search, np.array([0.5, 0.5 + 1e-4 * k]), value)
+        n_restarted += is_restarted(search)
+    assert len(search.trials) == 20
+    # All are equal, infinities as well.
+    assert n_restarted > 0
+
+
+def test_without_restarts_there_is_one_search():
+    search = search_of(restarts=False)
+    spread_out(search)
+    polish(search, 50)
+    assert not is_restarted(search)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_values():
+    search = search_of()
+    for k in range(20):
+        tell(search, np.array([0.05 * k, 0.5]), 1.7e308 * (-1) ** k)
+    assert 0.0 < search._least_gain() < np.inf

@@ -1,0 +1,105 @@
+"""Branches of conditional spaces, and regrets that count what each of them may gain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+from mondrian_bo.optimizer.stopping.branches import branches
+from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL, Caution, roughened
+
+TREE = SearchSpace(
+    {
+        "kind": Categorical(("line", "net", "none")),
+        "free": Categorical(("p", "q")),
+        "rate": Float(0.0, 1.0, condition=Condition("kind", ("line", "net"))),
+        "layers": Int(1, 3, condition=Condition("kind", ("net",))),
+        "width": Float(0.0, 1.0, condition=Condition("layers", (2, 3))),
+    }
+)
+PAIR = SearchSpace(
+    {
+        "kind": Categorical(("a", "b")),
+        "x": Float(0.0, 1.0, condition=Condition("kind", ("a",))),
+        "y": Float(0.0, 1.0, condition=Condition("kind", ("b",))),
+    }
+)
+POOLED = Caution(branches=False)
+
+
+def test_branches_of_a_tree() -> None:
+    """Against a grouping by parameters: kind, and whether there is a width."""
+    tried = TREE.sample(40, np.random.default_rng(0))
+
+    def label(row: FloatArray) -> tuple[str, bool]:
+        params = TREE.from_unit(row)
+        return params["kind"], "width" in params
+
+    found = branches(TREE, tried, np.random.default_rng(1))
+    labels = [label(row) for row in tried]
+    # Numbers that vary: rate; rate, as layers are 1; rate, layers and width; none.
+    least = {("line", False): 5, ("net", False): 5, ("net", True): 15, ("none", False): 1}
+    assert len(found) == len(least)
+    for branch in found:
+        (own,) = {label(row) for row in branch.points}
+        assert branch.trials.tolist() == [one == own for one in labels]
+        assert branch.is_known == (labels.count(own) >= least[own])
+        assert len(branch.points) > 300
+    assert sum(branch.is_known for branch in found) == 3
+
+
+def test_no_branches_without_conditions() -> None:
+    space = SearchSpace({"kind": Categorical(("a", "b")), "x": Float(0.0, 1.0)})
+    tried = space.sample(9, np.random.default_rng(0))
+    assert branches(space, tried, np.random.default_rng(1)) == []
+
+
+def _pair(n_first: int, n_second: int) -> RowOptimizer:
+    """Return a minimiser of a bowl in one branch; in the other one all trials are bad."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random(n_first), rng.random(n_second)
+    first = np.column_stack([np.zeros(n_first), x, np.full(n_first, np.nan)])
+    second = np.column_stack([np.ones(n_second), np.full(n_second, np.nan), y])
+    optimizer = RowOptimizer(PAIR, seed=0)
+    values = np.concatenate([(x - 0.4) ** 2, 0.25 + 0.2 * np.sin(14.0 * y)])
+    optimizer.tell_rows(np.concatenate([first, second]), values)
+    return optimizer
+
+
+def test_unknown_branch_may_gain_all() -> None:
+    optimizer = _pair(40, 4)
+    pooled, full = optimizer.remaining_gain(200, POOLED), optimizer.remaining_gain(200)
+    assert pooled is not None and full is not None
+    assert np.ptp(optimizer._search.trials.values) == pytest.approx(full.regrets.min())
+    assert np.quantile(pooled.regrets, 0.95) < 0.5 * full.regrets.min()
+
+
+def test_regrets_are_those_of_the_models_of_branches() -> None:
+    """Against a brute force: independent draws from a model of each branch on a dense grid."""
+    optimizer = _pair(30, 6)
+    (model, _), *_ = optimizer._search.whole.arms
+    (model,) = model.models
+    pooled, full = optimizer.remaining_gain(4000, POOLED), optimizer.remaining_gain(4000)
+    assert pooled is not None and full is not None
+    value = float(model.transform.inverse(model.predict(full.row[None]).means[0, 0]))
+    grid, nothing = np.linspace(0.0, 1.0, 201), np.full(201, np.nan)
+    best = []
+    for kind, columns in ((0.0, (grid, nothing)), (1.0, (nothing, grid))):
+        trials = model.trials.chosen(model.trials.rows[:, 0] == kind)
+        own = OutcomeModel(model.new_surrogate, trials)
+        rows = np.column_stack([np.full(201, kind), *columns])
+        draws = roughened(own, trials, CAREFUL.lengthscales).draw_at(
+            rows, 4000, np.random.default_rng(5)
+        )
+        best.append(own.transform.inverse(draws).max(axis=1) - value)
+    expected = np.maximum(np.maximum(*best), pooled.regrets)
+    for tolerance in (0.02, 0.05, 0.1):
+        # A few hundred candidates miss some of the grid's maxima.
+        found, exact = np.mean(full.regrets > tolerance), np.mean(expected > tolerance)
+        assert exact - 0.06 < found < exact + 0.03
+    # The branch of bad trials matters: the model of all trials is certain.
+    assert np.quantile(full.regrets, 0.9) > 3.0 * np.quantile(pooled.regrets, 0.9)
