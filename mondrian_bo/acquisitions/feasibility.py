@@ -141,7 +141,12 @@ def log_probabilities_above(means, stds, bound):  # type: ignore[no-untyped-def]
         totals[i] = total - math.log(n_components)
         for c in range(n_components):
             # The density over the probability of a component, times its share of the mixture's.
-            ratio = math.exp(-0.5 * scores[c] * scores[c] - _LOG_SQRT_2PI - total)
+            z = scores[c]
+            if z > _FAR:
+                ratio = math.exp(-0.5 * z * z - _LOG_SQRT_2PI - total)
+            else:
+                # Both logarithms are about z^2 / 2: their difference would have few digits.
+                ratio = -z / _mills_series(z) * math.exp(logs[c] - total)
             by_means[c, i] = ratio / max(stds[c, i], _SMALLEST_STD)
             by_stds[c, i] = -scores[c] * by_means[c, i]
     return totals, by_means, by_stds
@@ -184,8 +189,16 @@ def _log_probability(z: float) -> float:
         return math.log1p(-0.5 * math.erfc(_SQRT_HALF * z))
     if z > _FAR:
         return math.log(0.5 * math.erfc(-_SQRT_HALF * z))
-    # The Mills ratio is 1/|z| - 1/|z|^3 + 3/|z|^5 - 15/|z|^7 + ..., by Horner's rule.
+    return -0.5 * z * z - _LOG_SQRT_2PI - math.log(-z) + math.log(_mills_series(z))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mills_series(z: float) -> float:
+    """Return the Mills ratio at a score below `_FAR`, times the magnitude of the score.
+
+    It is 1 - 1/z^2 + 3/z^4 - 15/z^6 + ..., by Horner's rule.
+    """
     inverse, series = 1.0 / (z * z), 1.0
     for factor in range(_LAST_FACTOR, 0, -2):
         series = 1.0 - factor * inverse * series
-    return -0.5 * z * z - _LOG_SQRT_2PI - math.log(-z) + math.log(series)
+    return series

@@ -128,6 +128,18 @@ def test_log_probability_stays_finite():
     assert logs[1] < -1e9
 
 
+@pytest.mark.parametrize("z", [-20.0, -29.9, -30.1, -1e4, -1e8])
+def test_derivatives_far_below_the_bound(z):
+    """They approach -z - 1 / z, to a relative 3 / z^4."""
+    means, stds = np.array([[z], [z - 1.0]]), np.ones((2, 1))
+    _, by_means, by_stds = log_probabilities_above(means, stds, 0.0)
+    shares = norm.logcdf([z, z - 1.0])
+    shares = np.exp(shares - np.logaddexp(*shares))
+    expected = shares * np.array([-z - 1.0 / z, 1.0 - z - 1.0 / (z - 1.0)])
+    np.testing.assert_allclose(by_means[:, 0], expected, rtol=3.0 / z**4 + 1e-12)
+    np.testing.assert_allclose(by_stds[:, 0], -means[:, 0] * by_means[:, 0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("acquisition", ["auto", "ei", "log_ei", "pi", "ucb", "thompson"])
 @pytest.mark.parametrize("surrogate", ["forest", "gaussian_process"])
 def test_optimizer_stays_where_it_is_allowed(acquisition, surrogate):

@@ -188,19 +188,21 @@ class HalfSpaces:
         return np.asarray(space.snap(self.nearest(row[None]))[0])
 
     def maximize(
-        self, score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
+        self, score: Score, candidate_search: CandidateSearch, improve: LocalSearch | None = None
     ) -> FloatArray:
         """Return the point that the row with the best score stands for, shape (d,).
 
         The parameters are those of :func:`mondrian_bo.optimizer.maximization.candidates.maximize`;
         the score and the local search are those of `within`.
         """
-        space = wanted.space
+        space = candidate_search.space
 
         def is_taken(row: FloatArray) -> bool:
-            return wanted.is_taken(self.reached(space, row))
+            return candidate_search.is_taken(self.reached(space, row))
 
-        return self.reached(space, maximize(score, wanted._replace(is_taken=is_taken), improve))
+        return self.reached(
+            space, maximize(score, candidate_search._replace(is_taken=is_taken), improve)
+        )
 
     def within(
         self, score: Score, gradients: ScoreGradients | None
@@ -283,9 +285,9 @@ def _project(rows, on_planes, on_walls, planes, free, n_sweeps):  # type: ignore
                 largest = max(largest, abs(step))
             for j in range(d):
                 if free[j] > 0.0:
-                    wanted = x[j] - walls[j]
-                    x[j] = min(max(wanted, 0.0), 1.0)
-                    walls[j] = x[j] - wanted
+                    corrected = x[j] - walls[j]
+                    x[j] = min(max(corrected, 0.0), 1.0)
+                    walls[j] = x[j] - corrected
             if largest <= _SMALLEST_MOVE:
                 break
         for i in range(n_planes):

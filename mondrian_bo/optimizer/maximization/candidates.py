@@ -227,7 +227,7 @@ Maximize: TypeAlias = Callable[[Score, CandidateSearch, LocalSearch | None], Flo
 
 
 def maximize(
-    score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
+    score: Score, candidate_search: CandidateSearch, improve: LocalSearch | None = None
 ) -> FloatArray:
     """Return the row with the best score found, shape (d,).
 
@@ -235,12 +235,12 @@ def maximize(
     ----------
     score : callable
         Maps rows of shape (m, d) to scores of shape (m,); larger is better.
-    wanted : CandidateSearch
+    candidate_search : CandidateSearch
         Where and how to look.
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    space, incumbents, is_taken, rng, n_candidates, near_share, far_share = wanted
+    space, incumbents, is_taken, rng, n_candidates, near_share, far_share = candidate_search
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
         return best_untaken(rows, score(rows), is_taken)

@@ -155,7 +155,7 @@ class ValidRows:
         return np.asarray(drawn[int(rng.integers(len(drawn)))])
 
     def maximize(
-        self, score: Score, wanted: CandidateSearch, improve: LocalSearch | None = None
+        self, score: Score, candidate_search: CandidateSearch, improve: LocalSearch | None = None
     ) -> FloatArray:
         """Return the valid row with the best score found, shape (d,).
 
@@ -168,7 +168,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
-        space, incumbents, is_taken, rng, n_candidates, _, _ = wanted
+        space, incumbents, is_taken, rng, n_candidates, _, _ = candidate_search
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)
@@ -187,7 +187,7 @@ class ValidRows:
         local = None
         if improve is not None:
             local = partial(self._improve, restricted, improve, space, rng)
-        restricted_search = wanted._replace(is_taken=excludes, n_candidates=n_candidates)
+        restricted_search = candidate_search._replace(is_taken=excludes, n_candidates=n_candidates)
         row = maximize(restricted, restricted_search, local)
         if self.contains(row[None])[0]:
             return row

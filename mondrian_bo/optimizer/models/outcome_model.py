@@ -264,13 +264,13 @@ class OutcomeModel:
         return self._surrogate.draw(rng)
 
     def draw_quadratic(
-        self, space: SearchSpace, rng: np.random.Generator, sure: bool = False
+        self, space: SearchSpace, rng: np.random.Generator, nearly_exact: bool = False
     ) -> DrawnQuadratic | None:
         """Draw a quadratic around the incumbent, or return None where it would not predict well.
 
         The incumbent is the one of the ten best trials with the largest predicted mean. The latest
         5,000 trials count. The quadratic is fitted to the transformed values and, if all are
-        finite, to the values. If `sure`, it must predict nearly perfectly.
+        finite, to the values. If `nearly_exact`, it must predict nearly perfectly.
         """
         best = self.trials.incumbents()
         mean, _ = mixture_moments(self.predict(best))
@@ -281,7 +281,7 @@ class OutcomeModel:
         if 0.0 < size < math.inf:
             scales.append(values / size)
         targets = np.stack(scales, axis=1)
-        return draw_quadratic(rows, targets, centre, space.is_categorical, rng, sure)
+        return draw_quadratic(rows, targets, centre, space.is_categorical, rng, nearly_exact)
 
     def draw_offspring(self, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
         """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).

@@ -182,17 +182,17 @@ class Search:
         """Return the row of the next trial, shape (d,)."""
         space, pending, _, rng, is_taken, constraints, valid = request
         find: Maximize = maximize
-        planes = None
+        half_spaces = None
         if valid is not None:
             find = valid.maximize
         elif constraints is not None:
-            planes = constraints.half_spaces(space)
-            if planes is not None:
-                find = planes.maximize
+            half_spaces = constraints.half_spaces(space)
+            if half_spaces is not None:
+                find = half_spaces.maximize
         if len(self.trials) == 0 or len(self.trials) + len(pending) < self.n_startup_trials:
-            return self._suggest_without_model(request, find, planes)
+            return self._suggest_without_model(request, find, half_spaces)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
-        acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, planes)
+        acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, half_spaces)
         running: AbstractContextManager[None] = nullcontext()
         imputed: AbstractContextManager[None] = nullcontext()
         if len(pending):
@@ -203,15 +203,17 @@ class Search:
             # The model learns here: trials are learnt one by one, also if no acquisition chooses.
             n_gradients = model.n_gradients
             starts = self.trials.incumbents() if self.starts is None else self.starts
-            wanted = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
+            candidate_search = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
             if constraints is None:
                 if isinstance(model, OutcomeModel):
-                    row = step(model, arm, wanted, find, pending, valid)
+                    row = step(model, arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
                 ascent = _ScoreToClimb(*model.score(acquisition, rng), n_gradients)
             else:
-                ascent, wanted = self._score_under(constraints, planes, model, acquisition, wanted)
+                ascent, candidate_search = self._score_under(
+                    constraints, half_spaces, model, acquisition, candidate_search
+                )
             local = None
             if ascent.gradients is not None:
                 n_steps = _STEPS_BEFORE_POLISHING
@@ -228,10 +230,10 @@ class Search:
                     n_polished=ascent.n_polished,
                     n_evaluations=ascent.n_evaluations,
                 )
-            return find(ascent.score, wanted, local)
+            return find(ascent.score, candidate_search, local)
 
     def _draw_acquisition(
-        self, request: Request, arm: Arm, planes: HalfSpaces | None
+        self, request: Request, arm: Arm, half_spaces: HalfSpaces | None
     ) -> tuple[Acquisition, int, float, float]:
         """Draw one of an arm's acquisitions, and say how many candidates it scores.
 
@@ -247,7 +249,7 @@ class Search:
         acquisitions = arm.acquisitions
         share, near_share, far_share = 1.0, 1.0, 1.0
         if constraints is not None:
-            n_modelled = len(constraints) - (len(planes.numbers) if planes else 0)
+            n_modelled = len(constraints) - (len(half_spaces.numbers) if half_spaces else 0)
             n_models += n_modelled
             acquisitions = arm.constrained or acquisitions
             if n_modelled > _FEW_CONSTRAINTS:
@@ -266,38 +268,38 @@ class Search:
         return acquisition, n_candidates, near_share, far_share
 
     def _suggest_without_model(
-        self, request: Request, find: Maximize, planes: HalfSpaces | None
+        self, request: Request, find: Maximize, half_spaces: HalfSpaces | None
     ) -> FloatArray:
         """Return the row of one of the first trials, shape (d,)."""
         space, _, _, rng, is_taken, constraints, valid = request
         n_trials = len(self.trials)
         n_more = 0 if constraints is None else len(constraints.rows) - n_trials
         if n_more >= _INFORMATIVE and valid is None:
-            row = _likely_row(request, planes)
+            row = _likely_row(request, half_spaces)
         else:
             row = _first_row(request, self.shift, self.trials.rows)
-        if planes is not None:
-            row = planes.reached(space, row)
+        if half_spaces is not None:
+            row = half_spaces.reached(space, row)
         if not is_taken(row):
             return row
         # In a small finite space the sequence repeats its points.
         starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
-        wanted = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
-        return find(lambda rows: rng.random(len(rows)), wanted, None)
+        candidate_search = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
+        return find(lambda rows: rng.random(len(rows)), candidate_search, None)
 
     def _score_under(
         self,
         constraints: Constraints,
-        planes: HalfSpaces | None,
+        half_spaces: HalfSpaces | None,
         model: OutcomeModel | ParetoModel,
         acquisition: Acquisition,
-        wanted: CandidateSearch,
+        candidate_search: CandidateSearch,
     ) -> tuple[_ScoreToClimb, CandidateSearch]:
         """Return the score under constraints, and where candidates for it start."""
-        feasibility = constraints.feasibility(planes.numbers if planes else ())
+        feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())
         if len(self.trials.incumbents(feasible=True)):
             n_gradients = model.n_gradients
-            score, gradients = model.score(acquisition, wanted.rng)
+            score, gradients = model.score(acquisition, candidate_search.rng)
             if len(feasibility):
                 # Several objectives need trials at the bounds of all regions that a front crosses.
                 exponent = constraints.exponent if self.n_objectives == 1 else 1.0
@@ -305,14 +307,16 @@ class Search:
                 n_gradients += feasibility.n_gradients
         else:
             # While no trial is feasible, only feasibility counts.
-            wanted = wanted._replace(incumbents=constraints.least_violating(feasibility))
+            candidate_search = candidate_search._replace(
+                incumbents=constraints.least_violating(feasibility)
+            )
             n_gradients = feasibility.n_gradients
             score = feasibility.log_probability
             gradients = feasibility.gradients if n_gradients else None
-        if planes is not None:
-            score, gradients = planes.within(score, gradients)
+        if half_spaces is not None:
+            score, gradients = half_spaces.within(score, gradients)
         if not usage_of(acquisition).polishes_under_constraints:
-            return _ScoreToClimb(score, gradients, n_gradients), wanted
+            return _ScoreToClimb(score, gradients, n_gradients), candidate_search
         has_leaves = model.models[0].n_gradients > 1
         return _ScoreToClimb(
             score,
@@ -320,7 +324,7 @@ class Search:
             n_gradients,
             n_polished=1,
             n_evaluations=_POLISHING_EVALUATIONS if has_leaves else UNLIMITED,
-        ), wanted
+        ), candidate_search
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
@@ -344,13 +348,15 @@ def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatAr
     return valid.first(space, index, shift, request.rng, trials)
 
 
-def _likely_row(request: Request, planes: HalfSpaces | None) -> FloatArray:
+def _likely_row(request: Request, half_spaces: HalfSpaces | None) -> FloatArray:
     """Return the one of some quasi-random points that most probably holds all constraints."""
     space, constraints = request.space, request.constraints
     assert constraints is not None
     rows = spread(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
-    score: Score = constraints.feasibility(planes.numbers if planes else ()).log_probability
-    if planes is not None:
-        score, _ = planes.within(score, None)
+    score: Score = constraints.feasibility(
+        half_spaces.numbers if half_spaces else ()
+    ).log_probability
+    if half_spaces is not None:
+        score, _ = half_spaces.within(score, None)
     with single_threaded_blas():
         return np.asarray(rows[int(np.argmax(score(rows)))])

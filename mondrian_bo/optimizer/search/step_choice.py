@@ -37,7 +37,7 @@ dimensions is explored sooner."""
 def step(
     model: OutcomeModel,
     arm: Arm,
-    wanted: CandidateSearch,
+    candidate_search: CandidateSearch,
     find: Maximize,
     pending: FloatArray,
     valid: ValidRows | None,
@@ -50,7 +50,7 @@ def step(
         The model of the only objective, and its trials.
     arm : Arm
         The shares of the kinds.
-    wanted : CandidateSearch
+    candidate_search : CandidateSearch
         Where to search; its random numbers decide.
     find : Maximize
         Maximises a drawn quadratic.
@@ -64,28 +64,28 @@ def step(
     float64 array of shape (d,) or None
         The row; None if an acquisition is to choose.
     """
-    space, rng, trials = wanted.space, wanted.rng, model.trials
+    space, rng, trials = candidate_search.space, candidate_search.rng, model.trials
     n_trials, d = len(trials), space.n_dimensions
     if arm.plateau > 0.0 and trials.is_on_plateau() and rng.random() < arm.plateau:
         rows = plateau_steps(space, trials.rows, trials.values, pending, rng)
         for row in rows if valid is None else rows[valid.contains(rows)]:
-            if not wanted.is_taken(row):
+            if not candidate_search.is_taken(row):
                 return np.asarray(row)
-    sure = n_trials <= min(arm.quadratic_after, _TRIALS_PER_DIMENSION * d)
-    is_early = sure and n_trials < _FEWEST_PER_DIMENSION * d
+    nearly_exact = n_trials <= min(arm.quadratic_after, _TRIALS_PER_DIMENSION * d)
+    is_early = nearly_exact and n_trials < _FEWEST_PER_DIMENSION * d
     # A quadratic does not choose which parameters are active.
-    is_partial = sure and bool(np.isnan(wanted.incumbents).any())
+    is_partial = nearly_exact and bool(np.isnan(candidate_search.incumbents).any())
     quadratic = 0.0 if is_early or is_partial else arm.quadratic
     n_explored = min(_TRIALS_PER_ORTHANT * 2**d, _EVOLUTION_AFTER)
     evolution = arm.evolution if n_trials > n_explored and valid is None else 0.0
     if quadratic + evolution == 0.0:
         return None
     level = rng.random()
-    drawn = model.draw_quadratic(space, rng, sure) if level < quadratic else None
+    drawn = model.draw_quadratic(space, rng, nearly_exact) if level < quadratic else None
     if drawn is not None:
-        return find(drawn, wanted, drawn.climb)
+        return find(drawn, candidate_search, drawn.climb)
     if level >= 1.0 - evolution:
         for row in model.draw_offspring(space, rng):
-            if not wanted.is_taken(row):
+            if not candidate_search.is_taken(row):
                 return np.asarray(row)
     return None

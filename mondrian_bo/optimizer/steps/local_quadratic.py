@@ -52,7 +52,7 @@ LEAST_CORRELATION = 0.5
 """Smallest rank correlation (Spearman's) of targets and their leave-one-out predictions with which
 the quadratic is used, our choice."""
 
-_SURE = 0.9
+_NEARLY_EXACT = 0.9
 """The same for a search of few trials, our choice: a process explores better than a quadratic that
 predicts less well."""
 
@@ -81,7 +81,7 @@ def draw_quadratic(
     centre: FloatArray,
     is_categorical: BoolArray,
     rng: np.random.Generator,
-    sure: bool = False,
+    nearly_exact: bool = False,
 ) -> DrawnQuadratic | None:
     """Fit a quadratic to the trials nearest to the centre and draw from its posterior.
 
@@ -98,7 +98,7 @@ def draw_quadratic(
         Which columns hold categories.
     rng : numpy.random.Generator
         Source of the draw.
-    sure : bool, default=False
+    nearly_exact : bool, default=False
         Whether predictions of left-out trials must be nearly perfect.
 
     Returns
@@ -133,9 +133,9 @@ def draw_quadratic(
     fit = _fit(offsets / scales, products, levels, targets[near])
     if fit is None:
         return None
-    if sure and fit.ridge.correlation < _PROMISING:
+    if nearly_exact and fit.ridge.correlation < _PROMISING:
         return None
-    least = _SURE if sure else LEAST_CORRELATION
+    least = _NEARLY_EXACT if nearly_exact else LEAST_CORRELATION
     if turns and not choices and not np.isnan(rows).any():
         turned = _best_turned(rows - centre, targets, fit, scales, len(near), least)
         if turned is not None:

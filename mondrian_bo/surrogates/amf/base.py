@@ -72,7 +72,8 @@ def _points_of(data: FloatArray, offset: FloatArray) -> NDArray[np.float32]:
     ValueError
         If a value is too large.
     """
-    points = (data - offset).astype(np.float32)
+    with np.errstate(over="ignore"):
+        points = (data - offset).astype(np.float32)
     if not all_finite(points):
         raise ValueError("X has values that are too large for single precision")
     return points

@@ -24,6 +24,7 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
+from mondrian_bo.surrogates.shared.target_scale import SMALLEST_RELATIVE_STD
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import REAL
@@ -34,9 +35,6 @@ Step = float | Literal["corollary", "adaptive"]
 
 _SLACK = 1.1
 """Smallest factor by which the bound B of targets grows, our choice: each change costs O(T n)."""
-
-_SMALLEST_RELATIVE_STD = 1e-9
-"""Least standard deviation of a component, in units of B: densities stay finite."""
 
 _UNKNOWN_VARIANCE = 1.0
 """Predictive variance while nothing is known of how far targets differ: before the second sample.
@@ -250,7 +248,9 @@ class AggregationModel(ScaledForestModel):
 
     def mixture(self, points: NDArray[np.float32]) -> GaussianMixture:
         """Return the predictive mixtures of real targets over trees and nodes."""
-        smallest = max(_SMALLEST_RELATIVE_STD * self._half_range, np.finfo(np.float64).tiny)
+        # In units of B; equal targets have only their magnitude as a unit.
+        equal = abs(self._highest) if self.n_points > 0 else 0.0
+        smallest = SMALLEST_RELATIVE_STD * (self._half_range or equal or 1.0)
         if self.predictor.n_points == 0:
             means, variances = self.predict(points)
             rows = np.arange(points.shape[1])
@@ -443,7 +443,7 @@ class AggregationModel(ScaledForestModel):
             return
         best = float(np.mean(self.forest.best_losses()))
         smallest = max(
-            _SMALLEST_RELATIVE_LOSS * self._half_range**2 * self.n_points, _SMALLEST_LOSS
+            _SMALLEST_RELATIVE_LOSS * self._half_range**2 * self.forest.mass, _SMALLEST_LOSS
         )
         self.forest.set_step(0.5 * self.n_points / max(best, smallest))
 

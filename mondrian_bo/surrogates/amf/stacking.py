@@ -60,8 +60,9 @@ def _learn_ahead(ahead, targets, importance, sums):  # type: ignore[no-untyped-d
             sums[_COUNTED] += weight
             sums[_VARIANCES] += weight * variance
             deviation = 1.0
-            if sums[_VARIANCES] > 0.0:
-                deviation = math.sqrt(variance / (sums[_VARIANCES] / sums[_COUNTED]))
+            typical = sums[_VARIANCES] / sums[_COUNTED]
+            if typical > 0.0:
+                deviation = math.sqrt(variance / typical)
             final = weight / (deviation + _LEAST_DEVIATION)
             sums[_WEIGHTS] += final
             sums[_WEIGHTED_VARIANCES] += final * variance

@@ -20,14 +20,11 @@ from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProces
 from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import VarianceCorrection
 from mondrian_bo.surrogates.mondrian_forest.evidence import log_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.mondrian_forest.model import (
-    SMALLEST_RELATIVE_STD,
-    target_scale,
-)
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
+from mondrian_bo.surrogates.shared.target_scale import SMALLEST_RELATIVE_STD, target_scale
 
 _FIT_GROWTH = 1.25
 """Factor of the number of points between two fits, our choice: their sizes add up to O(n)."""

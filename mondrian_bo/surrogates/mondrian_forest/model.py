@@ -26,6 +26,11 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
+from mondrian_bo.surrogates.shared.target_scale import (
+    SMALLEST_RELATIVE_STD,
+    is_constant,
+    target_scale,
+)
 from mondrian_bo.trees.hierarchical_gaussian import (
     SQUARES,
     Hyperparameters,
@@ -46,9 +51,6 @@ Relevance = bool | Literal["lengthscales"]
 
 _LEARNING_START = 8
 """Smallest number of targets from which three hyper-parameters are learnt: our choice."""
-
-SMALLEST_RELATIVE_STD = 1e-9
-"""Smallest standard deviation of a component, in units of the targets' scale, for densities."""
 
 
 def appendix_b(n_points: int, extent: float) -> Hyperparameters:
@@ -359,13 +361,3 @@ class HierarchicalGaussianModel(ScaledForestModel):
 
     def _heuristic(self, n_points: int) -> Any:
         return appendix_b(n_points, self.scales.total_rate)
-
-
-def is_constant(mean: float, std: float) -> bool:
-    """Return whether targets of these moments are equal up to rounding."""
-    return not std > 4.0 * np.finfo(np.float64).eps * abs(mean)
-
-
-def target_scale(mean: float, std: float) -> float:
-    """Return the standard deviation of targets, or their magnitude if they are constant."""
-    return abs(mean) or 1.0 if is_constant(mean, std) else std

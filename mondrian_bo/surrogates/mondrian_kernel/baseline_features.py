@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.validation import all_finite
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.features import LaplaceFeatureMap
 
@@ -80,10 +81,15 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
         ------
         sklearn.exceptions.NotFittedError
             If the features have not been fitted.
+        ValueError
+            If an input is so large that its product with a frequency overflows.
         """
         check_is_fitted(self)
         data = validate_data(self, X, dtype=np.float64, reset=False)
-        phases = data @ self.frequencies_ + self.offsets_
+        with np.errstate(over="ignore", invalid="ignore"):
+            phases = data @ self.frequencies_ + self.offsets_
+        if not all_finite(phases):
+            raise ValueError("X has values whose products with the frequencies overflow")
         return np.asarray(np.sqrt(2.0 / self.n_estimators) * np.cos(phases))
 
 

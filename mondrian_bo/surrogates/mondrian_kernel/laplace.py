@@ -108,8 +108,9 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         parts = np.zeros((len(lifetimes), len(left), len(right))) if eval_gradient else None
         for d in range(left.shape[1]):
             factor = lifetimes[d % len(lifetimes)]
-            gap = factor * np.abs(left[:, None, d] - right[None, :, d])
-            distance += gap
+            with np.errstate(over="ignore"):
+                gap = factor * np.abs(left[:, None, d] - right[None, :, d])
+                distance += gap
             if parts is not None:
                 parts[d % len(lifetimes)] += gap
         kernel: FloatArray = np.exp(-distance)  # definition 5.1
@@ -117,6 +118,8 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             return kernel
         if self.hyperparameter_lifetime.fixed:
             return kernel, np.empty((len(left), len(left), 0))
+        # Where the kernel is 0 a distance may be infinite, and the derivative is 0.
+        parts[:, kernel == 0.0] = 0.0
         return kernel, -np.moveaxis(parts, 0, -1) * kernel[:, :, None]
 
     def __repr__(self) -> str:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 
 Cdf = Callable[[FloatArray], FloatArray]
 """A cumulative distribution function of the lifetime."""
+
+_MORE_LIFETIMES = 100
+"""Number of lifetimes beside one of each interval if their number has no limit, our choice."""
 
 
 @dataclass(frozen=True)
@@ -33,29 +36,39 @@ class LifetimePosterior:
     probabilities: FloatArray
     log_evidence: float
 
-    def representatives(self, n_most: int | None) -> tuple[IntArray, FloatArray]:
-        """Return intervals that represent all of them, with weights.
+    def representatives(self, n_most: int | None) -> tuple[FloatArray, FloatArray]:
+        """Return lifetimes that represent the posterior, with weights.
+
+        Within an interval the evidence is constant, but the prediction at a new input is not: its
+        features depend on the lifetime. So an interval of a large probability has several
+        lifetimes, evenly spaced.
 
         Parameters
         ----------
         n_most : int or None
-            Largest number of intervals. If more have positive probability, those at `n_most`
-            equally spaced quantiles are taken; None takes all.
+            Largest number of lifetimes. If more intervals have positive probability, the lifetimes
+            are `n_most` equally spaced quantiles. None takes one or more of every interval: one
+            more for each hundredth of the probability.
 
         Returns
         -------
-        intervals : int64 array of shape (n,)
+        lifetimes : float64 array of shape (n,)
             In increasing order.
         weights : float64 array of shape (n,)
             They add up to 1.
         """
         possible = np.flatnonzero(self.probabilities > 0.0)
-        if n_most is None or len(possible) <= n_most:
-            return possible, self.probabilities[possible] / self.probabilities.sum()
-        totals = np.cumsum(self.probabilities)
-        levels = (np.arange(n_most) + 0.5) / n_most * totals[-1]
-        chosen, counts = np.unique(np.searchsorted(totals, levels), return_counts=True)
-        return chosen, counts / n_most
+        probabilities = self.probabilities[possible] / self.probabilities.sum()
+        if n_most is not None and len(possible) > n_most:
+            levels = (np.arange(n_most) + 0.5) / n_most
+            lifetimes = [self.quantile(level) for level in levels]
+            return np.array(lifetimes), np.full(n_most, 1.0 / n_most)
+        n_more = _MORE_LIFETIMES if n_most is None else n_most - len(possible)
+        counts = 1 + (n_more * probabilities).astype(np.int64)
+        within = [(np.arange(count) + 0.5) / count for count in counts]
+        starts, widths = self.ends[possible], np.diff(self.ends)[possible]
+        lifetimes = np.repeat(starts, counts) + np.repeat(widths, counts) * np.concatenate(within)
+        return lifetimes, np.repeat(probabilities / counts, counts)
 
     def quantile(self, level: float) -> float:
         """Return a quantile of the lifetime, linear within intervals.

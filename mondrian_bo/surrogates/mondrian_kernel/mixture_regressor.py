@@ -55,8 +55,10 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
     feature_weights
         See :class:`MondrianFeatures`.
     max_models : int or None, default=50
-        Largest number of models, one for a lifetime each. If more lifetimes have positive
-        probability, models are kept at equally spaced quantiles of the posterior; None keeps all.
+        Largest number of models, each with a lifetime of its own. Lifetimes between two splits
+        share the evidence. If more of these intervals than `max_models` have positive probability,
+        the models are at equally spaced quantiles of the posterior. Otherwise every interval has
+        one or more, by its probability. None is one for each interval, and up to a hundred more.
     random_state, n_jobs
         See :class:`MondrianFeatures`.
 
@@ -166,15 +168,15 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         noise, prior = self._variances(path_data)
         self.path_ = kernel_path(path_data, noise, prior)
         self.posterior_ = lifetime_posterior(self.path_, self.lifetime_cdf)
-        kept, self.weights_ = self.posterior_.representatives(self.max_models)
+        lifetimes, self.weights_ = self.posterior_.representatives(self.max_models)
         self.models_ = [
             KernelModel(
-                path_data.partitions.at_lifetime(float(self.path_.lifetimes[i])),
+                path_data.partitions.at_lifetime(lifetime),
                 noise / prior,
                 prior,
                 centred=bool(self.normalize_y),
             )
-            for i in kept
+            for lifetime in lifetimes.tolist()
         ]
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +13,10 @@ from sklearn.utils._param_validation import Interval
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
+from mondrian_bo.surrogates.shared.scales import scaled
+
+_LARGEST_EXPONENT = 1000
+"""Largest exponent of two of a factor of inputs, which is finite up to 1023."""
 
 
 class FastClusterKernel(PartitionKernel):
@@ -81,6 +86,7 @@ class FastClusterKernel(PartitionKernel):
 
     def _draw(self, X: FloatArray, y: None, rng: np.random.RandomState) -> list[int]:
         n_samples, n_features = X.shape
+        self._rate = _inverse_extent(X)
         highest = min(self.max_height, n_samples.bit_length() - 1)
         # Algorithm 2: d, s and C
         self.dimensions_ = np.array(
@@ -94,8 +100,11 @@ class FastClusterKernel(PartitionKernel):
 
     def _assign(self, X: FloatArray) -> Clusters:
         clusters = np.empty((len(self.centres_), len(X)), dtype=np.int32)
-        for row, kept, centres in zip(clusters, self.dimensions_, self.centres_, strict=True):
-            nearest_centres(np.ascontiguousarray(X[:, kept]), np.ascontiguousarray(centres.T), row)
+        # Squared distances stay within the range of float64, whatever the unit of the inputs is.
+        points = scaled(X, self._rate)
+        for row, kept, own in zip(clusters, self.dimensions_, self.centres_, strict=True):
+            centres = np.ascontiguousarray(scaled(own, self._rate).T)
+            nearest_centres(np.ascontiguousarray(points[:, kept]), centres, row)
         return clusters
 
 
@@ -127,6 +136,13 @@ def nearest_centres(points, centres, clusters):  # type: ignore[no-untyped-def]
             if distances[c] < distances[nearest]:
                 nearest = c
         clusters[i] = nearest
+
+
+def _inverse_extent(X: FloatArray) -> FloatArray:
+    """Return about the inverse of the largest range, shape (1,): a power of two, so it is exact."""
+    half = float((0.5 * X.max(axis=0) - 0.5 * X.min(axis=0)).max())
+    exponent = max(math.frexp(half)[1], -_LARGEST_EXPONENT)
+    return np.array([math.ldexp(1.0, -exponent)])
 
 
 def _some_dimensions(rng: np.random.RandomState, n_features: int) -> BoolArray:

@@ -47,13 +47,18 @@ class GaussianMixture:
         return len(self._starts)
 
     def logpdf(self, values: ArrayLike) -> FloatArray:
-        """Return the log density at one value per point, shape (m,)."""
-        standardised = (self._per_row(values) - self.mean) / self.std
-        with np.errstate(divide="ignore"):
+        """Return the log density at one value per point, shape (m,).
+
+        It is minus infinity where the density is below the smallest number of its logarithm: more
+        than about 1e154 standard deviations from all components.
+        """
+        with np.errstate(divide="ignore", over="ignore"):
+            standardised = (self._per_row(values) - self.mean) / self.std
             terms = np.log(self.weight) - np.log(self.std) - 0.5 * standardised**2
-        peak = np.maximum.reduceat(terms, self._starts)
-        total: FloatArray = np.add.reduceat(np.exp(terms - peak[self.point]), self._starts)
-        return np.asarray(peak + np.log(total) - _LOG_SQRT_2_PI)
+            peak = np.maximum.reduceat(terms, self._starts)
+            shift = np.where(np.isfinite(peak), peak, 0.0)
+            total: FloatArray = np.add.reduceat(np.exp(terms - shift[self.point]), self._starts)
+            return np.asarray(shift + np.log(total) - _LOG_SQRT_2_PI)
 
     def cdf(self, values: ArrayLike) -> FloatArray:
         """Return the distribution function at one value per point, shape (m,)."""

@@ -134,6 +134,25 @@ def test_few_and_constant_targets():
     assert np.all(np.isfinite(forest.logpdf([[0.5]], [3.0])))
 
 
+@pytest.mark.parametrize("stacking", [False, True])
+@pytest.mark.parametrize("target", [3.0, 0.0])
+def test_densities_after_equal_targets(target, stacking):
+    forest = AMFRegressor(2, stacking=stacking, random_state=0)
+    forest.partial_fit([[0.0], [1.0]], [target, target])
+    logs = forest.logpdf([[0.0]] * 3, [target, target + 0.5, target + 1.0])
+    assert np.isfinite(logs).all()
+    assert logs[0] > 0.0 > logs[1] > logs[2]
+
+
+def test_targets_and_weights_whose_products_underflow():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 2)), 10.0**-161.5 * rng.normal(size=40)
+    weights = np.where(np.arange(40) % 2, 1e30, 1e-300)
+    for settings in ({}, {"sample_weight": weights}):
+        forest = AMFRegressor(5, stacking=True, random_state=0).partial_fit(X, y, **settings)
+        assert np.isfinite(forest.predict(X)).all()
+
+
 @pytest.mark.parametrize(
     ("options", "stacked"),
     [

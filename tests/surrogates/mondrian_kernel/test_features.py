@@ -303,3 +303,9 @@ def test_without_a_shape_lifetimes_are_equal():
     assert np.array_equal(features.factors_, np.ones(20))
     with pytest.raises(ValueError, match="lifetime_shape"):
         MondrianFeatures(lifetime_shape=0.0).fit(POINTS)
+
+
+def test_frequencies_times_inputs_that_overflow():
+    features = LaplaceFourierFeatures(50, random_state=0).fit(np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="products with the frequencies overflow"):
+        features.transform([[1e308]])

@@ -20,6 +20,12 @@ def test_values():
     assert np.array_equal(LaplaceKernel()(X).diagonal(), LaplaceKernel().diag(X))
 
 
+def test_distances_that_overflow():
+    kernel, gradient = LaplaceKernel()([[1e308], [-1e308]], eval_gradient=True)
+    np.testing.assert_array_equal(kernel, np.eye(2))
+    np.testing.assert_array_equal(gradient, np.zeros((2, 2, 1)))
+
+
 @pytest.mark.parametrize("lifetime", [0.8, np.array([1.0, 0.2, 3.0])])
 def test_gradient(lifetime):
     kernel = LaplaceKernel(lifetime)

@@ -56,15 +56,29 @@ def test_mixture_is_the_average_over_the_posterior():
     partitions = model.path_.partitions
     unit = np.var(y)
     first, second = np.zeros(3), np.zeros(3)
-    for lifetime, probability in zip(
-        model.path_.lifetimes, model.posterior_.probabilities, strict=True
-    ):
+    for level in (np.arange(2000) + 0.5) / 2000:
+        lifetime = model.posterior_.quantile(level)
         one = KernelModel(partitions.at_lifetime(lifetime), 0.1, unit)
         own_mean, own_variance = one.predict(NEW[None])
-        first += probability * own_mean
-        second += probability * (own_variance + 0.1 * unit + own_mean**2)
-    assert np.allclose(mean, first)
-    assert np.allclose(std, np.sqrt(second - first**2))
+        first += own_mean / 2000
+        second += (own_variance + 0.1 * unit + own_mean**2) / 2000
+    assert np.allclose(mean, first, rtol=0.002)
+    assert np.allclose(std, np.sqrt(second - first**2), rtol=0.005)
+
+
+@pytest.mark.parametrize("max_models", [20, None])
+def test_one_distinct_input_leaves_the_lifetime_open(max_models):
+    """The posterior is the prior, so a new input's kernel with it is the mean over lifetimes."""
+    model = MondrianKernelMixtureRegressor(400, 10.0, max_models=max_models, random_state=0)
+    model.fit([[0.5]] * 5, np.arange(5.0))
+    assert model.posterior_.quantile(0.5) == 5.0
+    distance = np.array([0.0, 0.1, 1.0, 100.0])
+    _, std = model.predict(0.5 + distance[:, None], return_std=True)
+    # The centred targets add up to 0, so all means are 2. The variances are in units of 2.
+    similarity = np.exp(-(np.arange(1000) + 0.5) / 100 * distance[:, None])
+    gain = 5.0 / 5.01 * similarity**2
+    expected = np.sqrt(2.0 * (1.01 - gain.mean(axis=1)))
+    np.testing.assert_allclose(std, expected, rtol=0.05)
 
 
 def test_few_models_stand_for_all():

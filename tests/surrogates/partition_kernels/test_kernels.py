@@ -250,6 +250,16 @@ def test_centres_are_drawn_alike_and_once():
     assert chisquare([counts[x] for x in X[:, 0]]).pvalue > SIGNIFICANCE
 
 
+@pytest.mark.parametrize("exponent", [-1000, -600, 600, 1000])
+def test_clusters_do_not_depend_on_the_unit_of_inputs(exponent):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    expected = FastClusterKernel(50, random_state=0).fit(X)(X)
+    scaled = X * 2.0**exponent
+    np.testing.assert_array_equal(
+        FastClusterKernel(50, random_state=0).fit(scaled)(scaled), expected
+    )
+
+
 # Any partitions -----------------------------------------------------------------------------------
 
 

@@ -137,3 +137,15 @@ def test_components_with_weight_zero():
     assert np.allclose(plain.quantile(0.5), [1.0, 2.0])
     draws = plain.sample(4000, np.random.default_rng(0))
     assert draws[0].max() < 6.5
+
+
+def test_the_log_density_far_from_all_components():
+    mixture = GaussianMixture(
+        point=np.array([0, 0, 1, 2]),
+        weight=np.array([0.5, 0.5, 1.0, 1.0]),
+        mean=np.array([0.0, 1.0, 0.0, -1e308]),
+        std=np.array([1e-9, 1.0, 1e-9, 1.0]),
+    )
+    far = mixture.logpdf([1e100, 1e160, 1e308])
+    assert far[0] == pytest.approx(-0.5e200)
+    np.testing.assert_array_equal(far[1:], -np.inf)
