@@ -59,16 +59,18 @@ class MondrianOptimizer(StoredOptimizer):
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
         64 parameters, and with more than two objectives and constraints. Without constraints, half
-        of them beyond 200 trials and, with one objective, a quarter beyond 2,000; with "forest" and
-        "auto", a quarter at any number of trials.
+        of them beyond 200 trials and, with one objective and no `is_valid`, a quarter beyond 2,000;
+        with "forest" and "auto", a quarter at any number of trials.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
         Whether trials may lack parameters that are active by the space's conditions, as happens
         when the conditions are not known. They have at least one.
     directions : sequence of {"minimize", "maximize"} or None, default=None
-        Directions of two to four objectives, instead of `direction`. Suggestions then maximise the
-        expected hypervolume improvement, in logarithms.
+        Directions of one to four objectives, instead of `direction`. With several, suggestions
+        maximise the expected hypervolume improvement, in logarithms, with "ei", "log_ei" and "pi"
+        as with "auto". "ucb", "thompson" and a user's own acquisition give a value of each
+        objective, and suggestions maximise the hypervolume that these values add.
     constraints : sequence of str, default=()
         Names of constraints. A trial is feasible if the values of all its constraints are at most
         0. A model of each gives the probability that a candidate is feasible.

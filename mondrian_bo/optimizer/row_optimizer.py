@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
+from mondrian_bo.acquisitions.base import Acquisition, Score
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
@@ -185,6 +186,15 @@ class RowOptimizer(Transactional[OptimizerState]):
         """The models of all trials, each with its arm of the portfolio."""
         return self._search.whole.arms
 
+    def scores(self) -> list[tuple[Acquisition, Score]]:
+        """Return acquisitions, with what a suggestion would maximise of each.
+
+        They are those of the portfolio's first arm. A score maps rows, shape (m, d), to numbers,
+        shape (m,), and includes the probability that constraints hold.
+        """
+        rng = np.random.default_rng(0)
+        return self._search.whole.scores(self._constraints, self.space, rng)
+
     @property
     def earlier_weights(self) -> FloatArray:
         """Present weights of the earlier studies (`warm_start`), shape (K,)."""
@@ -205,8 +215,9 @@ class RowOptimizer(Transactional[OptimizerState]):
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Encoded points. Numeric entries are below 0 or above 1 where a trial is older than the
-            present, narrower range. Suggestions stay within the space.
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,). Numeric
+            entries are below 0 or above 1 where a trial is older than the present, narrower range.
+            Suggestions stay within the space.
         values : float64 array of shape (m,) or (m, K)
             Their values; NaN for trials that failed.
         constraints : float64 array of shape (m, q) or None, default=None
@@ -277,7 +288,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Encoded points.
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,).
 
         Returns
         -------
@@ -308,7 +319,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         Parameters
         ----------
         rows : float64 array of shape (m, d)
-            Encoded points.
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,).
         levels : float64 array of shape (q,)
             Probabilities in (0, 1).
 
@@ -367,7 +378,18 @@ class RowOptimizer(Transactional[OptimizerState]):
 
     @transaction
     def log_feasibility(self, rows: FloatArray) -> FloatArray:
-        """Return the log-probability that all constraints hold, shape (m,), at rows (m, d)."""
+        """Return the log-probability that all constraints hold.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,).
+
+        Returns
+        -------
+        float64 array of shape (m,)
+            The log-probabilities; 0 before the first value of a constraint.
+        """
         if self._constraints is None:
             return np.zeros(len(rows))
         return self._constraints.log_probability(rows)
@@ -379,7 +401,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         Parameters
         ----------
         pending : float64 array of shape (k, d)
-            Encoded points of the trials that are running now.
+            Encoded points of the trials that are running now, as ``space.to_unit(params)`` gives
+            each of them, shape (d,).
         index : int
             Number of the random draw: an optimizer in the same state suggests the same trial for
             the same index. Quasi-random first trials are the points of a sequence at this index.
@@ -411,11 +434,28 @@ class RowOptimizer(Transactional[OptimizerState]):
 
     @transaction
     def exclude_rows(self, rows: FloatArray) -> None:
-        """Rule out all trials with the values of encoded points (m, d); NaN matches every value."""
+        """Rule out all trials with the values of encoded points; NaN matches every value.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,).
+        """
         self._search.trials.exclude(rows)
 
     def accepts(self, rows: FloatArray) -> BoolArray:
-        """Whether encoded points (m, d) have all required parameters, shape (m,)."""
+        """Whether encoded points have all required parameters.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (m, d)
+            Encoded points, as ``space.to_unit(params)`` gives each of them, shape (d,).
+
+        Returns
+        -------
+        bool array of shape (m,)
+            True where none is missing; with `allow_missing`, where there is at least one.
+        """
         if self._allow_missing:
             return np.asarray(~np.isnan(rows).all(axis=1))
         return self.space.is_complete(rows)

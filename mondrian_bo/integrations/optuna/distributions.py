@@ -155,6 +155,28 @@ def _possible(
     return Condition(condition.parent, tuple(values)) if values else None
 
 
+def internal_of(distribution: BaseDistribution, value: Any) -> float | None:
+    """Return Optuna's internal representation of a value; None if it has none."""
+    try:
+        return float(distribution.to_internal_repr(value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def nearest_number(distribution: BaseDistribution, internal: float) -> float | None:
+    """Return the number of a range that is nearest to another one; None if it is no range.
+
+    Both are in Optuna's internal representation.
+    """
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        return None
+    one: Any = distribution
+    value = min(max(internal, one.low), one.high)
+    if one.step is not None:
+        value = min(one.low + round((value - one.low) / one.step) * one.step, one.high)
+    return float(value)
+
+
 def union(known: Any, latest: Any) -> Any:
     """Return the range that covers both, if their scales and grids allow for it."""
     is_range = isinstance(latest, FloatDistribution | IntDistribution)

@@ -17,6 +17,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from mondrian_bo.array_types import BoolArray
+from mondrian_bo.integrations.optuna.distributions import internal_of
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
@@ -115,7 +116,7 @@ class EarlierStudies:
         encoded = []
         for study in self._studies:
             params = [
-                {name: _internal(distributions[name], one[name]) for name in one if name in space}
+                {name: _encoded(distributions[name], one[name]) for name in one if name in space}
                 for one in study.params
             ]
             shown = study.params, distributions
@@ -155,7 +156,7 @@ class EarlierStudies:
         if not len(usable):
             usable = np.arange(len(study.params))
         good = study.params[usable[turn * len(usable) // _SPACING]]
-        internal = _internal(distribution, good[name]) if name in good else None
+        internal = _encoded(distribution, good[name]) if name in good else None
         if internal is None:
             return default
         if isinstance(distribution, FloatDistribution | IntDistribution):
@@ -190,11 +191,8 @@ def _read(study: optuna.Study) -> EarlierStudy:
     )
 
 
-def _internal(distribution: BaseDistribution, value: Any) -> Any:
+def _encoded(distribution: BaseDistribution, value: Any) -> Any:
     """Return the index of a choice or a number; None if the value is neither."""
     if isinstance(distribution, CategoricalDistribution):
-        try:
-            return int(distribution.to_internal_repr(value))
-        except ValueError:
-            return None
+        return internal_of(distribution, value)
     return value if is_number(value) else None

@@ -13,11 +13,15 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_parameter
+from mondrian_bo.integrations.optuna.distributions import nearest_number, to_parameter
 from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, publish, running_values
 from mondrian_bo.integrations.optuna.study_reader import local_time
 from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
+
+_SHARE_NEAREST = 0.5
+"""Share of proposals outside of a finite range that become its nearest number. With all of them,
+trials repeat at the ends of ranges; with none, they ignore the model. Our choice."""
 
 _MOST_ROUNDS = 32
 """Times that a value is drawn again because another worker has published the same: two workers that
@@ -56,15 +60,25 @@ class FirstValues:
         self._sampler = RandomSampler(seed=seed)
         self._rng = np.random.default_rng(seed)
 
-    def first(self) -> Any:
-        """Return the middle of a range in a study's first trial, and a draw otherwise."""
+    def first(self, proposal: float | None) -> Any:
+        """Return the number nearest to a proposal, the middle in a study's first trial, or a draw.
+
+        Parameters
+        ----------
+        proposal : float or None
+            A value outside of the distribution, in Optuna's internal representation.
+        """
+        one = self._distribution
+        if proposal is not None and (not _n_values(one) or self._rng.random() < _SHARE_NEAREST):
+            nearest = nearest_number(one, proposal)
+            if nearest is not None:
+                return one.to_external_repr(nearest)
         value, parameter = self.draw(), to_parameter(self._distribution)
         if self._trial.number > 0 or parameter is None or isinstance(parameter, Categorical):
             return value
         space = SearchSpace({self._name: parameter})
         middle = space.from_unit(centre(space, np.zeros(1)))[self._name]
         # The storage rounds large integers.
-        one = self._distribution
         return one.to_external_repr(one.to_internal_repr(middle))
 
     def draw(self) -> Any:
@@ -136,7 +150,7 @@ class FirstValues:
         -------
         object
             The proposal or another draw. A proposal that others have is kept if no better one is
-            found. Trials that ended before this one began do not count.
+            found. Trials that ended with a value before this one began do not count.
         """
         size = _n_values(self._distribution)
         own = self._trial.distributions
@@ -167,7 +181,7 @@ class FirstValues:
         return value
 
     def _beside(self) -> list[FrozenTrial]:
-        """Return the other trials that run, or ran when this one began."""
+        """Return the other trials that run, ran when this one began, or have failed."""
         trials = self._study.get_trials(deepcopy=False)
         began = local_time(self._trial.datetime_start)
         return [
@@ -175,7 +189,7 @@ class FirstValues:
             for one in trials
             if one.number != self._trial.number
             and (
-                one.state == TrialState.RUNNING
+                one.state in (TrialState.RUNNING, TrialState.FAIL)
                 or (
                     one.datetime_complete is not None and local_time(one.datetime_complete) >= began
                 )

@@ -7,6 +7,8 @@ import json
 import optuna
 from optuna.trial import FrozenTrial
 
+from mondrian_bo.integrations.optuna.distributions import internal_of
+
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
 
@@ -64,8 +66,10 @@ def proposed_values(trial: FrozenTrial) -> dict[str, float]:
 
 def internal_values(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters that a trial has asked for, in Optuna's internal representation."""
-    params = trial.params
-    return {
-        name: distribution.to_internal_repr(params[name])
-        for name, distribution in trial.distributions.items()
-    }
+    params, distributions = trial.params, trial.distributions
+    try:
+        return {name: one.to_internal_repr(params[name]) for name, one in distributions.items()}
+    except ValueError:
+        # Optuna stores values that cannot be, with a warning, if a user has enqueued them.
+        found = {name: internal_of(one, params[name]) for name, one in distributions.items()}
+        return {name: value for name, value in found.items() if value is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import statistics
 from typing import NamedTuple
 
 from optuna.trial import FrozenTrial
@@ -31,7 +32,8 @@ class PrunedTrials:
 
     A pruned trial has the value that its reports predict, compared with those of complete trials,
     and the prediction's standard error. Where fewer than three complete trials went on beyond its
-    last report, it has its last report, but no better than the median of the complete trials.
+    last report, it has its last report, but no better than the median of the complete trials. A
+    trial without reports has this median, and their standard deviation as its standard error.
 
     Parameters
     ----------
@@ -83,5 +85,6 @@ class PrunedTrials:
         # The pruner judged the trial to be worse than most, whatever its early value.
         median = self._outcomes[len(self._outcomes) // 2]
         if reported is None:
-            return ImputedValue(median)
+            finite = [value for value in self._outcomes if math.isfinite(value)]
+            return ImputedValue(median, statistics.pstdev(finite) if finite else 0.0)
         return ImputedValue(min(reported, median) if self._maximize else max(reported, median))

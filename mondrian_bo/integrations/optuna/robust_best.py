@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, check_reader, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible, values_under
 from mondrian_bo.search_space.outside import encode_outside
 
 
@@ -76,17 +76,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
         # No parameter varies.
         return luckiest
     optimizer, known = model.optimizer, model.reader.distributions
-    rows = encode_outside(
-        optimizer.space,
-        [
-            {
-                name: one.to_internal_repr(trial.params[name])
-                for name, one in trial.distributions.items()
-                if name in known
-            }
-            for trial in trials
-        ],
-    )
+    rows = encode_outside(optimizer.space, [values_under(known, trial) for trial in trials])
     accepted = np.flatnonzero(optimizer.accepts(rows))
     if not len(accepted):
         return luckiest

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
-from mondrian_bo.integrations.optuna.proposals import publish
+from mondrian_bo.integrations.optuna.proposals import proposed_values, publish
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
-    The default model is a Gaussian process up to 200 trials, and many of them in the leaves of a
-    Mondrian forest beyond. One model covers all parameters of the trials, conditional ones
-    included: the sampler learns from the trials which choices activate which parameters. The time
-    of a suggestion grows with the logarithm of the number of trials.
+    The default model is one Gaussian process up to 200 trials, and a Mondrian forest with a
+    Gaussian process in each leaf beyond. One model covers all parameters of the trials, conditional
+    ones included: the sampler learns from the trials which choices activate which parameters. The
+    time of a suggestion grows with the logarithm of the number of trials.
 
     Parameters
     ----------
@@ -58,7 +58,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an
         instance from :mod:`mondrian_bo.acquisitions` or a
-        :class:`mondrian_bo.optimizer.Portfolio`.
+        :class:`mondrian_bo.optimizer.Portfolio`. "auto" also has quadratics, steps of other kinds,
+        restarts and, while trials are running, Thompson sampling. Every other value leaves them
+        out, but a `Portfolio` may ask for them.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is the surrogate's default.
     n_candidates : int, default=600
@@ -106,8 +108,10 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
 
     Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
     and the acquisition is weighted by the probability that a candidate is feasible. With two to
-    four objectives, suggestions maximise the expected hypervolume improvement, and pruned trials
-    are not learnt. More objectives raise a ``ValueError``.
+    four objectives, suggestions maximise the expected hypervolume improvement, with "ei", "log_ei"
+    and "pi" as with "auto". "ucb", "thompson" and a user's own acquisition give a value of each
+    objective, and suggestions maximise the hypervolume that these values add. Pruned trials are not
+    learnt with several objectives. More than four raise a ``ValueError``.
 
     `is_valid` filters candidates, and has the values of all parameters that are known: those of
     past trials, with those that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets.
@@ -166,6 +170,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         self._is_valid = is_valid
         self._constraints_func = constraints_func
         self._entropy = _check_seed(seed)
+        self._is_random = seed is None
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
             "acquisition": acquisition,
@@ -206,7 +211,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             n_published = 0
             while True:
                 optimizer = memory.optimizer_for(
-                    study, search_space, self._entropy, self._settings, self._is_valid
+                    study, search_space, self._settings, self._is_valid
                 )
                 if optimizer is None:
                     return {}
@@ -247,9 +252,12 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw uniformly a parameter that no finished trial has had, or whose range is new.
+        """Return a parameter that no finished trial has had, or whose range is new.
 
-        The study's first trial has the middle of each numeric range.
+        A number that was proposed for the trial, outside of the range that it asks for, becomes the
+        nearest one of the range, as ranges may depend on other parameters: always in a continuous
+        range, and half of the time in a finite one. Other values are drawn uniformly. The study's
+        first trial has the middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
         with without_collections("mondrian_bo.integrations.optuna.first_values"):
@@ -258,10 +266,10 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         with self._lock:
             # Studies that are not supported raise here.
             memory = self._memory_of(study)
-            words = [*self._entropy, trial.number, zlib.crc32(param_name.encode())]
+            words = [*memory.entropy, trial.number, zlib.crc32(param_name.encode())]
             seed = int(np.random.SeedSequence(words).generate_state(1)[0])
             values = FirstValues(study, trial, param_name, param_distribution, seed)
-            value = values.first()
+            value = values.first(proposed_values(trial).get(param_name))
             if self._earlier is not None:
                 value = self._earlier.first_value(
                     trial.number, param_name, param_distribution, value
@@ -300,7 +308,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
             distributions = memory.reader.distributions
-            model = memory.optimizer_for(study, distributions, self._entropy, self._settings)
+            model = memory.optimizer_for(study, distributions, self._settings)
             if model is None or not model.has_finite_values:
                 raise ValueError(
                     "No finished trial has a finite value and a parameter that varies."
@@ -323,7 +331,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             if self._fidelity is not None:
                 self._fidelity.check(study)
             prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
-            studies[key] = ToldStudy(*prior)
+            entropy = self._entropy
+            if self._is_random:
+                # Studies of one sampler without a seed differ.
+                entropy = [*entropy, zlib.crc32(study.study_name.encode())]
+            studies[key] = ToldStudy(entropy, *prior)
         return studies[key]
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.distributions import union
+from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number, union
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.integrations.optuna.proposals import internal_values, proposed_values
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
@@ -48,6 +48,9 @@ class FinishedTrial(NamedTuple):
         Standard error of its value if that is a prediction, else 0.
     attributes : mapping
         What the user has set on the trial.
+    replaced : dict
+        The numbers that were proposed outside of the ranges that it asked for, where it got the
+        nearest ones.
     """
 
     values: dict[str, float]
@@ -56,6 +59,7 @@ class FinishedTrial(NamedTuple):
     constraints: dict[str, float]
     error: float
     attributes: Mapping[str, Any]
+    replaced: dict[str, float]
 
 
 class StudyReader:
@@ -90,6 +94,10 @@ class StudyReader:
         self._complete: list[FrozenTrial] = []
         self._pruned: PrunedTrials | None = None
         self._is_reading = False
+        # Parameters whose choices have changed, and the number of trials that are known to.
+        self._recoded: dict[str, BaseDistribution] = {}
+        self._n_recoded = 0
+        self._conflicts: dict[str, BaseDistribution] = {}
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read new trials and return the running ones; O(new and running trials)."""
@@ -125,6 +133,12 @@ class StudyReader:
         if finished:
             # A new set: one from which elements are removed stays as large as it was.
             self._open = self._open.difference(position for _, position in finished)
+        if self._conflicts:
+            # All trials are read again: their choices get the numbers of the latest distribution.
+            recoded = {**self._recoded, **self._conflicts}
+            StudyReader.__init__(self)
+            self._recoded, self._n_recoded, self._is_reading = recoded, n_trials, False
+            return self.read(study)
         self._is_reading = False
         return [
             trials[position]
@@ -168,14 +182,24 @@ class StudyReader:
         constraints = trial.constraints
         self.constraints.extend(name for name in constraints if name not in self.constraints)
         internal, proposed = internal_values(trial), proposed_values(trial)
+        if self._recoded:
+            self._recode(trial, internal, proposed)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
+        replaced = {
+            name: value
+            for name, value in proposed.items()
+            if internal.get(name, value) != value
+            and nearest_number(trial.distributions[name], value) == internal[name]
+        }
+        attributes = trial.user_attrs
         self.finished.append(
-            FinishedTrial(internal, unasked, outcomes, constraints, error, trial.user_attrs)
+            FinishedTrial(internal, unasked, outcomes, constraints, error, attributes, replaced)
         )
         if value is None:
             # It may have ended before it asked for all its parameters.
             return
-        distributions = trial.distributions
+        own = trial.distributions
+        distributions = {name: self._recoded.get(name, own[name]) for name in internal}
         varied = {name: one for name, one in distributions.items() if not one.single()}
         constants = {name: trial.params[name] for name in distributions if name not in varied}
         if self.constants is not None:
@@ -193,12 +217,30 @@ class StudyReader:
                 distribution, "choices", None
             )
             if not has_same_choices and known != distribution:
+                if isinstance(known, CategoricalDistribution):
+                    self._conflicts[name] = distribution
                 self._follow(name, distribution)
         names = tuple(name for name in distributions if name in self.distributions)
         choices = {
             name: int(internal[name]) for name in names if may_be_parent(distributions[name])
         }
         self.conditions.learn(names, choices)
+
+    def _recode(
+        self, trial: FrozenTrial, internal: dict[str, float], proposed: dict[str, float]
+    ) -> None:
+        """Give choices the numbers of the latest distribution; those that it lacks are missing."""
+        for name, latest in self._recoded.items():
+            proposed.pop(name, None)
+            own = trial.distributions.get(name)
+            if own is None or own == latest or name not in internal:
+                continue
+            if trial.number >= self._n_recoded and not own.single():
+                self._conflicts[name] = own
+            del internal[name]
+            value = internal_of(latest, trial.params[name])
+            if value is not None:
+                internal[name] = value
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
         """Note another distribution of a parameter."""

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 class ToldStudy:
     """The reader of a study, and the optimizer that has been told what it read.
 
+    Parameters
+    ----------
+    entropy : list of int
+        Seed of the draws.
+    earlier, fidelity : EarlierStudies and StudyFidelity, or None, default=None
+        Earlier studies, and the fidelity, if the sampler has them.
+
     Attributes
     ----------
     reader : StudyReader
@@ -47,8 +54,12 @@ class ToldStudy:
     """
 
     def __init__(
-        self, earlier: EarlierStudies | None = None, fidelity: StudyFidelity | None = None
+        self,
+        entropy: list[int],
+        earlier: EarlierStudies | None = None,
+        fidelity: StudyFidelity | None = None,
     ) -> None:
+        self.entropy = entropy
         self._earlier = earlier
         self._fidelity = fidelity
         self.reader = StudyReader()
@@ -64,7 +75,6 @@ class ToldStudy:
         self,
         study: optuna.Study,
         search_space: Mapping[str, BaseDistribution],
-        entropy: list[int],
         settings: Mapping[str, Any],
         is_valid: Callable[[dict[str, Any]], bool] | None = None,
     ) -> RowOptimizer | None:
@@ -121,7 +131,7 @@ class ToldStudy:
                 self._optimizer = RowOptimizer(
                     space,
                     directions=directions,
-                    seed=entropy,
+                    seed=self.entropy,
                     allow_missing=learner.unexplained or lacks_conditions,
                     **settings,
                     **options,
@@ -161,8 +171,15 @@ class ToldStudy:
         return rows[optimizer.accepts(rows)]
 
     def _tell(self, optimizer: RowOptimizer) -> None:
-        new = self.reader.finished[self.n_told :]
-        self.n_told += len(new)
+        finished = self.reader.finished[self.n_told :]
+        self.n_told += len(finished)
+        # A trial that got other numbers than proposed is told at the proposal, too: the same one
+        # would have the same outcome again, and be made again.
+        new = finished + [
+            one._replace(values={**one.values, **one.replaced})
+            for one in finished
+            if one.replaced and not any(map(math.isnan, one.outcomes))
+        ]
         outcomes = np.array([trial.outcomes for trial in new])
         asked = encode_outside(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.distributions import to_space
+from mondrian_bo.integrations.optuna.distributions import internal_of, to_space
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
@@ -36,23 +36,36 @@ class TrialRows(NamedTuple):
 def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     """Encode trials; None if no parameter has more than one value or can be a model's input."""
     distributions: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        varied = {name: one for name, one in trial.distributions.items() if not one.single()}
+        distributions.update(varied)
     learner = ConditionLearner()
     internal = []
     for trial in trials:
-        known = {
-            name: distribution
-            for name, distribution in trial.distributions.items()
-            if not distribution.single()
-        }
-        distributions.update(known)
-        values = {name: one.to_internal_repr(trial.params[name]) for name, one in known.items()}
+        values = values_under(distributions, trial)
         internal.append(values)
-        choices = {name: int(values[name]) for name, one in known.items() if may_be_parent(one)}
-        learner.learn(tuple(known), choices)
+        choices = {n: int(value) for n, value in values.items() if may_be_parent(distributions[n])}
+        learner.learn(tuple(values), choices)
     space = to_space(distributions, learner.conditions)
     if space is None:
         return None
     return TrialRows(space, distributions, encode_outside(space, internal))
+
+
+def values_under(
+    distributions: Mapping[str, BaseDistribution], trial: FrozenTrial
+) -> dict[str, float]:
+    """Return a trial's parameters in the internal representation of some distributions.
+
+    They need not be the trial's own, as ranges and choices change. Values that have none are left
+    out.
+    """
+    found = {
+        name: internal_of(distributions[name], trial.params[name])
+        for name in trial.distributions
+        if name in distributions
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def is_feasible(trial: FrozenTrial) -> bool:

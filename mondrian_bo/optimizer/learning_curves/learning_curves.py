@@ -30,6 +30,11 @@ _FEWEST_CURVES = 3
 """Smallest number of curves that a prediction is made from; our choice."""
 
 
+_STEEPEST = 4.0
+"""Largest slope of outcomes over reports by which worse reports are extrapolated, our choice: few
+curves determine it badly."""
+
+
 class CurveSettings(NamedTuple):
     """When trials are stopped.
 
@@ -102,6 +107,7 @@ class LearningCurves:
         self._n_fitted = 0
         self._curves: list[Curve] = []
         self._outcomes = np.zeros(0)
+        self._worst = math.inf
         self._transform: _CurveTransform | None = None
         self._positions: list[float] = []
         # All positions are judged at a calibration, so all regressions are known.
@@ -173,7 +179,11 @@ class LearningCurves:
     def predict(self, curve: Curve) -> tuple[float, float] | None:
         """Predict the outcome of a curve: median, and half the width of the central 68 %.
 
-        None if there is too little to compare it with.
+        None if there is too little to compare it with. Finished curves say little of one whose
+        latest report is worse than theirs at the same position: half of the difference counts as a
+        standard error besides. The part of it that is worse than all values of finished curves,
+        which the transform does not tell apart, is subtracted from the median. Both are in units of
+        outcomes, by the slope of the outcomes over the reports.
         """
         self._fit()
         prediction = self._predict(curve)
@@ -181,7 +191,8 @@ class LearningCurves:
             return None
         location, scale = float(prediction.location[0]), float(prediction.scale[0])
         low, median, high = self._transform.inverse(location + scale * np.array([-1.0, 0.0, 1.0]))
-        return float(median), float(0.5 * high - 0.5 * low)
+        deficit, beyond = self._deficits(curve)
+        return float(median - beyond), math.hypot(0.5 * high - 0.5 * low, 0.5 * deficit)
 
     def predict_quantiles(self, curve: Curve, levels: FloatArray) -> FloatArray | None:
         """Predict quantiles of the outcome of a curve, shape (q,).
@@ -215,6 +226,36 @@ class LearningCurves:
             return None
         return regression.predict(np.array([curve.features(n_reports)]))
 
+    def _deficits(self, curve: Curve) -> tuple[float, float]:
+        """Return how much worse the latest report of a curve is than others, in units of outcomes.
+
+        Returns
+        -------
+        deficit, beyond : float
+            How much worse it is than those of all curves it is compared with, and than all values
+            of finished curves; 0 if it is not worse, or not a finite number.
+        """
+        position = self._position_of(curve)
+        if position is None:
+            return 0.0, 0.0
+        latest = curve.values[curve.n_until(position) - 1]
+        pairs = []
+        for i in self._known_at(position):
+            known, outcome = self._latest[i]
+            report = known.values[known.n_until(position) - 1]
+            if math.isfinite(report) and math.isfinite(outcome):
+                pairs.append((report, outcome))
+        if not pairs or not math.isfinite(latest):
+            return 0.0, 0.0
+        reports, outcomes = np.array(pairs).T
+        # The least-squares slope: reports may have another unit, or say nothing of outcomes.
+        gaps = reports - reports.mean()
+        square = float(gaps @ gaps)
+        factor = min(max(float(gaps @ outcomes) / square, 0.0), _STEEPEST) if square > 0.0 else 1.0
+        deficit = max(float(reports.min()) - latest, 0.0)
+        beyond = min(max(self._worst - latest, 0.0), deficit)
+        return factor * deficit, factor * beyond
+
     def _position_of(self, curve: Curve) -> float | None:
         """Return the latest position that calibration knows, which a curve is judged at."""
         n_past = bisect.bisect_right(self._positions, curve.positions[-1])
@@ -246,7 +287,9 @@ class LearningCurves:
         self._curves = [curve for curve, _ in self._latest]
         outcomes = np.array([outcome for _, outcome in self._latest])
         reports = [value for curve in self._curves for value in curve.values]
-        self._transform = _CurveTransform(np.concatenate([reports, outcomes]))
+        told = np.concatenate([reports, outcomes])
+        self._worst = float(np.min(told[np.isfinite(told)], initial=math.inf))
+        self._transform = _CurveTransform(told)
         for curve in self._curves:
             curve.set_transform(self._transform)
         self._outcomes = self._transform(outcomes)

@@ -246,15 +246,10 @@ class Search:
         """
         constraints, rng = request.constraints, request.rng
         n_trials, n_models = len(self.trials), self.n_objectives
-        acquisitions = arm.acquisitions
         share, near_share, far_share = 1.0, 1.0, 1.0
-        if constraints is not None:
-            n_modelled = len(constraints) - (len(half_spaces.numbers) if half_spaces else 0)
-            n_models += n_modelled
-            acquisitions = arm.constrained or acquisitions
-            if n_modelled > _FEW_CONSTRAINTS:
-                acquisitions = arm.many_constrained or acquisitions
-        else:
+        acquisitions, n_modelled = _acquisitions_of(arm, constraints, half_spaces)
+        n_models += n_modelled
+        if constraints is None:
             share = arm.candidates  # reduces those near the best rows, too
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
@@ -326,6 +321,34 @@ class Search:
             n_evaluations=_POLISHING_EVALUATIONS if has_leaves else UNLIMITED,
         ), candidate_search
 
+    def scores(
+        self, constraints: Constraints | None, space: SearchSpace, rng: np.random.Generator
+    ) -> list[tuple[Acquisition, Score]]:
+        """Return the first arm's acquisitions, with what a suggestion would maximise of each.
+
+        Parameters
+        ----------
+        constraints : Constraints or None
+            As in :class:`Request`.
+        space : SearchSpace
+            Where to search.
+        rng : numpy.random.Generator
+            Source of drawn functions.
+        """
+        model, arm = self.arms[0]
+        half_spaces = None if constraints is None else constraints.half_spaces(space)
+        acquisitions, _ = _acquisitions_of(arm, constraints, half_spaces)
+        if constraints is None:
+            return [(one, model.score(one, rng)[0]) for one in acquisitions]
+        starts = self.trials.incumbents()
+        candidate_search = CandidateSearch(space, starts, lambda row: False, rng, self.n_candidates)
+        found = []
+        for one in acquisitions:
+            # Half spaces would score a point beyond them as the nearest one within.
+            ascent, _ = self._score_under(constraints, None, model, one, candidate_search)
+            found.append((one, ascent.score))
+        return found
+
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
 
@@ -333,6 +356,17 @@ class Search:
         the shapes are (m, K).
         """
         return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
+
+
+def _acquisitions_of(
+    arm: Arm, constraints: Constraints | None, half_spaces: HalfSpaces | None
+) -> tuple[Sequence[Acquisition], int]:
+    """Return the acquisitions of an arm, and the number of constraints that are modelled."""
+    if constraints is None:
+        return arm.acquisitions, 0
+    n_modelled = len(constraints) - (len(half_spaces.numbers) if half_spaces else 0)
+    found = arm.constrained or arm.acquisitions
+    return (arm.many_constrained or found) if n_modelled > _FEW_CONSTRAINTS else found, n_modelled
 
 
 def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatArray:

@@ -287,11 +287,6 @@ class AggregatedForest(GrowingForest[Aggregation]):
         carried = [*self._node_stats, self._progress.best] if self.records else self._node_stats
         number_in_preorder(self._arrays, carried)
 
-    @property
-    def mass(self) -> float:
-        """Total weight of the samples; O(n) if they have weights, else O(1)."""
-        return float(self.importance.sum()) if len(self.importance) else float(self.n_points)
-
     def best_losses(self) -> FloatArray:
         """Return the loss of the best pruning of each tree in hindsight, shape (T,)."""
         best = np.empty(self._arrays.parent.shape)

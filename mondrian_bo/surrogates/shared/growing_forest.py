@@ -114,6 +114,11 @@ class GrowingForest(ABC, Generic[NodeStats]):
         """The weights of the samples, shape (n,); empty if all are 1."""
         return self._importance[: self.n_points]
 
+    @property
+    def mass(self) -> float:
+        """Total weight of the samples; O(n) if they have weights, else O(1)."""
+        return float(self.importance.sum()) if len(self._importance) else float(self.n_points)
+
     @abstractmethod
     def extend(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
         """Insert points one after the other and update the statistics of the nodes.

@@ -12,9 +12,13 @@ import optuna
 import pytest
 
 from mondrian_bo import MondrianSampler, plotting
-from mondrian_bo.integrations.optuna.plots.history import curves_data, past_predictions
+from mondrian_bo.integrations.optuna.plots.history import (
+    curves_data,
+    history_data,
+    past_predictions,
+)
 from mondrian_bo.integrations.optuna.plots.lines import view
-from mondrian_bo.integrations.optuna.plots.model import partition_data
+from mondrian_bo.integrations.optuna.plots.model import acquisition_data, partition_data
 
 matplotlib.use("Agg")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -92,6 +96,43 @@ def test_acquisition(study: optuna.Study) -> None:
     lines = plotting.plot_acquisition(study, "rate")
     assert len(lines.get_legend().get_texts()) == 3
     assert plotting.plot_acquisition(study, "rate", "n").get_ylabel() == "n"
+
+
+def _constrained_study() -> optuna.Study:
+    """Minimise x where x is at least one half; the first trials are not."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("right", 0.5 - x)
+        return x
+
+    study = optuna.create_study(sampler=MondrianSampler(seed=0))
+    study.enqueue_trial({"x": 0.1})
+    study.optimize(objective, n_trials=15)
+    return study
+
+
+def test_plots_of_a_study_with_constraints() -> None:
+    study = _constrained_study()
+    data = history_data(study)
+    assert not data.is_feasible.all()
+    assert np.isnan(data.best[0])
+    assert data.best[-1] == study.best_value >= 0.5
+    seen = view(study)
+    found = acquisition_data(seen, "x")
+    best = [found.line.values[int(np.argmax(scores))] for _, scores in found.scores]
+    np.testing.assert_allclose(best, study.best_value, atol=0.05)
+    axes = plotting.plot_history(study)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "trials",
+        "infeasible",
+        "best",
+    ]
+    pytest.importorskip("plotly")
+    from mondrian_bo.plotting import plotly
+
+    names = [trace.name for trace in plotly.plot_history(study).data]
+    assert names == ["trials", "infeasible", "best"]
 
 
 def test_importance(study: optuna.Study) -> None:

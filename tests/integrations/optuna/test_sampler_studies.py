@@ -60,6 +60,13 @@ def test_no_seed_is_entropy():
     assert parameters(optimize(first, bowl, 3)) != parameters(optimize(second, bowl, 3))
 
 
+def test_studies_of_one_sampler_without_a_seed_differ():
+    for seed in (None, 0):
+        one = MondrianSampler(seed=seed, n_startup_trials=2)
+        runs = [parameters(optimize(make_study(one), bowl, 4)) for _ in range(2)]
+        assert (runs[0] == runs[1]) == (seed is not None)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_trials_in_every_storage(tmp_path, kind):
     study = make_study(sampler(), storage=make_storage(kind, tmp_path))

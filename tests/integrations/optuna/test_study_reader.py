@@ -332,6 +332,27 @@ def test_what_a_trial_was_proposed_and_did_not_ask_for():
     assert set(reader.distributions) == {"z"}
 
 
+def test_numbers_that_were_replaced_by_the_nearest_of_a_range():
+    study = optuna.create_study()
+    asked = [
+        ("x", 2.0, FloatDistribution(2.0, 3.0)),  # nearest
+        ("y", 2.5, FloatDistribution(2.0, 3.0)),  # another one
+        ("n", 4.0, IntDistribution(-9, 4)),  # nearest
+        ("m", 1.0, IntDistribution(0, 4)),  # as proposed
+        ("kind", 1.0, CategoricalDistribution(["a", "b"])),
+    ]
+    trial = study.ask()
+    frozen = study.get_trials(deepcopy=False)[0]
+    publish(study, frozen, {"x": 0.5, "y": 0.5, "n": 7.0, "m": 1.0, "kind": 0.0})
+    for name, internal, distribution in asked:
+        storage = study._storage
+        storage.set_trial_param(trial._trial_id, name, internal, distribution)
+    study.tell(trial, 1.0)
+    reader = StudyReader()
+    reader.read(study)
+    assert reader.finished[0].replaced == {"x": 0.5, "n": 7.0}
+
+
 def test_half_written_parameters_are_ignored():
     study = make_study()
     trial = study.ask()

@@ -120,7 +120,11 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
 @draw.register
 def _history(data: history.HistoryData, axes: Any) -> Any:
     """Draw values by trial."""
-    axes.plot(data.numbers, data.values, ".", color=GREY, label="trials")
+    numbers, feasible = np.array(data.numbers), data.is_feasible
+    axes.plot(numbers[feasible], data.values[feasible], ".", color=GREY, label="trials")
+    if not feasible.all():
+        hidden = numbers[~feasible], data.values[~feasible]
+        axes.plot(*hidden, "x", color=COLOURS["failed"], markersize=4, label="infeasible")
     if len(data.values):
         axes.step(data.numbers, data.best, where="post", color=ORANGE, label="best")
     if data.limits is not None:

@@ -248,10 +248,13 @@ def _partition(data: model.PartitionData) -> Any:
 def _history(data: history.HistoryData) -> Any:
     """Draw values by trial."""
     panel = _new_panel()
-    marker = {"color": GREY, "size": 5}
-    panel.add(
-        "Scatter", x=data.numbers, y=data.values, mode="markers", marker=marker, name="trials"
-    )
+    kinds = [("trials", data.is_feasible, {"color": GREY, "size": 5})]
+    if not data.is_feasible.all():
+        cross = {"color": COLOURS["failed"], "size": 5, "symbol": "x"}
+        kinds.append(("infeasible", ~data.is_feasible, cross))
+    for name, shown, marker in kinds:
+        x, y = np.array(data.numbers)[shown], data.values[shown]
+        panel.add("Scatter", x=x, y=y, mode="markers", marker=marker, name=name)
     line = {"color": ORANGE, "shape": "hv"}
     panel.add("Scatter", x=data.numbers, y=data.best, mode="lines", line=line, name="best")
     panel.set_axis("x", title_text="trial")

@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.integrations.optuna.plots.lines import (
     check_objective,
     check_single_objective,
@@ -21,7 +21,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import trial_rows
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible, trial_rows
 from mondrian_bo.number_types import check_count
 
 _MOST_PREDICTED = 200
@@ -43,8 +43,10 @@ class HistoryData(NamedTuple):
         Numbers of the n trials.
     values : float64 array of shape (n,)
         Their values.
+    is_feasible : bool array of shape (n,)
+        Which of them violate no constraint.
     best : float64 array of shape (n,)
-        The best value so far.
+        The best value of a feasible trial so far; NaN before the first of them.
     limits : tuple of two floats or None
         Ends of the vertical axis; None if a drawer chooses them.
     label : str
@@ -53,6 +55,7 @@ class HistoryData(NamedTuple):
 
     numbers: list[int]
     values: FloatArray
+    is_feasible: BoolArray
     best: FloatArray
     limits: tuple[float, float] | None
     label: str
@@ -127,12 +130,17 @@ class CalibrationData(NamedTuple):
 
 
 def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
-    """Return the values of complete trials and the best one so far."""
+    """Return the values of complete trials and the best feasible one so far."""
     check_objective(study, objective)
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = np.array([trial.values[objective] for trial in trials], dtype=np.float64)
     is_maximised = sign_of(study, objective) > 0.0
-    best = (np.maximum if is_maximised else np.minimum).accumulate(values)
+    feasible = np.array([is_feasible(trial) for trial in trials], dtype=np.bool_)
+    worst = -np.inf if is_maximised else np.inf
+    best = (np.maximum if is_maximised else np.minimum).accumulate(
+        np.where(feasible, values, worst)
+    )
+    best[np.cumsum(feasible) == 0] = np.nan
     limits, finite = None, values[np.isfinite(values)]
     if len(finite):
         # A few very bad trials must not hide all others.
@@ -141,7 +149,7 @@ def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
         margin = 0.05 * (high - low) or 1.0
         limits = low - margin, high + margin
     label = objective_label(study, objective)
-    return HistoryData([trial.number for trial in trials], values, best, limits, label)
+    return HistoryData([trial.number for trial in trials], values, feasible, best, limits, label)
 
 
 def curves_data(study: optuna.Study, n_predicted: int = 20) -> CurvesData:

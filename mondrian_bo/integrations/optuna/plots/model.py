@@ -212,7 +212,8 @@ def map_data(
 def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> AcquisitionData | MapData:
     """Score what the next suggestion would maximise, along one parameter or over two.
 
-    A map has the first acquisition of the portfolio.
+    Under constraints, scores are weighted by the probability that all hold. A map has the first
+    acquisition of the portfolio.
 
     Raises
     ------
@@ -220,19 +221,14 @@ def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> Acquisiti
         If the study has several objectives, or no such parameters.
     """
     check_single_objective(seen.study, "plot_acquisition")
-    (model, arm), *_ = seen.model.optimizer.arms
-    (model,) = model.models
-    rng = np.random.default_rng(0)
+    scores = seen.model.optimizer.scores()
     if y is not None:
         first, second, rows = _mesh(seen, x, y)
-        scores = _standardised(model.score(arm.acquisitions[0], rng)[0](rows))
-        return _surface(seen, first, second, scores, "acquisition")
+        _, score = scores[0]
+        return _surface(seen, first, second, _standardised(score(rows)), "acquisition")
     line = seen.line(x)
     rows = seen.rows({x: line.units})
-    return AcquisitionData(
-        line,
-        [(repr(one), _standardised(model.score(one, rng)[0](rows))) for one in arm.acquisitions],
-    )
+    return AcquisitionData(line, [(repr(one), _standardised(score(rows))) for one, score in scores])
 
 
 def pairs_data(
