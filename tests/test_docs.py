@@ -237,7 +237,7 @@ def test_public_packages_are_those_with_names() -> None:
 
 
 def test_ranks_of_samplers_are_those_of_the_benchmarks() -> None:
-    """Page samplers.md repeats numbers: row by row, they are those of benchmarks.md."""
+    """Pages samplers.md and faq.md repeat numbers: they are those of benchmarks.md."""
 
     def rows(name: str) -> dict[str, list[str]]:
         lines = (DOCS / name).read_text(encoding="utf-8").splitlines()
@@ -245,6 +245,10 @@ def test_ranks_of_samplers_are_those_of_the_benchmarks() -> None:
         return {row[0]: row[1:] for row in reversed(cells)}
 
     here, there = rows("samplers.md"), rows("benchmarks.md")
-    for sampler in ("CMA-ES", '`surrogate="forest"`', "random"):
+    default = "`MondrianSampler()`"
+    for sampler in (default, "CMA-ES", '`surrogate="forest"`', "random"):
         at_quarter, _, at_end, wins = there[sampler]
         assert here[sampler][:3] == [at_quarter, at_end, wins]
+    answers = " ".join((DOCS / "how-to" / "faq.md").read_text(encoding="utf-8").split())
+    at_quarter, _, at_end, _ = there[default]
+    assert f"is {at_quarter} at 25 % of the budget and {at_end} at its end." in answers

@@ -71,9 +71,10 @@ class Usage(NamedTuple):
 
 @runtime_checkable
 class Acquisition(Protocol):
-    """A score of candidates: the next trial is the candidate with the largest.
+    """A score of candidates: the next trial is the candidate with the largest score.
 
-    Any callable with this signature is one. A class attribute `usage` of type `Usage` is optional.
+    Any callable that takes ``(prediction, incumbent)`` and returns an array of scores is one. A
+    class attribute `usage` of type `Usage` is optional.
     """
 
     def __call__(self, prediction: Prediction, incumbent: float) -> FloatArray:

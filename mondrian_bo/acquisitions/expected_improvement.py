@@ -22,8 +22,14 @@ class ExpectedImprovement(ImprovementAcquisition):
     Parameters
     ----------
     margin : float, default 0.0
-        Improvement that does not count yet, in the units of the prediction; finite and >= 0. A
-        larger margin explores more.
+        Improvement that does not count yet, in the units of the prediction; finite and >= 0. In a
+        search the unit is one standard deviation of the transformed values. A larger margin
+        explores more.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``margin`` is not a number, or is negative, infinite or NaN.
 
     References
     ----------

@@ -21,8 +21,13 @@ class ProbabilityOfImprovement(ImprovementAcquisition):
     Parameters
     ----------
     margin : float, default 0.0
-        What counts as better, in the units of the prediction; finite and >= 0. With 0 the score
-        only exploits.
+        What counts as better, in the units of the prediction; finite and >= 0. In a search the unit
+        is one standard deviation of the transformed values. With 0 the score only exploits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``margin`` is not a number, or is negative, infinite or NaN.
 
     References
     ----------

@@ -47,8 +47,7 @@ def without_former_options(
         if former is not None:
             raise TypeError(
                 f"MondrianForestRegressor has no option {former}. GaussianProcessForestRegressor "
-                "is the forest with Gaussian processes in its leaves (formerly "
-                "leaf='gaussian_process')."
+                "is the forest with Gaussian processes in its leaves."
             )
         init(self, *args, **options)
 

@@ -235,8 +235,10 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
         Parameters
         ----------
-        X, y, X_val, y_val : array-likes
-            Data, as in `lifetime_path`.
+        X, y : array-likes
+            Training data, as in `fit`.
+        X_val, y_val : array-likes or None, default=None
+            Validation data.
 
         Returns
         -------
@@ -263,8 +265,10 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
 
         Parameters
         ----------
-        X, y, X_val, y_val : array-likes
-            Data, as in `lifetime_path`.
+        X, y : array-likes
+            Training data, as in `fit`.
+        X_val, y_val : array-likes or None, default=None
+            Validation data.
         n_evaluations : int or None, default=None
             Number of lifetimes at which to evaluate the kernel; None is all.
 

@@ -106,8 +106,7 @@ def kernel_path(
             raise ValueError(f"{name} must be one of {list(accepted)}, got {found!r}")
     if method == "inverse":
         warnings.warn(
-            'method="inverse" is now method="cholesky", which gives the same path with smaller '
-            "rounding errors.",
+            'method="inverse" means method="cholesky". Use method="cholesky".',
             FutureWarning,
             stacklevel=2,
         )

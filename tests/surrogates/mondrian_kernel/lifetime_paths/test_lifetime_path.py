@@ -68,7 +68,7 @@ def test_inverse_form_is_a_reference(direction, monkeypatch):
 
 def test_former_inverse_method_is_the_cholesky_one():
     data = path_data(2)
-    with pytest.warns(FutureWarning, match='now method="cholesky"'):
+    with pytest.warns(FutureWarning, match='Use method="cholesky"'):
         former = kernel_path(data, 0.3, 1.0, method="inverse")
     assert_equals_refits(former, data, 0.3, 1.0)
     path = kernel_path(data, 0.3, 1.0, method="cholesky")
