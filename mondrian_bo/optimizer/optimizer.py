@@ -76,7 +76,8 @@ class MondrianOptimizer(StoredOptimizer):
         0. A model of each gives the probability that a candidate is feasible.
     reference_point : sequence of float or None, default=None
         Values of the objectives that are just acceptable: only better ones count as an
-        improvement. None, or NaN for one of them, follows the Pareto front.
+        improvement. None, or NaN for one of them, follows the Pareto front. With one objective it
+        makes no difference.
     is_valid : callable or None, default=None
         Which points may be suggested, where that is known without a trial: a function of the
         active parameters by name (a dict) that returns True or False. A ``KeyError`` of an

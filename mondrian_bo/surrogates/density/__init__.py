@@ -1,1 +1,1 @@
-"""Density estimation with Mondrian forests (Balog2016thesis, section 2 and appendix C)."""
+"""Density estimation with Mondrian forests (Balog2016thesis, chapter 2 and appendix C)."""

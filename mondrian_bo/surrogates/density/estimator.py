@@ -1,4 +1,4 @@
-"""Density estimation with Mondrian forests (Balog2016thesis, section 2 and appendix C)."""
+"""Density estimation with Mondrian forests (Balog2016thesis, chapter 2 and appendix C)."""
 
 from __future__ import annotations
 

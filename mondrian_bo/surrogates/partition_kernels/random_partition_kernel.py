@@ -63,7 +63,8 @@ class RandomPartitionKernel(PartitionKernel):
     Notes
     -----
     Where a partition is known on the rows of X alone, another input belongs to the cluster of the
-    nearest of these rows. An input in a cluster that holds no training point is alone.
+    nearest of these rows. An input in a cluster that holds no training point is alone: its kernel
+    with every other input is 0 there, also with an equal one.
 
     Examples
     --------
