@@ -15,9 +15,9 @@ TOOL = Path(__file__).parents[2] / "tools" / "trace_suggestion.py"
 @pytest.mark.parametrize(
     ("trial", "most_files", "most_functions"),
     [
-        pytest.param(61, 27, 119, id="process"),
-        pytest.param(58, 28, 120, id="quadratic"),
-        pytest.param(62, 31, 145, id="process, as no quadratic predicts well"),
+        pytest.param(61, 27, 120, id="process"),
+        pytest.param(58, 28, 121, id="quadratic"),
+        pytest.param(62, 31, 146, id="process, as no quadratic predicts well"),
     ],
 )
 def test_one_suggestion_takes_few_steps(trial, most_files, most_functions):

@@ -156,25 +156,24 @@ def _possible(
 
 
 def internal_of(distribution: BaseDistribution, value: Any) -> float | None:
-    """Return Optuna's internal representation of a value; None if it has none."""
+    """Return Optuna's internal representation of a value; None if it has no finite one."""
     try:
-        return float(distribution.to_internal_repr(value))
+        found = float(distribution.to_internal_repr(value))
     except (TypeError, ValueError, OverflowError):
         return None
+    return found if math.isfinite(found) else None
 
 
-def nearest_number(distribution: BaseDistribution, internal: float) -> float | None:
-    """Return the number of a range that is nearest to another one; None if it is no range.
-
-    Both are in Optuna's internal representation.
-    """
+def nearest_number(distribution: BaseDistribution, internal: float) -> float | int | None:
+    """Return the number of a range that is nearest to another one; None if it is no range."""
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         return None
     one: Any = distribution
     value = min(max(internal, one.low), one.high)
     if one.step is not None:
         value = min(one.low + round((value - one.low) / one.step) * one.step, one.high)
-    return float(value)
+    # Large integers have no float of their own.
+    return min(max(int(value), one.low), one.high) if isinstance(one, IntDistribution) else value
 
 
 def union(known: Any, latest: Any) -> Any:

@@ -14,14 +14,20 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import nearest_number, to_parameter
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, publish, running_values
-from mondrian_bo.integrations.optuna.study_reader import local_time
+from mondrian_bo.integrations.optuna.proposals import (
+    PUBLISHED_KEY,
+    internal_values,
+    proposed_values,
+    publish,
+    running_values,
+)
+from mondrian_bo.integrations.optuna.study_reader import FinishedTrial, local_time
 from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 
 _SHARE_NEAREST = 0.5
 """Share of proposals outside of a finite range that become its nearest number. With all of them,
-trials repeat at the ends of ranges; with none, they ignore the model. Our choice."""
+trials gather at the ends of ranges; with none, they ignore the model. Our choice."""
 
 _MOST_ROUNDS = 32
 """Times that a value is drawn again because another worker has published the same: two workers that
@@ -60,19 +66,46 @@ class FirstValues:
         self._sampler = RandomSampler(seed=seed)
         self._rng = np.random.default_rng(seed)
 
-    def first(self, proposal: float | None) -> Any:
-        """Return the number nearest to a proposal, the middle in a study's first trial, or a draw.
+    def nearest(
+        self,
+        proposal: float,
+        finished: Sequence[FinishedTrial],
+        distributions: Mapping[str, BaseDistribution],
+    ) -> Any:
+        """Return the number nearest to a proposal; None if that would repeat a trial.
 
         Parameters
         ----------
-        proposal : float or None
+        proposal : float
             A value outside of the distribution, in Optuna's internal representation.
+        finished : sequence of FinishedTrial
+            The trials that must not be repeated.
+        distributions : mapping of str to BaseDistribution
+            The distributions of parameters that finished trials have.
+
+        Returns
+        -------
+        object
+            The number. None for a distribution that is no range, too; and every second time, by
+            chance, in a finite range.
         """
         one = self._distribution
-        if proposal is not None and (not _n_values(one) or self._rng.random() < _SHARE_NEAREST):
-            nearest = nearest_number(one, proposal)
-            if nearest is not None:
-                return one.to_external_repr(nearest)
+        if _n_values(one) and self._rng.random() >= _SHARE_NEAREST:
+            return None
+        nearest = nearest_number(one, proposal)
+        if nearest is None:
+            return None
+        asked = {**internal_values(self._trial), self._name: one.to_internal_repr(nearest)}
+        later = set(proposed_values(self._trial)).difference(asked)
+        if not all(_n_values(distributions.get(name)) for name in later):
+            # A continuous parameter to come sets the trial apart.
+            return nearest
+        others = [*(trial.values for trial in finished), *map(running_values, self._beside())]
+        return None if any(asked.items() <= other.items() for other in others) else nearest
+
+    def first(self) -> Any:
+        """Return the middle of a range in a study's first trial, and a draw otherwise."""
+        one = self._distribution
         value, parameter = self.draw(), to_parameter(self._distribution)
         if self._trial.number > 0 or parameter is None or isinstance(parameter, Categorical):
             return value

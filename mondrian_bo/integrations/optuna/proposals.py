@@ -12,6 +12,9 @@ from mondrian_bo.integrations.optuna.distributions import internal_of
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
 
+_REPLACED_KEY = "mondrian:replaced_params"
+"""The trial attribute that holds numbers proposed outside of the ranges that a trial asked for."""
+
 _LONGEST_ATTRIBUTE = 2045
 """Length of the longest string that an attribute holds in a relational storage."""
 
@@ -44,6 +47,31 @@ def publish(
             text[i : i + _LONGEST_ATTRIBUTE],
         )
     return len(text)
+
+
+def note_replaced(study: optuna.Study, trial: FrozenTrial, name: str, proposal: float) -> None:
+    """Store the number that was proposed for a parameter, where the nearest one took its place.
+
+    Parameters
+    ----------
+    study, trial
+        Where to store it.
+    name : str
+        The parameter.
+    proposal : float
+        The number, in Optuna's internal representation.
+    """
+    text = json.dumps({**replaced_values(trial), name: proposal})
+    # With hundreds of such parameters, the later ones are learnt as they were asked for.
+    if len(text) <= _LONGEST_ATTRIBUTE:
+        study._storage.set_trial_system_attr(trial._trial_id, _REPLACED_KEY, text)
+
+
+def replaced_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return what :func:`note_replaced` has stored."""
+    text = trial.system_attrs.get(_REPLACED_KEY)
+    replaced: dict[str, float] = {} if text is None else json.loads(text)
+    return replaced
 
 
 def running_values(trial: FrozenTrial) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import math
-import statistics
 from typing import NamedTuple
 
 from optuna.trial import FrozenTrial
@@ -49,6 +48,8 @@ class PrunedTrials:
         self._n_read = 0
         self._outcomes: list[float] = []
         self._curves: StudyCurves | None = None
+        # Number, mean and sum of squared deviations of the finite outcomes.
+        self._n_finite, self._mean, self._squares = 0, 0.0, 0.0
 
     def impute(self, trial: FrozenTrial, reported: float | None) -> ImputedValue:
         """Return the value of a pruned trial; O(its reports), and the new complete trials.
@@ -69,6 +70,7 @@ class PrunedTrials:
         for former in self._complete[self._n_read :]:
             assert former.value is not None
             bisect.insort(self._outcomes, former.value)
+            self._count(former.value)
             if self._curves is not None:
                 self._curves.learn(former)
         self._n_read = len(self._complete)
@@ -85,6 +87,14 @@ class PrunedTrials:
         # The pruner judged the trial to be worse than most, whatever its early value.
         median = self._outcomes[len(self._outcomes) // 2]
         if reported is None:
-            finite = [value for value in self._outcomes if math.isfinite(value)]
-            return ImputedValue(median, statistics.pstdev(finite) if finite else 0.0)
+            spread = math.sqrt(self._squares / max(self._n_finite, 1))
+            return ImputedValue(median, spread if math.isfinite(spread) else 0.0)
         return ImputedValue(min(reported, median) if self._maximize else max(reported, median))
+
+    def _count(self, value: float) -> None:
+        """Count an outcome by Welford's update."""
+        if math.isfinite(value):
+            self._n_finite += 1
+            gap = value - self._mean
+            self._mean += gap / self._n_finite
+            self._squares += gap * (value - self._mean)

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
-from mondrian_bo.integrations.optuna.proposals import proposed_values, publish
+from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
@@ -255,9 +255,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         """Return a parameter that no finished trial has had, or whose range is new.
 
         A number that was proposed for the trial, outside of the range that it asks for, becomes the
-        nearest one of the range, as ranges may depend on other parameters: always in a continuous
-        range, and half of the time in a finite one. Other values are drawn uniformly. The study's
-        first trial has the middle of each numeric range.
+        nearest one of the range, as ranges may depend on other parameters: in a finite range half
+        of the time, and not if that would repeat a trial. Other values are drawn uniformly. The
+        study's first trial has the middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
         with without_collections("mondrian_bo.integrations.optuna.first_values"):
@@ -269,7 +269,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             words = [*memory.entropy, trial.number, zlib.crc32(param_name.encode())]
             seed = int(np.random.SeedSequence(words).generate_state(1)[0])
             values = FirstValues(study, trial, param_name, param_distribution, seed)
-            value = values.first(proposed_values(trial).get(param_name))
+            proposal, nearest = proposed_values(trial).get(param_name), None
+            if proposal is not None:
+                reader = memory.reader
+                nearest = values.nearest(proposal, reader.finished, reader.distributions)
+            value = values.first() if nearest is None else nearest
             if self._earlier is not None:
                 value = self._earlier.first_value(
                     trial.number, param_name, param_distribution, value
@@ -287,9 +291,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 return may_be_valid(is_valid, {**known, param_name: value})
 
             value = values.valid(value, accepts, known)
-            if self._fidelity is not None and self._fidelity.name == param_name:
-                return value
-            return values.free(value, accepts, memory.reader.distributions)
+            if self._fidelity is None or self._fidelity.name != param_name:
+                value = values.free(value, accepts, memory.reader.distributions)
+            if proposal is not None and nearest is not None and value == nearest:
+                note_replaced(study, trial, param_name, proposal)
+            return value
 
     def after_trial(
         self,

@@ -16,9 +16,13 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number, union
+from mondrian_bo.integrations.optuna.distributions import internal_of, union
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
-from mondrian_bo.integrations.optuna.proposals import internal_values, proposed_values
+from mondrian_bo.integrations.optuna.proposals import (
+    internal_values,
+    proposed_values,
+    replaced_values,
+)
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
 
 N_WITHOUT = 10
@@ -94,10 +98,11 @@ class StudyReader:
         self._complete: list[FrozenTrial] = []
         self._pruned: PrunedTrials | None = None
         self._is_reading = False
-        # Parameters whose choices have changed, and the number of trials that are known to.
+        # The latest distributions of parameters whose choices have changed, and those that changed
+        # since.
         self._recoded: dict[str, BaseDistribution] = {}
-        self._n_recoded = 0
-        self._conflicts: dict[str, BaseDistribution] = {}
+        self._conflicts: set[str] = set()
+        self._is_recoding = False
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read new trials and return the running ones; O(new and running trials)."""
@@ -134,17 +139,34 @@ class StudyReader:
             # A new set: one from which elements are removed stays as large as it was.
             self._open = self._open.difference(position for _, position in finished)
         if self._conflicts:
-            # All trials are read again: their choices get the numbers of the latest distribution.
-            recoded = {**self._recoded, **self._conflicts}
-            StudyReader.__init__(self)
-            self._recoded, self._n_recoded, self._is_reading = recoded, n_trials, False
-            return self.read(study)
-        self._is_reading = False
+            return self._read_recoded(study)
+        self._is_recoding = self._is_reading = False
         return [
             trials[position]
             for position in sorted(self._open)
             if trials[position].state == TrialState.RUNNING
         ]
+
+    def _read_recoded(self, study: optuna.Study) -> list[FrozenTrial]:
+        """Read all trials again, with the numbers of choices in the latest distributions."""
+        names = self._conflicts.union(self._recoded)
+        trials = [one for one in study.get_trials(deepcopy=False) if one.state.is_finished()]
+        trials.sort(key=lambda one: local_time(one.datetime_complete))
+        latest: dict[str, BaseDistribution] = {}
+        for trial in trials:
+            for name in names.intersection(trial.distributions):
+                if not trial.distributions[name].single():
+                    latest[name] = trial.distributions[name]
+        StudyReader.__init__(self)
+        self._recoded, self._is_recoding = latest, True
+        return self.read(study)
+
+    def running_values(self, trial: FrozenTrial) -> dict[str, float]:
+        """Return the values of a running trial: those proposed, and those it has asked for."""
+        internal, proposed = internal_values(trial), proposed_values(trial)
+        if self._recoded:
+            self._recode(trial, internal, proposed)
+        return {**proposed, **internal}
 
     def names(self) -> set[str]:
         """Return the names of the parameters that finished trials have had."""
@@ -185,12 +207,7 @@ class StudyReader:
         if self._recoded:
             self._recode(trial, internal, proposed)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
-        replaced = {
-            name: value
-            for name, value in proposed.items()
-            if internal.get(name, value) != value
-            and nearest_number(trial.distributions[name], value) == internal[name]
-        }
+        replaced = replaced_values(trial)
         attributes = trial.user_attrs
         self.finished.append(
             FinishedTrial(internal, unasked, outcomes, constraints, error, attributes, replaced)
@@ -217,8 +234,8 @@ class StudyReader:
                 distribution, "choices", None
             )
             if not has_same_choices and known != distribution:
-                if isinstance(known, CategoricalDistribution):
-                    self._conflicts[name] = distribution
+                if CategoricalDistribution in (type(known), type(distribution)):
+                    self._note_conflict(name, known is not None)
                 self._follow(name, distribution)
         names = tuple(name for name in distributions if name in self.distributions)
         choices = {
@@ -235,12 +252,15 @@ class StudyReader:
             own = trial.distributions.get(name)
             if own is None or own == latest or name not in internal:
                 continue
-            if trial.number >= self._n_recoded and not own.single():
-                self._conflicts[name] = own
+            self._note_conflict(name, not own.single())
             del internal[name]
             value = internal_of(latest, trial.params[name])
             if value is not None:
                 internal[name] = value
+
+    def _note_conflict(self, name: str, is_conflict: bool) -> None:
+        if is_conflict and not self._is_recoding:
+            self._conflicts.add(name)
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
         """Note another distribution of a parameter."""

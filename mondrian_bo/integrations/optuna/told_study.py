@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, running_values
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.integrations.optuna.valid_points import (
     ValidSuggestions,
@@ -147,7 +147,7 @@ class ToldStudy:
         distributions = self.reader.distributions
         proposed = {
             name: distributions[name].to_external_repr(value)
-            for name, value in running_values(trial).items()
+            for name, value in self.reader.running_values(trial).items()
             if name in distributions
         }
         return {**(self.reader.constants or {}), **proposed, **fixed, **trial.params}
@@ -164,7 +164,10 @@ class ToldStudy:
             key = len(trial.params), published
             latest = known.get(trial.number)
             if latest is None or latest[0] != key:
-                latest = key, encode_outside(optimizer.space, [running_values(trial)])[0]
+                latest = (
+                    key,
+                    encode_outside(optimizer.space, [self.reader.running_values(trial)])[0],
+                )
             self._running[trial.number] = latest
         rows = np.array([row for _, row in self._running.values()])
         rows = rows.reshape(len(running), optimizer.space.n_dimensions)
@@ -173,12 +176,11 @@ class ToldStudy:
     def _tell(self, optimizer: RowOptimizer) -> None:
         finished = self.reader.finished[self.n_told :]
         self.n_told += len(finished)
-        # A trial that got other numbers than proposed is told at the proposal, too: the same one
-        # would have the same outcome again, and be made again.
-        new = finished + [
-            one._replace(values={**one.values, **one.replaced})
+        # A trial that got the nearest numbers to a proposal is learnt at the proposal: the same
+        # one would have the same outcome again. Otherwise it would be made again and again.
+        new = [
+            one._replace(values={**one.values, **one.replaced}) if one.replaced else one
             for one in finished
-            if one.replaced and not any(map(math.isnan, one.outcomes))
         ]
         outcomes = np.array([trial.outcomes for trial in new])
         asked = encode_outside(optimizer.space, [trial.values for trial in new])
@@ -193,6 +195,10 @@ class ToldStudy:
         errors = self.reader.errors_of(told)
         costs = None if self._fidelity is None else self._fidelity.costs_of(told, self.reader)
         optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
+        evaluated = [one.values for one in finished if one.replaced]
+        if evaluated:
+            own = encode_outside(optimizer.space, evaluated)
+            optimizer.exclude_rows(own[optimizer.accepts(own)])
         if rows is asked:
             return
         is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)

@@ -249,9 +249,14 @@ class LearningCurves:
             return 0.0, 0.0
         reports, outcomes = np.array(pairs).T
         # The least-squares slope: reports may have another unit, or say nothing of outcomes.
-        gaps = reports - reports.mean()
-        square = float(gaps @ gaps)
-        factor = min(max(float(gaps @ outcomes) / square, 0.0), _STEEPEST) if square > 0.0 else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = reports - reports.mean()
+            square = float(gaps @ gaps)
+            slope = float(gaps @ outcomes) / square if square > 0.0 else 1.0
+        if not math.isfinite(slope) or not math.isfinite(square):
+            # Some curves diverged beyond the range of squares.
+            return 0.0, 0.0
+        factor = min(max(slope, 0.0), _STEEPEST)
         deficit = max(float(reports.min()) - latest, 0.0)
         beyond = min(max(self._worst - latest, 0.0), deficit)
         return factor * deficit, factor * beyond

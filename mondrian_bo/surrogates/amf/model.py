@@ -24,7 +24,7 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
-from mondrian_bo.surrogates.shared.target_scale import SMALLEST_RELATIVE_STD
+from mondrian_bo.surrogates.shared.target_scale import smallest_std
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import REAL
@@ -250,7 +250,7 @@ class AggregationModel(ScaledForestModel):
         """Return the predictive mixtures of real targets over trees and nodes."""
         # In units of B; equal targets have only their magnitude as a unit.
         equal = abs(self._highest) if self.n_points > 0 else 0.0
-        smallest = SMALLEST_RELATIVE_STD * (self._half_range or equal or 1.0)
+        smallest = smallest_std(self._half_range or equal or 1.0)
         if self.predictor.n_points == 0:
             means, variances = self.predict(points)
             rows = np.arange(points.shape[1])

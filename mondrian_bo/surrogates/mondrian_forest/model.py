@@ -26,11 +26,7 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
-from mondrian_bo.surrogates.shared.target_scale import (
-    SMALLEST_RELATIVE_STD,
-    is_constant,
-    target_scale,
-)
+from mondrian_bo.surrogates.shared.target_scale import is_constant, smallest_std, target_scale
 from mondrian_bo.trees.hierarchical_gaussian import (
     SQUARES,
     Hyperparameters,
@@ -260,7 +256,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
         rows = self.forest.components(points, *self._settings(), self.tree_weights)
         mean, variance = self.forest.target_moments()
-        smallest = SMALLEST_RELATIVE_STD * target_scale(mean, math.sqrt(variance))
+        smallest = smallest_std(target_scale(mean, math.sqrt(variance)))
         return GaussianMixture(
             point=rows[:, 0].astype(np.int64),
             weight=rows[:, 1],

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.pruners import HyperbandPruner
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 from studies import conditional, is_consistent, make_study, optimize, parameters, states
@@ -270,6 +271,22 @@ def test_ranges_that_depend_on_other_parameters():
         assert np.median(found) < 0.02 * np.median(drawn)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_end_of_a_dependent_range_is_not_tried_again(fails):
+    """Neighbouring proposals have the same nearest point."""
+
+    def objective(trial):
+        x = trial.suggest_int("x", 0, 3)
+        end = 0.1 * x + 0.1
+        y = trial.suggest_float("y", 0.0, end)
+        return math.nan if fails and y >= end else 0.15 * x - y
+
+    for seed in range(3):
+        study = optimize(make_study(MondrianSampler(seed=seed)), objective, 30)
+        tried = [tuple(params.values()) for params in parameters(study)]
+        assert len(set(tried)) == 30
+
+
 def test_a_proposal_outside_of_the_range_becomes_the_nearest_number():
     study = make_study()
     for i in range(8):
@@ -405,6 +422,42 @@ def test_choices_in_another_order(later):
     assert [trial.values["kind"] for trial in reader.finished] == [
         later.index(trial.params["kind"]) for trial in study.trials
     ]
+
+
+def test_choices_that_change_back_and_in_brackets():
+    """The latest trial decides, also of a batch; brackets show some of the trials."""
+    first, second = ("a", "b", "c"), ("c", "b", "a")
+
+    def add(study, choices, n_trials):
+        for i in range(n_trials):
+            kind = choices[i % 3]
+            distributions = {
+                "kind": CategoricalDistribution(choices),
+                "x": FloatDistribution(0.0, 1.0),
+            }
+            params = {"kind": kind, "x": i / n_trials}
+            study.add_trial(
+                create_trial(
+                    params=params,
+                    distributions=distributions,
+                    value=float("bac".index(kind)),
+                    intermediate_values={0: 0.5, 3: 0.5},
+                )
+            )
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", first)
+        for step in range(9):
+            trial.report(1.0 / (1.0 + step), step)
+        return float("bac".index(kind)) + trial.suggest_float("x", 0.0, 1.0)
+
+    for pruner in (None, HyperbandPruner(1, 9, 3)):
+        study = make_study(pruner=pruner)
+        for choices in (second, first, second, first):
+            add(study, choices, 12)
+            if choices == first:
+                optimize(study, objective, 3)
+        assert states(study) == {TrialState.COMPLETE: 54}
 
 
 def test_choices_that_keep_changing():

@@ -12,7 +12,12 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 from studies import bowl, conditional, make_study, mixed, optimize
 
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, publish, running_values
+from mondrian_bo.integrations.optuna.proposals import (
+    PUBLISHED_KEY,
+    note_replaced,
+    publish,
+    running_values,
+)
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 
 UNIT = {"x": FloatDistribution(0.0, 1.0)}
@@ -334,23 +339,20 @@ def test_what_a_trial_was_proposed_and_did_not_ask_for():
 
 def test_numbers_that_were_replaced_by_the_nearest_of_a_range():
     study = optuna.create_study()
-    asked = [
-        ("x", 2.0, FloatDistribution(2.0, 3.0)),  # nearest
-        ("y", 2.5, FloatDistribution(2.0, 3.0)),  # another one
-        ("n", 4.0, IntDistribution(-9, 4)),  # nearest
-        ("m", 1.0, IntDistribution(0, 4)),  # as proposed
-        ("kind", 1.0, CategoricalDistribution(["a", "b"])),
-    ]
-    trial = study.ask()
-    frozen = study.get_trials(deepcopy=False)[0]
-    publish(study, frozen, {"x": 0.5, "y": 0.5, "n": 7.0, "m": 1.0, "kind": 0.0})
-    for name, internal, distribution in asked:
-        storage = study._storage
-        storage.set_trial_param(trial._trial_id, name, internal, distribution)
+    trial = study.ask(UNIT)
+    for name in ("x", "y"):
+        note_replaced(study, study.get_trials(deepcopy=False)[0], name, 7.0)
+    study.tell(trial, 1.0)
+    # Hundreds of them exceed an attribute.
+    trial = study.ask(UNIT)
+    for i in range(300):
+        note_replaced(study, study.get_trials(deepcopy=False)[1], f"parameter {i}", 1.0)
     study.tell(trial, 1.0)
     reader = StudyReader()
     reader.read(study)
-    assert reader.finished[0].replaced == {"x": 0.5, "n": 7.0}
+    first, second = (one.replaced for one in reader.finished)
+    assert first == {"x": 7.0, "y": 7.0}
+    assert 50 < len(second) < 300
 
 
 def test_half_written_parameters_are_ignored():

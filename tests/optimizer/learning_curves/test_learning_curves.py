@@ -134,6 +134,13 @@ def test_the_scale_of_values_does_not_matter() -> None:
         assert one == pytest.approx(other, rel=1e-4)
 
 
+def test_curves_beyond_the_range_of_squares() -> None:
+    curves = np.concatenate([_trainings(20, 0), 1e155 * np.ones((3, 20))])[:, :20]
+    found = _model(curves).predict(_curve(_trainings(1, 1)[0, :4] - 9.0))
+    assert found is not None
+    assert np.isfinite(found).all()
+
+
 def test_quantiles_are_those_of_the_probabilities() -> None:
     """The best outcome so far is the quantile at one minus the probability of a better one."""
     curves = _trainings(30, seed=1)

@@ -144,6 +144,11 @@ def test_densities_after_equal_targets(target, stacking):
     assert logs[0] > 0.0 > logs[1] > logs[2]
 
 
+def test_densities_after_equal_targets_without_a_unit():
+    forest = AMFRegressor(2, random_state=0).partial_fit([[0.0], [1.0]], [1e-315, 1e-315])
+    assert not np.isnan(forest.logpdf([[0.0]] * 2, [1e-315, 1.0])).any()
+
+
 def test_targets_and_weights_whose_products_underflow():
     rng = np.random.default_rng(0)
     X, y = rng.random((40, 2)), 10.0**-161.5 * rng.normal(size=40)
