@@ -182,6 +182,7 @@ class MondrianAdapter(TorchAdapter):
             space.restricted(self._fixed),
             None if optimization_config is None else read_goal(optimization_config, self._baseline),
         )
+        arms = [space.with_fixed(arm, self._fixed) for arm in arms]
         self._n_generated += n
         best = self.generator.best_point()
         return GenResults(
@@ -249,7 +250,7 @@ class MondrianAdapter(TorchAdapter):
         config = optimization_config or self._optimization_config
         if config is None or not config.is_moo_problem:
             raise UnsupportedError("Thresholds need several objectives.")
-        objectives = read_goal(config, {}).objectives
+        objectives = read_goal(config, self._baseline).objectives
         if any(len(expression) != 1 for expression, _ in objectives):
             raise UnsupportedError("Thresholds of scalarized objectives are not inferred.")
         data = self.get_training_data(filter_in_design=True)

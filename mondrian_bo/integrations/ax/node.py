@@ -135,7 +135,8 @@ class MondrianGenerationNode(ExternalGenerationNode):
         index = self._n_trials + self._n_generated
         self._n_generated += 1
         within = space.restricted(self._fixed)
-        return space.decode(self._engine.suggest(pending, index, within))
+        arm = space.decode(self._engine.suggest(pending, index, within))
+        return space.with_fixed(arm, self._fixed)
 
     def _gen(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from ax.core.types import TParameterization, TParamValue
 from ax.exceptions.core import UnsupportedError, UserInputError
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space import (
     Categorical,
     Condition,
@@ -169,6 +170,16 @@ class TranslatedSpace:
             decoded[name] = derived.compute(parameters=decoded)
         return decoded
 
+    def with_fixed(
+        self, arm: TParameterization, fixed: Mapping[str, TParamValue]
+    ) -> TParameterization:
+        """Return an arm of the part that has some values, without the encoding's rounding."""
+        own = {name: value for name, value in fixed.items() if name in self._ax_parameters}
+        return {
+            name: self._ax_parameters[name].cast(own[name]) if name in own else value
+            for name, value in arm.items()
+        }
+
     def restricted(self, fixed: Mapping[str, TParamValue]) -> SearchSpace:
         """Return the part of the space that has the given values and satisfies all constraints.
 
@@ -198,7 +209,10 @@ class TranslatedSpace:
                 del held[name]
                 continue
             parameter = self._ax_parameters.get(name)
-            if isinstance(parameter, ChoiceParameter) and held[name] not in parameter.values:
+            if (
+                isinstance(parameter, ChoiceParameter)
+                and _index_of(parameter.values, held[name]) is None
+            ):
                 raise UserInputError(
                     f"No candidates within the restrictions: parameter {name!r} cannot be fixed "
                     f"to {held[name]!r}, it is one of {list(parameter.values)}."
@@ -249,17 +263,56 @@ class TranslatedSpace:
         for name, weight in constraint.constraint_dict.items():
             if name in self._fixed:
                 bound -= float(weight) * float(self._fixed[name].value)
-            elif not isinstance(self._ax_parameters[name], RangeParameter):
-                raise UnsupportedError(
-                    f"Constraints are supported on ranges only, not on {name!r}."
-                )
-            elif name in self._columns:
-                weights[name] = float(weight)
+                continue
+            lowest, step = _line_of(self._ax_parameters[name])
+            if name in self._columns:
+                bound -= float(weight) * lowest
+                weights[name] = float(weight) * step
         return LinearInequality(weights, bound)
 
 
 class _NeverActiveError(Exception):
     """A parameter is never active, because of the fixed value of its parent."""
+
+
+def _line_of(parameter: Parameter) -> tuple[float, float]:
+    """Return the lowest value and the step of a range, in units of its column.
+
+    Raises
+    ------
+    ax.exceptions.core.UnsupportedError
+        If values are no linear function of those in the column.
+    """
+    if isinstance(parameter, RangeParameter):
+        if parameter.logit_scale:
+            raise UnsupportedError(
+                f"Constraints are not supported on {parameter.name!r}, a range with a logit scale."
+            )
+        return 0.0, 1.0
+    is_numeric = parameter.parameter_type in (ParameterType.INT, ParameterType.FLOAT)
+    if isinstance(parameter, ChoiceParameter) and parameter.is_ordered and is_numeric:
+        values = np.array(parameter.values, dtype=np.float64)
+        steps = np.diff(values)
+        if len(steps) and np.allclose(steps, steps[0], rtol=1e-6, atol=0.0):
+            return float(values[0]), float((values[-1] - values[0]) / len(steps))
+    raise UnsupportedError(
+        "Constraints are supported on ranges and on equally spaced ordered numbers, not on "
+        f"{parameter.name!r}."
+    )
+
+
+def _index_of(values: Sequence[Any], value: object) -> int | None:
+    """Return the index of a value; None if there is none.
+
+    Numbers are equal up to rounding: Ax computes the values of a range with steps.
+    """
+    if value in values:
+        return values.index(value)
+    if is_number(value):
+        for i, one in enumerate(values):
+            if is_number(one) and math.isclose(one, value, rel_tol=1e-9, abs_tol=1e-12):
+                return i
+    return None
 
 
 def _activations(
@@ -290,7 +343,7 @@ def _column(parameter: Parameter) -> _Column:
     if parameter.is_ordered:
         return _Column(
             Int(0, len(values) - 1),
-            lambda value: values.index(value) if value in values else math.nan,
+            lambda value: math.nan if (i := _index_of(values, value)) is None else i,
             lambda rank: values[rank],
         )
     return _Column(Categorical(tuple(values)), _same, _same)

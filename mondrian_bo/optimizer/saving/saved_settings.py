@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mondrian_bo.acquisitions import (
     ExpectedImprovement,
     LogExpectedImprovement,
@@ -55,7 +57,11 @@ def encode_space(space: SearchSpace) -> list[dict[str, Any]]:
             one.update(low=parameter.low, high=parameter.high)
             one.update(log=bool(parameter.log), step=parameter.step)
         if parameter.condition is not None:
-            values = [_encode_value(value) for value in parameter.condition.values]
+            # Numbers of numpy may stand for a numeric parent's values.
+            values = [
+                _encode_value(value.item() if isinstance(value, np.generic) else value)
+                for value in parameter.condition.values
+            ]
             one["condition"] = {"parent": parameter.condition.parent, "values": values}
         encoded.append(one)
     return encoded

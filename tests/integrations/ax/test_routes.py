@@ -26,6 +26,7 @@ from ax_clients import (
 
 from mondrian_bo import Float, MondrianOptimizer, MondrianSampler, SearchSpace
 from mondrian_bo.acquisitions import hypervolume
+from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 GP = "gaussian_process"
@@ -200,7 +201,7 @@ def test_fixed_parameters(predictive):
     run(client, mixed, 6)
     fixed = {"kind": "c", "power": 8, "x": 1.5, "rate": 0.01}
     for parameters in client.get_next_trials(3, fixed_parameters=fixed).values():
-        assert {name: parameters[name] for name in fixed} == pytest.approx(fixed)
+        assert {name: parameters[name] for name in fixed} == fixed
     with pytest.raises(UserInputError, match="No candidates"):
         client.get_next_trials(1, fixed_parameters={"kind": "d"})
     for name, value, message in (
@@ -210,6 +211,61 @@ def test_fixed_parameters(predictive):
     ):
         with pytest.raises(UserInputError, match=message):
             client.get_next_trials(1, fixed_parameters={name: value})
+
+
+STEPPED = [
+    RangeParameterConfig("s", (0.0, 1.0), "float", step_size=0.1),
+    RangeParameterConfig("x", (0.0, 1.0), "float"),
+]
+
+
+@ROUTES
+def test_constraints_on_ranges_with_steps(predictive):
+    client = make_client(STEPPED, constraints=["s + x <= 0.75"], predictive=predictive)
+    for seen in run(client, lambda p: {"loss": -2.0 * p["s"] - p["x"]}, 14):
+        assert seen["s"] + seen["x"] <= 0.75 + 1e-8
+    assert min(values(client).values()) < -1.3
+
+
+@ROUTES
+def test_attached_trials_on_steps_are_learnt(predictive):
+    """Ax's own values have rounding errors, as 0.30000000000000004."""
+    client = make_client(STEPPED[:1], predictive=predictive, initialization="none")
+    for s in (0.3, 0.6, 0.7, 0.1):
+        index = client.attach_trial({"s": s})
+        client.complete_trial(index, raw_data={"loss": s})
+    seen = run(client, lambda p: {"loss": p["s"]}, 7)
+    assert engine_of(client).optimizer.n_trials >= 10
+    assert sorted(round(p["s"], 9) for p in seen) == [0.0, 0.2, 0.4, 0.5, 0.8, 0.9, 1.0]
+    found = client.get_next_trials(1, fixed_parameters={"s": 0.3})
+    assert [p["s"] for p in found.values()] == [pytest.approx(0.3)]
+
+
+def test_constraints_on_logits_and_uneven_choices_are_refused():
+    from ax.core.parameter import ChoiceParameter, ParameterType, RangeParameter
+    from ax.core.parameter_constraint import ParameterConstraint
+    from ax.core.search_space import SearchSpace
+
+    q = RangeParameter("q", ParameterType.FLOAT, 0.0, 1.0)
+    logit = RangeParameter("p", ParameterType.FLOAT, 0.01, 0.99, logit_scale=True)
+    uneven = ChoiceParameter("p", ParameterType.INT, [1, 2, 4], is_ordered=True)
+    for parameter, message in ((logit, "logit scale"), (uneven, "equally spaced")):
+        space = SearchSpace([parameter, q])
+        space.set_parameter_constraints([ParameterConstraint(inequality="p + q <= 1.5")])
+        with pytest.raises(UnsupportedError, match=message):
+            TranslatedSpace(space)
+
+
+def test_pareto_frontier_under_a_relative_constraint():
+    client = make_client(objective="-a, -b", outcome_constraints=["cost <= 1.2 * baseline"])
+    first = client.attach_baseline({"x": 0.0, "y": 0.0})
+    client.complete_trial(first, raw_data={"a": 1.0, "b": 1.0, "cost": 1.0})
+
+    def outcomes(p):
+        return {"a": (p["x"] - 0.5) ** 2, "b": (p["x"] + 0.5) ** 2, "cost": 1.0 + 0.1 * p["y"]}
+
+    run(client, outcomes, 6)
+    assert len(client.get_pareto_frontier()) > 0
 
 
 @ROUTES
