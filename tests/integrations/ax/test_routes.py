@@ -235,7 +235,6 @@ def test_attached_trials_on_steps_are_learnt(predictive):
         index = client.attach_trial({"s": s})
         client.complete_trial(index, raw_data={"loss": s})
     seen = run(client, lambda p: {"loss": p["s"]}, 7)
-    assert engine_of(client).optimizer.n_trials >= 10
     assert sorted(round(p["s"], 9) for p in seen) == [0.0, 0.2, 0.4, 0.5, 0.8, 0.9, 1.0]
     found = client.get_next_trials(1, fixed_parameters={"s": 0.3})
     assert [p["s"] for p in found.values()] == [pytest.approx(0.3)]
@@ -248,10 +247,10 @@ def test_constraints_on_logits_and_uneven_choices_are_refused():
 
     q = RangeParameter("q", ParameterType.FLOAT, 0.0, 1.0)
     logit = RangeParameter("p", ParameterType.FLOAT, 0.01, 0.99, logit_scale=True)
-    uneven = ChoiceParameter("p", ParameterType.INT, [1, 2, 4], is_ordered=True)
+    uneven = ChoiceParameter("p", ParameterType.INT, [1, 2, 5], is_ordered=True)
     for parameter, message in ((logit, "logit scale"), (uneven, "equally spaced")):
-        space = SearchSpace([parameter, q])
-        space.set_parameter_constraints([ParameterConstraint(inequality="p + q <= 1.5")])
+        constraint = ParameterConstraint(inequality="p + q <= 1.5")
+        space = SearchSpace([parameter, q], parameter_constraints=[constraint])
         with pytest.raises(UnsupportedError, match=message):
             TranslatedSpace(space)
 

@@ -126,19 +126,6 @@ def step(optimizer, rng):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_conditions_with_numbers_of_numpy(tmp_path):
-    space = SearchSpace(
-        {"i": Int(0, 5), "x": Float(0.0, 1.0, condition=Condition("i", tuple(np.arange(2))))}
-    )
-    optimizer = MondrianOptimizer(space, seed=0)
-    for _ in range(6):
-        params = optimizer.ask()
-        optimizer.tell(params, params["i"] + params.get("x", 0.0))
-    optimizer.save(tmp_path / "file.npz")
-    loaded = MondrianOptimizer.load(tmp_path / "file.npz")
-    assert [loaded.ask() for _ in range(3)] == [optimizer.ask() for _ in range(3)]
-
-
 def test_a_loaded_optimizer_goes_on_as_the_saved_one(tmp_path, case):
     space, settings = CASES[case]
     optimizer = MondrianOptimizer(space, **{"seed": 4, "n_startup_trials": 4, **settings})
@@ -497,3 +484,16 @@ def test_extreme_choices_return():
     space = SearchSpace({"x": Categorical(choices), "n": Int(-(2**70), 2**70)})
     decoded = decode_space(json.loads(json.dumps(encode_space(space), allow_nan=False)))
     assert repr(decoded) == repr(space)
+
+
+def test_conditions_with_numbers_of_numpy(tmp_path):
+    space = SearchSpace(
+        {"i": Int(0, 5), "x": Float(0.0, 1.0, condition=Condition("i", tuple(np.arange(2))))}
+    )
+    optimizer = MondrianOptimizer(space, seed=0)
+    for _ in range(6):
+        params = optimizer.ask()
+        optimizer.tell(params, params["i"] + params.get("x", 0.0))
+    optimizer.save(tmp_path / "file.npz")
+    loaded = MondrianOptimizer.load(tmp_path / "file.npz")
+    assert [loaded.ask() for _ in range(3)] == [optimizer.ask() for _ in range(3)]
