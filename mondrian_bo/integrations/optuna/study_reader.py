@@ -150,10 +150,10 @@ class StudyReader:
     def _read_recoded(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read all trials again, with the numbers of choices in the latest distributions."""
         names = self._conflicts.union(self._recoded)
-        trials = [one for one in study.get_trials(deepcopy=False) if one.state.is_finished()]
-        trials.sort(key=lambda one: local_time(one.datetime_complete))
+        states = (TrialState.COMPLETE, TrialState.PRUNED)
+        trials = study.get_trials(deepcopy=False, states=states)
         latest: dict[str, BaseDistribution] = {}
-        for trial in trials:
+        for trial in sorted(trials, key=lambda one: local_time(one.datetime_complete)):
             for name in names.intersection(trial.distributions):
                 if not trial.distributions[name].single():
                     latest[name] = trial.distributions[name]
@@ -217,6 +217,12 @@ class StudyReader:
             return
         own = trial.distributions
         distributions = {name: self._recoded.get(name, own[name]) for name in internal}
+        if self._recoded:
+            self._note_conflicts(
+                name
+                for name, latest in self._recoded.items()
+                if own.get(name, latest) != latest and not own[name].single()
+            )
         varied = {name: one for name, one in distributions.items() if not one.single()}
         constants = {name: trial.params[name] for name in distributions if name not in varied}
         if self.constants is not None:
@@ -234,8 +240,11 @@ class StudyReader:
                 distribution, "choices", None
             )
             if not has_same_choices and known != distribution:
-                if CategoricalDistribution in (type(known), type(distribution)):
-                    self._note_conflict(name, known is not None)
+                if known is not None and CategoricalDistribution in (
+                    type(known),
+                    type(distribution),
+                ):
+                    self._note_conflicts([name])
                 self._follow(name, distribution)
         names = tuple(name for name in distributions if name in self.distributions)
         choices = {
@@ -252,15 +261,14 @@ class StudyReader:
             own = trial.distributions.get(name)
             if own is None or own == latest or name not in internal:
                 continue
-            self._note_conflict(name, not own.single())
             del internal[name]
             value = internal_of(latest, trial.params[name])
             if value is not None:
                 internal[name] = value
 
-    def _note_conflict(self, name: str, is_conflict: bool) -> None:
-        if is_conflict and not self._is_recoding:
-            self._conflicts.add(name)
+    def _note_conflicts(self, names: Iterable[str]) -> None:
+        if not self._is_recoding:
+            self._conflicts.update(names)
 
     def _follow(self, name: str, distribution: BaseDistribution) -> None:
         """Note another distribution of a parameter."""
