@@ -200,11 +200,12 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _check_numbers(arguments: argparse.Namespace) -> None:
+def _check_numbers(arguments: argparse.Namespace, **fewest: int) -> None:
+    """Check the numbers of a run; `fewest` has the smallest one of some."""
     for name in ("seeds", "jobs", "trials"):
-        number = getattr(arguments, name)
-        if number is not None and number < 1:
-            raise ValueError(f"--{name} must be at least 1, got {number}")
+        number, smallest = getattr(arguments, name), fewest.get(name, 1)
+        if number is not None and number < smallest:
+            raise ValueError(f"--{name} must be at least {smallest}, got {number}")
 
 
 def _check_options(arguments: argparse.Namespace, accepted: Sequence[str]) -> None:
@@ -230,7 +231,9 @@ def _bench_run(arguments: argparse.Namespace) -> int:
 
     _check_numbers(arguments)
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
-        _check_options(arguments, SPECIAL_SUITES[arguments.suite].options)
+        special = SPECIAL_SUITES[arguments.suite]
+        _check_options(arguments, special.options)
+        _check_numbers(arguments, seeds=special.fewest_seeds, trials=special.fewest_trials)
         arguments.seeds = Suite.n_seeds if arguments.seeds is None else arguments.seeds
         special_suite(arguments.suite)(arguments)
         return 0

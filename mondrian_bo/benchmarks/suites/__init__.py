@@ -23,10 +23,14 @@ class _Suite(NamedTuple):
         suites is fast.
     options : tuple of str
         Options of ``mondrian-bo bench run`` that the function takes besides ``--out``.
+    fewest_trials, fewest_seeds : int
+        Smallest numbers from which its tables can be made.
     """
 
     program: str
     options: tuple[str, ...] = ()
+    fewest_trials: int = 1
+    fewest_seeds: int = 1
 
 
 SPECIAL_SUITES: dict[str, _Suite] = {
@@ -37,19 +41,19 @@ SPECIAL_SUITES: dict[str, _Suite] = {
     "importance": _Suite("suites.importance:run", ("seeds", "trials")),
     "large-stream": _Suite("suites.large_stream:run", ("trials",)),
     "outcomes": _Suite("speed.several_outcomes:run", ("trials",)),
-    "replicates": _Suite("suites.replicates:run", ("seeds", "jobs", "trials")),
+    "replicates": _Suite("suites.replicates:run", ("seeds", "jobs", "trials"), fewest_seeds=2),
     "robust": _Suite("suites.robust:run", ("seeds", "jobs", "trials")),
     "robust_noisy": _Suite("suites.robust_noisy:run", ("seeds", "jobs", "trials")),
     "speed": _Suite("speed.suite:run", ("onelearn_python",)),
-    "stopping": _Suite("suites.stopping:run", _ARCHIVED),
-    "stopping_bbob": _Suite("suites.stopping:run_bbob", _ARCHIVED),
+    "stopping": _Suite("suites.stopping:run", _ARCHIVED, fewest_trials=20),
+    "stopping_bbob": _Suite("suites.stopping:run_bbob", _ARCHIVED, fewest_trials=20),
     "suggestions": _Suite("speed.studies:run", ("trials",)),
     "streams": _Suite(
         "streams.suite:run", ("seeds", "jobs", "trials", "onelearn_python", "river_python")
     ),
     "table3": _Suite("suites.table3:run", ("seeds", "jobs", "tables")),
     "wide": _Suite("speed.wide_spaces:run", ("trials",)),
-    "warm_starts": _Suite("suites.warm_starts:run", _ARCHIVED),
+    "warm_starts": _Suite("suites.warm_starts:run", _ARCHIVED, fewest_trials=20),
 }
 """Special suites by name."""
 
