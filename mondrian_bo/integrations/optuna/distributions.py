@@ -13,6 +13,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, Parameter, SearchSpace
 
@@ -162,6 +163,22 @@ def internal_of(distribution: BaseDistribution, value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
+
+
+def values_under(
+    distributions: Mapping[str, BaseDistribution], trial: FrozenTrial
+) -> dict[str, float]:
+    """Return a trial's parameters in the internal representation of some distributions.
+
+    They need not be the trial's own, as ranges and choices change. Values that have none are left
+    out.
+    """
+    found = {
+        name: internal_of(distributions[name], trial.params[name])
+        for name in trial.distributions
+        if name in distributions
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def nearest_number(distribution: BaseDistribution, internal: float) -> float | int | None:

@@ -105,13 +105,13 @@ class FirstValues:
 
     def first(self) -> Any:
         """Return the middle of a range in a study's first trial, and a draw otherwise."""
-        one = self._distribution
         value, parameter = self.draw(), to_parameter(self._distribution)
         if self._trial.number > 0 or parameter is None or isinstance(parameter, Categorical):
             return value
         space = SearchSpace({self._name: parameter})
         middle = space.from_unit(centre(space, np.zeros(1)))[self._name]
         # The storage rounds large integers.
+        one = self._distribution
         return one.to_external_repr(one.to_internal_repr(middle))
 
     def draw(self) -> Any:

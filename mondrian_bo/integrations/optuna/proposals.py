@@ -7,7 +7,7 @@ import json
 import optuna
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import internal_of
+from mondrian_bo.integrations.optuna.distributions import values_under
 
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""
@@ -98,6 +98,5 @@ def internal_values(trial: FrozenTrial) -> dict[str, float]:
     try:
         return {name: one.to_internal_repr(params[name]) for name, one in distributions.items()}
     except ValueError:
-        # Optuna stores values that cannot be, with a warning, if a user has enqueued them.
-        found = {name: internal_of(one, params[name]) for name, one in distributions.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        # Optuna stores an enqueued value outside of its distribution, with a warning.
+        return values_under(distributions, trial)

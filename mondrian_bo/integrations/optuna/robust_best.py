@@ -6,10 +6,11 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, check_reader, model_of
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible, values_under
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.search_space.outside import encode_outside
 
 

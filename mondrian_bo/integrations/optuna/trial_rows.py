@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.distributions import internal_of, to_space
+from mondrian_bo.integrations.optuna.distributions import to_space, values_under
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
@@ -50,22 +50,6 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     if space is None:
         return None
     return TrialRows(space, distributions, encode_outside(space, internal))
-
-
-def values_under(
-    distributions: Mapping[str, BaseDistribution], trial: FrozenTrial
-) -> dict[str, float]:
-    """Return a trial's parameters in the internal representation of some distributions.
-
-    They need not be the trial's own, as ranges and choices change. Values that have none are left
-    out.
-    """
-    found = {
-        name: internal_of(distributions[name], trial.params[name])
-        for name in trial.distributions
-        if name in distributions
-    }
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def is_feasible(trial: FrozenTrial) -> bool:

@@ -7,16 +7,12 @@ import math
 
 import numpy as np
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.pruners import HyperbandPruner
 from optuna.samplers import RandomSampler
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 from studies import conditional, is_consistent, make_study, optimize, parameters, states
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, proposed_values
-from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
@@ -249,62 +245,6 @@ def test_a_range_that_changes(spied, first, second, best):
     assert np.median(medians) < 0.8 * uniform
 
 
-def test_ranges_that_depend_on_other_parameters():
-    """The optimum has y = x, where the range of y ends, and c beyond the range of a."""
-
-    def triangle(trial):
-        x = trial.suggest_float("x", 0.0, 1.0)
-        y = trial.suggest_float("y", 0.0, max(x, 1e-6))
-        return (x - 0.5) ** 2 + (y - 1.0) ** 2 - 0.125
-
-    def ascending(trial):
-        a = trial.suggest_float("a", 0.0, 1.0)
-        b = trial.suggest_float("b", a, 1.1)
-        c = trial.suggest_float("c", b, 1.2)
-        return (a - 0.6) ** 2 + (b - 0.2) ** 2 + (c - 0.9) ** 2 - 0.08
-
-    for objective in (triangle, ascending):
-        found, drawn = (
-            [optimize(make_study(kind(seed=seed)), objective, 40).best_value for seed in range(5)]
-            for kind in (MondrianSampler, RandomSampler)
-        )
-        assert np.median(found) < 0.02 * np.median(drawn)
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_the_end_of_a_dependent_range_is_not_tried_again(fails):
-    """Neighbouring proposals have the same nearest point."""
-
-    def objective(trial):
-        x = trial.suggest_int("x", 0, 3)
-        end = 0.1 * x + 0.1
-        y = trial.suggest_float("y", 0.0, end)
-        return math.nan if fails and y >= end else 0.15 * x - y
-
-    for seed in range(3):
-        study = optimize(make_study(MondrianSampler(seed=seed)), objective, 30)
-        tried = [tuple(params.values()) for params in parameters(study)]
-        assert len(set(tried)) == 30
-
-
-def test_a_proposal_outside_of_the_range_becomes_the_nearest_number():
-    study = make_study()
-    for i in range(8):
-        trial = study.ask({"x": FloatDistribution(0.0, 1.0), "n": IntDistribution(0, 100)})
-        study.tell(trial, float(i))
-    chosen = []
-    for _ in range(20):
-        trial = study.ask()
-        assert trial.suggest_float("x", 2.0, 3.0, step=0.25) in np.arange(2.0, 3.1, 0.25)
-        n = trial.suggest_int("n", 200, 230, step=10)
-        assert n in (200, 210, 220, 230)
-        if proposed_values(study.get_trials(deepcopy=False)[-1]):
-            chosen.append(n == 200)
-        study.tell(trial, state=TrialState.FAIL)
-    # Half of them, and by chance a quarter of the others.
-    assert 5 <= sum(chosen) <= 19
-
-
 def test_integers_steps_and_logs_that_change():
     def objective(trial):
         late = trial.number >= 8
@@ -398,85 +338,7 @@ def test_choices_that_are_objects():
     assert study.best_params == {"c": ("tanh", 2)}
 
 
-@pytest.mark.parametrize("later", [("c", "a", "b"), ("new", "a", "b", "c")])
-def test_choices_in_another_order(later):
-    """Choices are known by their values, not by their numbers."""
-    study, values = make_study(), {"a": 5.0, "b": 0.0, "c": 2.0}
-    for i in range(24):
-        choices = ("a", "b", "c") if i < 20 else later
-        kind = ("a", "b", "c")[i % 3]
-        distributions = {
-            "kind": CategoricalDistribution(choices),
-            "x": FloatDistribution(0.0, 1.0),
-        }
-        params = {"kind": kind, "x": i / 24.0}
-        study.add_trial(
-            create_trial(params=params, distributions=distributions, value=values[kind] + i / 24.0)
-        )
-    where = [{"kind": kind, "x": 0.5} for kind in values]
-    means = study.sampler.predict(study, where).mean
-    np.testing.assert_allclose(means, [5.5, 0.5, 2.5], atol=0.3)
-    assert robust_best(study, study.sampler).params["kind"] == "b"
-    reader = StudyReader()
-    reader.read(study)
-    assert [trial.values["kind"] for trial in reader.finished] == [
-        later.index(trial.params["kind"]) for trial in study.trials
-    ]
-
-
-def test_choices_that_change_back_and_in_brackets():
-    """The latest trial decides, also of a batch; brackets show some of the trials."""
-    first, second = ("a", "b", "c"), ("c", "b", "a")
-
-    def add(study, choices, n_trials):
-        for i in range(n_trials):
-            kind = choices[i % 3]
-            distributions = {
-                "kind": CategoricalDistribution(choices),
-                "x": FloatDistribution(0.0, 1.0),
-            }
-            params = {"kind": kind, "x": i / n_trials}
-            study.add_trial(
-                create_trial(
-                    params=params,
-                    distributions=distributions,
-                    value=float("bac".index(kind)),
-                    intermediate_values={0: 0.5, 3: 0.5},
-                )
-            )
-
-    def objective(trial):
-        kind = trial.suggest_categorical("kind", first)
-        for step in range(9):
-            trial.report(1.0 / (1.0 + step), step)
-        return float("bac".index(kind)) + trial.suggest_float("x", 0.0, 1.0)
-
-    for pruner in (None, HyperbandPruner(1, 9, 3)):
-        study = make_study(pruner=pruner)
-        for choices in (second, first, second, first):
-            add(study, choices, 12)
-            if choices == first:
-                optimize(study, objective, 3)
-        assert states(study) == {TrialState.COMPLETE: 54}
-
-
-def test_choices_that_keep_changing():
-    reader, study = StudyReader(), make_study()
-    for i, choices in enumerate(["ab", "ba", "abc", "c", "bca"]):
-        distribution = CategoricalDistribution(tuple(choices))
-        params = {"kind": choices[0]}
-        study.add_trial(
-            create_trial(params=params, distributions={"kind": distribution}, value=float(i))
-        )
-        reader.read(study)
-        late = StudyReader()
-        late.read(study)
-        assert reader.finished == late.finished
-    assert reader.distributions == {"kind": distribution}
-    assert [trial.values.get("kind") for trial in reader.finished] == [2.0, 0.0, 2.0, 1.0, 0.0]
-
-
-def test_an_enqueued_value_that_cannot_be():
+def test_an_enqueued_value_outside_of_its_distribution():
     """Optuna stores it with a warning."""
     study = make_study()
     study.enqueue_trial({"n": 0.5, "x": 0.25})
