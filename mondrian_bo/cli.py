@@ -230,6 +230,8 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     from mondrian_bo.benchmarks.suites import SPECIAL_SUITES, special_suite
 
     _check_numbers(arguments)
+    if arguments.out.exists() and not arguments.out.is_dir():
+        raise ValueError(f"--out must be a directory, and {arguments.out} is a file")
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
         special = SPECIAL_SUITES[arguments.suite]
         _check_options(arguments, special.options)

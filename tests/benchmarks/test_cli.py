@@ -64,6 +64,12 @@ def test_wrong_arguments_get_a_sentence(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_results_go_to_a_directory(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["bench", "run", "--suite", "ax", "--out", str(tmp_path / "file")]) == 2
+    assert "--out must be a directory" in capsys.readouterr().err
+
+
 def test_problems_without_a_name(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["bench", "run", "--out", str(tmp_path / "out"), "--problems", ", "])

@@ -39,6 +39,10 @@ _DIGITS = 8
 is unknown are kept unrounded."""
 
 
+_ENTRIES = frozenset({"run", "n_trials", "changes", "regrets", "milliseconds"})
+"""What the line of a run has at least."""
+
+
 class Curve(NamedTuple):
     """The part of one run that a report needs.
 
@@ -176,12 +180,22 @@ def _read_archive(path: Path) -> Results:
             elif "problem" in line:
                 facts = ProblemFacts(**line["problem"])
                 results.facts[facts.name] = facts
+            elif not line.keys() >= _ENTRIES:
+                raise ValueError(
+                    "it has runs of a program with tables of its own; the page of the "
+                    "documentation that links to it has the command that prints them"
+                )
             else:
                 problem, sampler, seed = line["run"]
                 results.runs[problem, sampler, seed] = _unpack(line, results.facts[problem].optimum)
     except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
-        raise ValueError(f"{path} is not an archive of results: {error!r}") from None
+        raise ValueError(f"{path} is not an archive of results: {_reason(error)}") from None
     return results
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of an error of ours, and type and message of another."""
+    return str(error) if type(error) is ValueError else repr(error)
 
 
 def _run_line(key: tuple[str, str, int], curve: Curve, optimum: float | None) -> dict[str, Any]:

@@ -126,6 +126,13 @@ def test_bad_sources(tmp_path):
             read_results([tmp_path / "bad"])
 
 
+def test_runs_of_a_program_with_tables_of_its_own(tmp_path):
+    line = b'{"run": ["digits", "mondrian", 0], "times": [1.0], "outcomes": [0.1]}'
+    (tmp_path / "curves").write_bytes(gzip.compress(line))
+    with pytest.raises(ValueError, match="a program with tables of its own"):
+        read_results([tmp_path / "curves"])
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
