@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, SupportsFloat, overload
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.row_optimizer import Params
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice
 from mondrian_bo.optimizer.shared.transactions import transaction
@@ -220,12 +219,13 @@ class MondrianOptimizer(StoredOptimizer):
         with self._lock:
             self._check_told("There is no best trial")
             trials = self._search.trials
-            if isinstance(trials, ParetoTrials):
+            if trials.n_objectives > 1:
                 raise ValueError("`best` needs a single objective; `pareto_front` serves several.")
-            if not len(trials.incumbents(feasible=True)):
+            is_best = trials.front()
+            if not is_best.any():
                 which = "feasible" if self._fidelity is None else "feasible at the target fidelity"
                 raise ValueError(f"There is no best trial: no trial told so far is {which}.")
-            row, value = trials.best()
+            (row,), (value,) = trials.rows[is_best], trials.values[is_best]
             return self._decode(row), float(self._signs[0] * value)
 
     @transaction
@@ -239,15 +239,10 @@ class MondrianOptimizer(StoredOptimizer):
             trial. Parameters are decoded as those of `best`.
         """
         trials = self._search.trials
-        if isinstance(trials, ParetoTrials):
-            front = trials.front()
-            rows, values = trials.rows[front], trials.values[front]
-        else:
-            rows = trials.incumbents(feasible=True)[:1] if len(trials) else trials.rows
-            values = np.array([[trials.best()[1]] for _ in rows]).reshape(-1, 1)
+        front = trials.front()
         return [
-            (self._decode(row), self._signs * value)
-            for row, value in zip(rows, values, strict=True)
+            (self._decode(row), np.asarray(self._signs * value))
+            for row, value in zip(trials.rows[front], trials.values[front], strict=True)
         ]
 
     @overload

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
     from mondrian_bo.optimizer.fidelities.cost_model import CostModel
     from mondrian_bo.optimizer.fidelities.fidelity import Fidelity, FidelityChoice
-    from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
-    from mondrian_bo.optimizer.pareto.pareto_model import ParetoModel
+    from mondrian_bo.optimizer.models.search_model import SearchModel
     from mondrian_bo.optimizer.stopping.cautious_model import Caution
     from mondrian_bo.optimizer.stopping.remaining_gain import RemainingGain
 
@@ -56,12 +55,15 @@ class OptimizerState(NamedTuple):
         What the known errors left; None without any.
     n_costs : int
         Number of known costs.
+    stored : tuple or None
+        What a subclass stores besides.
     """
 
     search: SearchState
     constraints: Any
     noise: Any
     n_costs: int
+    stored: Any = None
 
 
 class RowOptimizer(Transactional[OptimizerState]):
@@ -182,7 +184,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             return bool(np.isfinite(self._search.trials.values).any(axis=0).all())
 
     @property
-    def arms(self) -> Sequence[tuple[OutcomeModel | ParetoModel, Arm]]:
+    def arms(self) -> Sequence[tuple[SearchModel, Arm]]:
         """The models of all trials, each with its arm of the portfolio."""
         return self._search.whole.arms
 
@@ -365,7 +367,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             raise ValueError("The remaining gain is that of a single objective.")
         trials = self._search.trials
         has_value = self._search.n_successes > 0 and np.isfinite(trials.values).any()
-        if not has_value or not len(trials.incumbents(feasible=True)):
+        if not has_value or not len(trials.best_rows(feasible=True)):
             return None
         # Loaded here: suggestions do not need it.
         from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL

@@ -45,8 +45,8 @@ _PLAIN_SETTINGS = (
 """Arguments of the constructor that JSON holds as they are."""
 
 
-class _Former(NamedTuple):
-    """What a transaction that tells trials may have to return to.
+class _Stored(NamedTuple):
+    """What identifies a former state of :class:`StoredOptimizer`, besides its trials.
 
     Attributes
     ----------
@@ -96,11 +96,9 @@ class StoredOptimizer(RowOptimizer):
         # Pending parameters by the bytes of their row. Decoding a row may change the last digit.
         self._as_asked: dict[bytes, Params] = {}
         self._journal = self._new_journal()
-        self._former = _Former(self._pending, 0)
 
     def _state(self) -> OptimizerState:
-        self._former = _Former(self._pending, len(self._journal))
-        return super()._state()
+        return super()._state()._replace(stored=_Stored(self._pending, len(self._journal)))
 
     def _tell_exact(
         self, rows: FloatArray, values: FloatArray, constraints: FloatArray, nan_is_failure: bool
@@ -156,7 +154,7 @@ class StoredOptimizer(RowOptimizer):
         state = {
             "n_asked": self._n_asked,
             "n_correlated": 0 if constraints is None else constraints.n_correlated,
-            "n_steps": [len(model.steps) for model in models],
+            "n_steps": [len(model.learnt_at) for model in models],
             "n_denoised": 0,
         }
         if len(self._pending):
@@ -166,7 +164,7 @@ class StoredOptimizer(RowOptimizer):
             "reference_point": self._reference,
             "pending": self._pending,
             "excluded": self._search.trials.excluded,
-            "steps": np.array([step for model in models for step in model.steps], dtype=float),
+            "steps": np.array([n for model in models for n in model.learnt_at], dtype=float),
         }
         if self._noise is not None:
             arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
@@ -256,7 +254,7 @@ class StoredOptimizer(RowOptimizer):
         if len(models) == len(ends):
             # Another version may have other models; they learn all trials at once.
             for model, start, end in zip(models, [0, *ends], ends, strict=False):
-                model.steps = sorted(
+                model.learnt_at = sorted(
                     {step for step in steps[start:end] if 0 < step <= len(model.trials)}
                 )
         if self._constraints is not None:
@@ -267,8 +265,8 @@ class StoredOptimizer(RowOptimizer):
 
     def _undo(self, before: OptimizerState | None) -> None:
         if before is not None:
-            self._pending = self._former.pending
-            self._journal.shorten(self._former.n_batches)
+            self._pending = before.stored.pending
+            self._journal.shorten(before.stored.n_batches)
         super()._undo(before)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

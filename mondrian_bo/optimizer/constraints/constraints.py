@@ -19,14 +19,11 @@ from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTra
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces, find_half_space
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel, Transform
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
-from mondrian_bo.optimizer.shared.trials import TrialsState
+from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, TrialsState
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 _N_STARTS = 10
 """Number of least violating trials that candidates start from while no trial is feasible."""
-
-_REFIT_GROWTH = 1.1
-"""Factor of the number of trials at which correlations are computed again: O(1) per trial."""
 
 _FEASIBLE_SHARE = 0.85
 """Share of feasible trials since the first one below which feasibility counts more: our choice."""
@@ -86,11 +83,6 @@ class Constraints:
         self._n_correlated = n_trials
 
     @property
-    def is_informed(self) -> bool:
-        """Whether a value of any constraint is known."""
-        return any(self._margins.is_informed)
-
-    @property
     def rows(self) -> list[FloatArray]:
         """The rows of all trials."""
         return self._rows
@@ -132,11 +124,7 @@ class Constraints:
 
     def feasibility(self, without: Collection[int] = ()) -> JointFeasibility:
         """Return the probability that constraints hold, of all or without those of some numbers."""
-        known = [
-            i
-            for i, is_informed in enumerate(self._margins.is_informed)
-            if is_informed and i not in without
-        ]
+        known = [i for i, model in enumerate(self.models) if len(model.trials) and i not in without]
         if known:
             self._correlate()
         return JointFeasibility(
@@ -193,7 +181,7 @@ class Constraints:
     def _correlate(self) -> None:
         """Compute the exponents of pairs of constraints from their trials, when it is due."""
         n_trials = len(self._values)
-        if n_trials < _REFIT_GROWTH * self.n_correlated:
+        if n_trials < REFIT_GROWTH * self.n_correlated:
             return
         self.n_correlated = n_trials
 

@@ -15,16 +15,15 @@ from mondrian_bo.optimizer.earlier_studies.earlier_mean import (
     SmoothEarlierMean,
 )
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import N_START, EarlierTrials
-from mondrian_bo.optimizer.maximization.candidates import spread
+from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
-from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search.search import Request, Search
 from mondrian_bo.optimizer.search.search_factory import (
     OutcomeModelParts,
     SearchFactory,
     SearchParts,
 )
-from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
@@ -38,12 +37,9 @@ class WarmSearch(Search):
     ----------
     earlier : sequence of EarlierModel
         The earlier studies.
-    n_cold_trials : int
-        Number of quasi-random first trials while no earlier study has a weight.
     """
 
     earlier: Sequence[EarlierModel] = ()
-    n_cold_trials: int = 0
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -55,23 +51,35 @@ class WarmSearch(Search):
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
         pending, valid = request.pending, request.valid
-        n_started, n_warm = len(self.trials) + len(pending), min(N_START, self.n_cold_trials)
+        n_started, n_warm = len(self.trials) + len(pending), self._n_warm
         if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
             # Of two studies, the first trials are the best of each.
             model = self.earlier[(n_started // 2) % len(self.earlier)]
             for row in _within(request.space, model.good_rows(), request.number, self.shift):
                 if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
-        is_warm = n_started >= n_warm and len(self.trials) > 0 and self.earlier_weights.any()
-        self.n_startup_trials = 0 if is_warm else self.n_cold_trials
         # The middle of the space is the first trial that no earlier study gives.
         return super().suggest(request._replace(number=0) if n_started == 1 else request)
+
+    @property
+    def _n_warm(self) -> int:
+        """Number of first trials among which are those of earlier studies."""
+        return min(N_START, self.n_startup_trials)
+
+    def _needs_model(self, n_started: int) -> bool:
+        """Return whether the model makes a suggestion; once an earlier study has a weight, it does.
+
+        The parameter is that of :meth:`Search._needs_model`.
+        """
+        if n_started >= self._n_warm and self.earlier_weights.any():
+            return True
+        return super()._needs_model(n_started)
 
 
 def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:
     """Move rows into a space, with quasi-random values of parameters that they lack."""
     missing = np.isnan(rows)
-    return space.snap(np.where(missing, spread(space, index, 1, shift), rows))
+    return space.snap(np.where(missing, quasi_random_rows(space, index, 1, shift), rows))
 
 
 class WarmSearchFactory(SearchFactory):
@@ -100,10 +108,10 @@ class WarmSearchFactory(SearchFactory):
             for trials, seed in zip(earlier, seeds, strict=True)
         ]
 
-    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+    def new(self, trials: SearchTrials, number: int) -> Search:
         """Return a search over empty `trials`; the one of number 0 knows the earlier studies."""
         cold = super().new(trials, number)
-        if number > 0 or isinstance(trials, ParetoTrials):
+        if number > 0 or trials.n_objectives > 1:
             return cold
         return WarmSearch(
             trials,
@@ -112,7 +120,6 @@ class WarmSearchFactory(SearchFactory):
             cold.n_candidates,
             cold.shift,
             earlier=self.earlier,
-            n_cold_trials=cold.n_startup_trials,
         )
 
     def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:

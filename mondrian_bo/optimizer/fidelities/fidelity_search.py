@@ -17,14 +17,13 @@ from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelities.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.fidelities.target_space import TargetSpace
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
-from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search.search import Request, Search
 from mondrian_bo.optimizer.search.search_factory import (
     OutcomeModelParts,
     SearchFactory,
     SearchParts,
 )
-from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -73,7 +72,7 @@ class FidelityModel(OutcomeModel):
 
         Before the first of these, that of all points that were tried.
         """
-        if len(self.trials.incumbents(feasible=True)):
+        if len(self.trials.best_rows(feasible=True)):
             return super().value_to_beat()
         return float(self.at_target(self.trials.rows[-_LATEST:])[1].max())
 
@@ -137,7 +136,7 @@ class FidelitySearch(Search):
         # Trials may lack any parameter.
         tried = tried[np.argsort(-means, kind="stable")]
         tried = at_target.space.snap(at_target.space.filled(tried))
-        starts = np.concatenate([trials.incumbents(feasible=True), tried[:_N_PROMISING]])
+        starts = np.concatenate([trials.best_rows(feasible=True), tried[:_N_PROMISING]])
         if not self._has_target(request.pending):
             for row in tried:
                 if self._is_free(row, request):
@@ -148,7 +147,7 @@ class FidelitySearch(Search):
     def _has_target(self, pending: FloatArray) -> bool:
         """Whether a trial at the target has a value, or is running."""
         is_running = bool(self.fidelity.is_target(pending).any())
-        return is_running or len(self.trials.incumbents(feasible=True)) > 0
+        return is_running or len(self.trials.best_rows(feasible=True)) > 0
 
     def _is_free(self, row: FloatArray, request: Request) -> bool:
         """Whether a row may be suggested."""
@@ -272,7 +271,7 @@ class FidelitySearchFactory(SearchFactory):
         super().__init__(parts)
         self._fidelity, self._costs = fidelity, costs
 
-    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+    def new(self, trials: SearchTrials, number: int) -> Search:
         """Return a search over empty `trials`, with new models."""
         plain = super().new(trials, number)
         # Values of different fidelities do not tell which trials are good.

@@ -44,7 +44,9 @@ _APART = 0.05
 local searches from them would often end in the same optimum."""
 
 
-def spread(space: SearchSpace, start: int, n_points: int, shift: FloatArray) -> FloatArray:
+def quasi_random_rows(
+    space: SearchSpace, start: int, n_points: int, shift: FloatArray
+) -> FloatArray:
     """Return points `start`, `start + 1`, ... of a shifted Sobol sequence over the space.
 
     A random shift randomises the sequence for a fraction of the cost of scrambling it.
@@ -198,8 +200,8 @@ class CandidateSearch(NamedTuple):
     ----------
     space : SearchSpace
         Where to search.
-    incumbents : float64 array of shape (k, d)
-        The best trials so far, k >= 1.
+    starts : float64 array of shape (k, d)
+        Rows that the search begins near, k >= 1, such as the best trials.
     is_taken : callable
         Whether a row has been tried; such rows are returned only if nothing else is found.
     rng : numpy.random.Generator
@@ -207,14 +209,14 @@ class CandidateSearch(NamedTuple):
     n_candidates : int
         How many rows to score in all, in spaces that are not searched exhaustively.
     near_share : float, default=1.0
-        Share of the rows near incumbents and near the best rows that are scored, in (0, 1].
+        Share of the rows near the starts and near the best candidates that are scored, in (0, 1].
     far_share : float, default=1.0
         Share of the others that are scored, in (0, 1]. These, a third of all, are spread over the
         space.
     """
 
     space: SearchSpace
-    incumbents: FloatArray
+    starts: FloatArray
     is_taken: Callable[[FloatArray], bool]
     rng: np.random.Generator
     n_candidates: int
@@ -240,7 +242,7 @@ def maximize(
     improve : callable or None, default=None
         A local search: maps the best rows to better ones.
     """
-    space, incumbents, is_taken, rng, n_candidates, near_share, far_share = candidate_search
+    space, starts, is_taken, rng, n_candidates, near_share, far_share = candidate_search
     if space.cardinality <= EXHAUSTIVE:
         rows = space.enumerate_rows()
         return best_untaken(rows, score(rows), is_taken)
@@ -251,8 +253,8 @@ def maximize(
     n_global = max(int(far_share * n_global), 1)
     rows = np.concatenate(
         [
-            spread(space, 0, n_global, rng.random(space.n_dimensions)),
-            perturb(space, incumbents, n_local, rng),
+            quasi_random_rows(space, 0, n_global, rng.random(space.n_dimensions)),
+            perturb(space, starts, n_local, rng),
         ]
     )
     scores = score(rows)
@@ -263,8 +265,8 @@ def maximize(
         rows = np.concatenate([rows, neighbours])
         scores = np.concatenate([scores, score(neighbours)])
     if improve is not None:
-        starts = np.empty(_N_STARTS, dtype=np.int64)
-        better = space.snap(improve(rows[starts[: _choose_distinct(rows, scores, starts)]]))
+        distinct = np.empty(_N_STARTS, dtype=np.int64)
+        better = space.snap(improve(rows[distinct[: _choose_distinct(rows, scores, distinct)]]))
         rows = np.concatenate([rows, better])
         scores = np.concatenate([scores, score(better)])
     return best_untaken(rows, scores, is_taken)

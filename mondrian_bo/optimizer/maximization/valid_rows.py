@@ -18,7 +18,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
     best_untaken,
     maximize,
     perturb,
-    spread,
+    quasi_random_rows,
 )
 from mondrian_bo.optimizer.shared.validation import check_answer
 from mondrian_bo.search_space import Categorical, RestrictedSpace, SearchSpace
@@ -131,7 +131,7 @@ class ValidRows:
         index : int
             Number of valid points of the sequence to skip.
         shift : float64 array of shape (d,)
-            Shift of the sequence, see :func:`mondrian_bo.optimizer.maximization.candidates.spread`.
+            Shift of the sequence, see :func:`quasi_random_rows`.
         rng : numpy.random.Generator
             Draws a valid point if the first points of the sequence have too few.
         trials : float64 array of shape (m, d)
@@ -145,7 +145,7 @@ class ValidRows:
         n_drawn, n_valid, end = 0, 0, _FIRST_BLOCK
         found = np.empty((0, space.n_dimensions))
         while n_drawn < _MOST_DRAWN:
-            block = spread(space, n_drawn, end - n_drawn, shift)
+            block = quasi_random_rows(space, n_drawn, end - n_drawn, shift)
             block = block[self.contains(block)]
             if index < n_valid + len(block):
                 return np.asarray(block[index - n_valid])
@@ -168,7 +168,7 @@ class ValidRows:
         ValueError
             If no valid row is found.
         """
-        space, incumbents, is_taken, rng, n_candidates, _, _ = candidate_search
+        space, starts, is_taken, rng, n_candidates, _, _ = candidate_search
 
         def restricted(rows: FloatArray) -> FloatArray:
             scores = np.full(len(rows), -np.inf)
@@ -181,7 +181,7 @@ class ValidRows:
             return is_taken(row) or not self.contains(row[None])[0]
 
         if math.isinf(space.cardinality):
-            probes = spread(space, 0, _N_PROBED, np.full(space.n_dimensions, 0.5))
+            probes = quasi_random_rows(space, 0, _N_PROBED, np.full(space.n_dimensions, 0.5))
             share = (np.count_nonzero(self.contains(probes)) + 1.0) / _N_PROBED
             n_candidates = int(n_candidates * min(max(1.0 / share, 1.0), _MOST_CANDIDATES))
         local = None
@@ -191,7 +191,7 @@ class ValidRows:
         row = maximize(restricted, restricted_search, local)
         if self.contains(row[None])[0]:
             return row
-        rows = self._drawn(space, incumbents, rng)
+        rows = self._drawn(space, starts, rng)
         return best_untaken(rows, restricted(rows), is_taken)
 
     def _drawn(

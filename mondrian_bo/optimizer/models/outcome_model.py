@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
@@ -19,17 +19,13 @@ from mondrian_bo.acquisitions.base import (
     mixture_moments,
     usage_of,
 )
+from mondrian_bo.acquisitions.score_gradients import gradient_of, moved_moments
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.maximization.local_search import gradient_of, moved_moments
 from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
 from mondrian_bo.optimizer.shared.float_range import TINY
-from mondrian_bo.optimizer.shared.trials import Trials
-from mondrian_bo.optimizer.steps.drawn_quadratic import DrawnQuadratic
-from mondrian_bo.optimizer.steps.evolution_step import offspring
-from mondrian_bo.optimizer.steps.local_quadratic import draw_quadratic
-from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
 from mondrian_bo.surrogates.base import (
     ComparingSurrogate,
     Gradients,
@@ -40,13 +36,9 @@ from mondrian_bo.surrogates.base import (
     Surrogate,
 )
 
-_REFIT_GROWTH = 1.1
-"""Factor of the number of trials at which the transform is refitted: the cost of all refits is O(1)
-per trial."""
-
-_MOST_STEPS = 1000
-"""Most steps of learning that are repeated one by one after an interruption, our choice: they take
-a few seconds."""
+_MOST_REPEATED = 1000
+"""Largest number of former calls of learning that are repeated after an interruption, our choice:
+they take a few seconds."""
 
 
 class Transform(Protocol):
@@ -67,10 +59,6 @@ NewSurrogate: TypeAlias = Callable[[], Surrogate]
 NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 """Fits a transform to values of shape (n,)."""
 
-_MOST_NEAR = 5_000
-"""Largest number of latest trials among which those near the incumbent are looked for: our choice.
-It bounds the time."""
-
 
 class OutcomeModel:
     """A surrogate of trials. It learns new trials at the next prediction or draw.
@@ -90,9 +78,9 @@ class OutcomeModel:
     ----------
     trials, new_surrogate, new_transform, chooses_scale
         As given.
-    steps : list of int
-        Numbers of trials after each step of learning, in ascending order. An empty model learns in
-        the steps of another one, and then has the same random draws.
+    learnt_at : list of int
+        Numbers of trials at which the model has learnt, in ascending order. An empty model with the
+        list of another one learns at the same numbers, and then has the same random draws.
     """
 
     def __init__(
@@ -106,15 +94,15 @@ class OutcomeModel:
         self.chooses_scale = chooses_scale
         self.new_surrogate = new_surrogate
         self.new_transform = OutcomeTransform if new_transform is None else new_transform
-        self.steps: list[int] = []
+        self.learnt_at: list[int] = []
         self.forget()
 
     def forget(self) -> None:
         """Return to an empty surrogate. It learns all trials again when it is needed next.
 
-        It learns them in the same steps, and so becomes the same model. After more than a thousand
-        steps it learns the former trials at once: it then is a model of the same trials with other
-        random draws.
+        It learns at the same numbers of trials, and so becomes the same model. After more than a
+        thousand of them it learns the former trials at once: it then is a model of the same trials
+        with other random draws.
         """
         self._surrogate = surrogate = self.new_surrogate()
         # An isinstance check of a protocol takes as long as a small prediction.
@@ -125,9 +113,9 @@ class OutcomeModel:
         self._scale = ScaleChoice() if self.chooses_scale else None
         self._calibration = VarianceCalibration()
         # An undone call may have learnt trials that are not there any more.
-        del self.steps[bisect.bisect_right(self.steps, len(self.trials)) :]
-        if len(self.steps) > _MOST_STEPS:
-            self.steps = self.steps[-1:]
+        del self.learnt_at[bisect.bisect_right(self.learnt_at, len(self.trials)) :]
+        if len(self.learnt_at) > _MOST_REPEATED:
+            self.learnt_at = self.learnt_at[-1:]
 
     @property
     def models(self) -> tuple[OutcomeModel]:
@@ -263,41 +251,6 @@ class OutcomeModel:
         self._learn()
         return self._surrogate.draw(rng)
 
-    def draw_quadratic(
-        self, space: SearchSpace, rng: np.random.Generator, nearly_exact: bool = False
-    ) -> DrawnQuadratic | None:
-        """Draw a quadratic around the incumbent, or return None where it would not predict well.
-
-        The incumbent is the one of the ten best trials with the largest predicted mean. The latest
-        5,000 trials count. The quadratic is fitted to the transformed values and, if all are
-        finite, to the values. If `nearly_exact`, it must predict nearly perfectly.
-        """
-        best = self.trials.incumbents()
-        mean, _ = mixture_moments(self.predict(best))
-        rows, values = self.trials.rows[-_MOST_NEAR:], self.trials.values[-_MOST_NEAR:]
-        centre = best[int(np.argmax(mean))]
-        scales = [self._transform(values)]
-        size = np.abs(values).max()
-        if 0.0 < size < math.inf:
-            scales.append(values / size)
-        targets = np.stack(scales, axis=1)
-        return draw_quadratic(rows, targets, centre, space.is_categorical, rng, nearly_exact)
-
-    def draw_offspring(self, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
-        """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).
-
-        Where no quadratic predicts well, the order is that of predicted means. There are none with
-        categorical parameters, or where :func:`offspring` finds no parents.
-        """
-        if space.is_categorical.any():
-            return np.empty((0, space.n_dimensions))
-        found = offspring(self.trials.rows, self.trials.values, rng)
-        if not len(found):
-            return found
-        drawn = self.draw_quadratic(space, rng)
-        scores = mixture_moments(self.predict(found))[0] if drawn is None else drawn.values(found)
-        return space.snap(found[np.argsort(-scores, kind="stable")])
-
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions and return their transformed values at rows, shape (n_draws, m).
 
@@ -317,7 +270,7 @@ class OutcomeModel:
         Without noise this is the best transformed value. With noise a single lucky trial does not
         set it.
         """
-        rows = self.trials.incumbents(feasible=True)
+        rows = self.trials.best_rows(feasible=True)
         if not len(rows):
             return -math.inf
         mean, _ = mixture_moments(self.predict(rows))
@@ -355,14 +308,14 @@ class OutcomeModel:
         n_trials = len(self.trials)
         if self._n_learnt == n_trials:
             return
-        # After `forget` the former steps come first.
-        steps = self.steps[bisect.bisect_right(self.steps, self._n_learnt) :]
-        is_new = not steps or steps[-1] < n_trials
-        for step in [*steps, n_trials] if is_new else steps:
-            rows = self.trials.rows[self._n_learnt : step]
-            all_values = self.trials.values[:step]
+        # After `forget` the model learns at the former numbers of trials first.
+        former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
+        is_new = not former or former[-1] < n_trials
+        for n_told in [*former, n_trials] if is_new else former:
+            rows = self.trials.rows[self._n_learnt : n_told]
+            all_values = self.trials.values[:n_told]
             first = self._n_learnt == 0
-            refit = step >= _REFIT_GROWTH * self._n_fitted
+            refit = n_told >= REFIT_GROWTH * self._n_fitted
             if refit and first:
                 self._transform = self.new_transform(all_values)
             values = self._transform(all_values[self._n_learnt :])
@@ -370,16 +323,16 @@ class OutcomeModel:
                 predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
                 self._calibration.update(values, *predicted)
             self._surrogate.learn(rows, values)
-            self._n_learnt = step
+            self._n_learnt = n_told
             if refit:
                 transform = self._transform if first else self.new_transform(all_values)
-                transform = self._rescaled(transform, self.trials.rows[:step], all_values)
+                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
                 if transform is not self._transform:
                     self._transform = transform
                     self._surrogate.set_values(transform(all_values))
-                self._n_fitted = step
+                self._n_fitted = n_told
         if is_new:
-            self.steps.append(n_trials)
+            self.learnt_at.append(n_trials)
 
     def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
         """Return the usual transform of the values, or a finer one where that is better."""
@@ -389,25 +342,3 @@ class OutcomeModel:
         if not isinstance(surrogate, ComparingSurrogate):
             return usual
         return scale.fine_transform(rows, values, usual, surrogate) or usual
-
-
-def mixed_moments(
-    moments: Sequence[tuple[FloatArray, FloatArray]],
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of equally weighted mixtures, both of shape (m,).
-
-    Parameters
-    ----------
-    moments : sequence of (mean, std), at least one
-        Means and standard deviations of the components, float64 arrays of shape (m,), finite. A
-        single component is returned unchanged.
-    """
-    if len(moments) == 1:
-        return moments[0]
-    # With shares and relative deviations neither sums nor squares overflow.
-    shares = np.array(moments) / len(moments)
-    mean = shares[:, 0].sum(axis=0)
-    deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
-    size = np.maximum(deviations.max(axis=0), TINY)
-    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
-    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)

@@ -45,11 +45,6 @@ class OutcomeModels:
         return len(self.models)
 
     @property
-    def is_informed(self) -> list[bool]:
-        """Which outcomes have a known value."""
-        return [len(model.trials) > 0 for model in self.models]
-
-    @property
     def informed(self) -> list[OutcomeModel]:
         """The models of outcomes that have a known value."""
         return [model for model in self.models if len(model.trials)]

@@ -162,7 +162,7 @@ class ParetoModel:
         """
         rows = self._trials.rows[self._trials.near_front()]
         if not len(rows):
-            rows = self._trials.incumbents()
+            rows = self._trials.best_rows()
         if self._pending is not None and len(self._pending):
             rows = np.concatenate([rows, self._pending])
         means, _ = self._moments(rows)

@@ -67,6 +67,11 @@ class ParetoTrials:
         return len(self._values)
 
     @property
+    def n_objectives(self) -> int:
+        """Number K of values of a trial."""
+        return len(self.columns)
+
+    @property
     def rows(self) -> FloatArray:
         """The points, shape (n, d); NaN at inactive parameters."""
         return self.columns[0].rows
@@ -159,7 +164,7 @@ class ParetoTrials:
             moved, extent = best - earlier.max(axis=0), best - front.min(axis=0)
             return bool((moved > least * extent).any())
 
-    def incumbents(self, feasible: bool = False) -> FloatArray:
+    def best_rows(self, feasible: bool = False) -> FloatArray:
         """Return the rows of the Pareto front, shape (k, d).
 
         Parameters
@@ -169,7 +174,7 @@ class ParetoTrials:
             trials of the first objective.
         """
         front = self.rows[self.front()]
-        return front if feasible or len(front) else self.columns[0].incumbents()
+        return front if feasible or len(front) else self.columns[0].best_rows()
 
 
 def _dominates(values: FloatArray, others: FloatArray) -> BoolArray:

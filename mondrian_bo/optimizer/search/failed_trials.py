@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
-from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
@@ -24,7 +23,7 @@ class FailedTrials:
 
     Parameters
     ----------
-    trials : Trials or ParetoTrials
+    trials : SearchTrials
         The trials that are learnt. The caller adds failed ones to them.
 
     Attributes
@@ -35,7 +34,7 @@ class FailedTrials:
         Positions in `trials` of the failed trials that are learnt.
     """
 
-    def __init__(self, trials: Trials | ParetoTrials) -> None:
+    def __init__(self, trials: SearchTrials) -> None:
         self._trials = trials
         self.rows = GrowingArray(trials.rows.shape[1])
         self.learnt: list[int] = []

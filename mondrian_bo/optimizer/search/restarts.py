@@ -15,7 +15,8 @@ from mondrian_bo.optimizer.search.failed_trials import FailedTrials
 from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.search.search_factory import SearchFactory
 from mondrian_bo.optimizer.shared.float_range import SHRINK
-from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
+from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
 from mondrian_bo.search_space.space import row_gaps
 
 _NEAR = 0.02
@@ -167,7 +168,7 @@ class RestartingSearch:
 
     Attributes
     ----------
-    trials : Trials, or ParetoTrials with several objectives
+    trials : SearchTrials
         All trials.
     current : Search
         The search that the next trial is for.
@@ -187,7 +188,7 @@ class RestartingSearch:
         reference: FloatArray | None = None,
     ) -> None:
         self._n_dimensions = len(is_continuous)
-        self.trials: Trials | ParetoTrials = (
+        self.trials: SearchTrials = (
             Trials(self._n_dimensions)
             if n_objectives == 1
             else ParetoTrials(self._n_dimensions, n_objectives, reference)
@@ -266,9 +267,10 @@ class RestartingSearch:
 
     def _tell(self, row: FloatArray, values: FloatArray, feasible: bool) -> None:
         """Add one trial, shape (1, d); start or end a restarted search if it is due."""
-        if not self._restarts or isinstance(self.trials, ParetoTrials) or len(self.trials) == 0:
+        if not self._restarts or len(self.trials) == 0:
             self.trials.tell(row, values, feasible)
             return
+        assert isinstance(self.trials, Trials)
         counts = self._counts
         # An infeasible trial is no gain, whatever its value.
         value = float(values[0]) if feasible else -np.inf
@@ -326,7 +328,7 @@ class RestartingSearch:
         """Return the largest difference of values that count as equal."""
         n_trials, counts = len(self.trials), self._counts
         # The range of many values changes slowly: O(1) per trial in the long run.
-        if n_trials > 1.1 * counts.n_at_gain:
+        if n_trials > REFIT_GROWTH * counts.n_at_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
             ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
             counts.gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])

@@ -20,16 +20,15 @@ from mondrian_bo.optimizer.maximization.candidates import (
     Maximize,
     centre,
     maximize,
-    spread,
+    quasi_random_rows,
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
-from mondrian_bo.optimizer.models.outcome_model import OutcomeModel, mixed_moments
-from mondrian_bo.optimizer.pareto.pareto_model import ParetoModel
-from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
+from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.step_choice import step
-from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.optimizer.shared.float_range import TINY
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
@@ -149,9 +148,9 @@ class Search:
 
     Parameters
     ----------
-    trials : Trials or ParetoTrials
+    trials : SearchTrials
         The trials. More may be added later.
-    arms : sequence of (OutcomeModel or ParetoModel, Arm)
+    arms : sequence of (SearchModel, Arm)
         One model, and one acquisition of its arm, is drawn for each trial.
     n_startup_trials : int
         Number of first trials without the model: the middle of the space, then quasi-random points.
@@ -159,18 +158,15 @@ class Search:
         Number of candidates to score for each suggestion.
     shift : float64 array of shape (d,)
         Shift of the quasi-random sequence.
-    n_objectives : int, default=1
-        Number of objectives.
     starts : float64 array of shape (k, d) or None, default=None
         The rows that candidates start from; None is the best trials.
     """
 
-    trials: Trials | ParetoTrials
-    arms: Sequence[tuple[OutcomeModel | ParetoModel, Arm]]
+    trials: SearchTrials
+    arms: Sequence[tuple[SearchModel, Arm]]
     n_startup_trials: int
     n_candidates: int
     shift: FloatArray
-    n_objectives: int = 1
     starts: FloatArray | None = field(default=None, kw_only=True)
 
     @property
@@ -189,7 +185,8 @@ class Search:
             half_spaces = constraints.half_spaces(space)
             if half_spaces is not None:
                 find = half_spaces.maximize
-        if len(self.trials) == 0 or len(self.trials) + len(pending) < self.n_startup_trials:
+        n_trials = len(self.trials)
+        if n_trials == 0 or not self._needs_model(n_trials + len(pending)):
             return self._suggest_without_model(request, find, half_spaces)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, half_spaces)
@@ -202,11 +199,11 @@ class Search:
         with single_threaded_blas(), running, imputed:
             # The model learns here: trials are learnt one by one, also if no acquisition chooses.
             n_gradients = model.n_gradients
-            starts = self.trials.incumbents() if self.starts is None else self.starts
+            starts = self.trials.best_rows() if self.starts is None else self.starts
             candidate_search = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
             if constraints is None:
-                if isinstance(model, OutcomeModel):
-                    row = step(model, arm, candidate_search, find, pending, valid)
+                if self.trials.n_objectives == 1:
+                    row = step(model.models[0], arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
                 ascent = _ScoreToClimb(*model.score(acquisition, rng), n_gradients)
@@ -232,6 +229,16 @@ class Search:
                 )
             return find(ascent.score, candidate_search, local)
 
+    def _needs_model(self, n_started: int) -> bool:
+        """Return whether the model makes the next suggestion, as some trials are known.
+
+        Parameters
+        ----------
+        n_started : int
+            Number of trials of this search, and of those that are running.
+        """
+        return n_started >= self.n_startup_trials
+
     def _draw_acquisition(
         self, request: Request, arm: Arm, half_spaces: HalfSpaces | None
     ) -> tuple[Acquisition, int, float, float]:
@@ -245,7 +252,7 @@ class Search:
             Those of :class:`CandidateSearch`.
         """
         constraints, rng = request.constraints, request.rng
-        n_trials, n_models = len(self.trials), self.n_objectives
+        n_trials, n_models = len(self.trials), self.trials.n_objectives
         share, near_share, far_share = 1.0, 1.0, 1.0
         acquisitions, n_modelled = _acquisitions_of(arm, constraints, half_spaces)
         n_models += n_modelled
@@ -253,7 +260,7 @@ class Search:
             share = arm.candidates  # reduces those near the best rows, too
             if n_trials > _FEW_TRIALS:
                 near_share = min(_NEAR_SHARE / share, 1.0)
-            if n_trials > _MANY_TRIALS and self.n_objectives == 1 and request.valid is None:
+            if n_trials > _MANY_TRIALS and self.trials.n_objectives == 1 and request.valid is None:
                 far_share = min(_FAR_SHARE / share, 1.0)
             if arm.while_running and len(request.pending) and rng.random() < _SHARE_WHILE_RUNNING:
                 acquisitions = arm.while_running
@@ -278,7 +285,7 @@ class Search:
         if not is_taken(row):
             return row
         # In a small finite space the sequence repeats its points.
-        starts = self.trials.incumbents() if n_trials else space.sample(1, rng)
+        starts = self.trials.best_rows() if n_trials else space.sample(1, rng)
         candidate_search = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
         return find(lambda rows: rng.random(len(rows)), candidate_search, None)
 
@@ -286,24 +293,24 @@ class Search:
         self,
         constraints: Constraints,
         half_spaces: HalfSpaces | None,
-        model: OutcomeModel | ParetoModel,
+        model: SearchModel,
         acquisition: Acquisition,
         candidate_search: CandidateSearch,
     ) -> tuple[_ScoreToClimb, CandidateSearch]:
         """Return the score under constraints, and where candidates for it start."""
         feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())
-        if len(self.trials.incumbents(feasible=True)):
+        if len(self.trials.best_rows(feasible=True)):
             n_gradients = model.n_gradients
             score, gradients = model.score(acquisition, candidate_search.rng)
             if len(feasibility):
                 # Several objectives need trials at the bounds of all regions that a front crosses.
-                exponent = constraints.exponent if self.n_objectives == 1 else 1.0
+                exponent = constraints.exponent if self.trials.n_objectives == 1 else 1.0
                 score, gradients = constrained(acquisition, score, gradients, feasibility, exponent)
                 n_gradients += feasibility.n_gradients
         else:
             # While no trial is feasible, only feasibility counts.
             candidate_search = candidate_search._replace(
-                incumbents=constraints.least_violating(feasibility)
+                starts=constraints.least_violating(feasibility)
             )
             n_gradients = feasibility.n_gradients
             score = feasibility.log_probability
@@ -340,7 +347,7 @@ class Search:
         acquisitions, _ = _acquisitions_of(arm, constraints, half_spaces)
         if constraints is None:
             return [(one, model.score(one, rng)[0]) for one in acquisitions]
-        starts = self.trials.incumbents()
+        starts = self.trials.best_rows()
         candidate_search = CandidateSearch(space, starts, lambda row: False, rng, self.n_candidates)
         found = []
         for one in acquisitions:
@@ -355,7 +362,29 @@ class Search:
         The prediction is the equally weighted mixture of those of all arms. With several objectives
         the shapes are (m, K).
         """
-        return mixed_moments([model.outcome_moments(rows) for model, _ in self.arms])
+        return _average([model.outcome_moments(rows) for model, _ in self.arms])
+
+
+def _average(
+    moments: Sequence[tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of equally weighted mixtures, of the components' shape.
+
+    Parameters
+    ----------
+    moments : sequence of (mean, std), at least one
+        Means and standard deviations of the components, float64 arrays of shape (m,), finite. A
+        single component is returned unchanged.
+    """
+    if len(moments) == 1:
+        return moments[0]
+    # With shares and relative deviations neither sums nor squares overflow.
+    shares = np.array(moments) / len(moments)
+    mean = shares[:, 0].sum(axis=0)
+    deviations = np.hypot(shares[:, 1], shares[:, 0] - mean / len(moments))
+    size = np.maximum(deviations.max(axis=0), TINY)
+    spread = size * np.sqrt(((deviations / size) ** 2).mean(axis=0))
+    return mean, np.minimum(spread, np.finfo(np.float64).max / len(moments)) * len(moments)
 
 
 def _acquisitions_of(
@@ -377,7 +406,7 @@ def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatAr
         if valid is None or valid.contains(middle[None])[0]:
             return middle
     if valid is None:
-        return np.asarray(spread(space, index, 1, shift)[0])
+        return np.asarray(quasi_random_rows(space, index, 1, shift)[0])
     trials = np.concatenate([rows, request.pending])
     return valid.first(space, index, shift, request.rng, trials)
 
@@ -386,7 +415,7 @@ def _likely_row(request: Request, half_spaces: HalfSpaces | None) -> FloatArray:
     """Return the one of some quasi-random points that most probably holds all constraints."""
     space, constraints = request.space, request.constraints
     assert constraints is not None
-    rows = spread(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
+    rows = quasi_random_rows(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
     score: Score = constraints.feasibility(
         half_spaces.numbers if half_spaces else ()
     ).log_probability

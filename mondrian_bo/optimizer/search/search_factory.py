@@ -14,11 +14,13 @@ from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, NewTransform, OutcomeModel
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.models.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.pareto.pareto_model import ParetoModel
 from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchSettings
 from mondrian_bo.optimizer.search.search import Search
+from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.surrogates.base import Columns, Surrogate
@@ -85,7 +87,7 @@ class SearchFactory:
         self._seed = parts.seed
         self._outcome_seed = parts.outcome_seed
 
-    def new(self, trials: Trials | ParetoTrials, number: int) -> Search:
+    def new(self, trials: SearchTrials, number: int) -> Search:
         """Return a search over empty `trials`, with new models.
 
         The searches of different numbers have different seeds.
@@ -93,26 +95,26 @@ class SearchFactory:
         settings = self.settings
         arms = settings.portfolio.arms
         *seeds, shift_seed = _spawned(self._seed, number).spawn(len(arms) + 1)
-        models: list[OutcomeModel | ParetoModel] = []
+        models: list[SearchModel] = []
         for arm, seed in zip(arms, seeds, strict=True):
             transform = partial(OutcomeTransform, power=arm.power)
-            if isinstance(trials, Trials):
+            if isinstance(trials, ParetoTrials):
+                own = [
+                    OutcomeModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
+                    for k, column in enumerate(trials.columns)
+                ]
+                models.append(ParetoModel(own, trials))
+            else:
+                assert isinstance(trials, Trials)
                 new_surrogate = self._new_surrogate(arm, seed)
                 parts = OutcomeModelParts(new_surrogate, trials, transform, arm.power)
                 models.append(self._new_objective(parts, number))
-                continue
-            own = [
-                OutcomeModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
-                for k, column in enumerate(trials.columns)
-            ]
-            models.append(ParetoModel(own, trials))
         return Search(
             trials,
             list(zip(models, arms, strict=True)),
             settings.n_startup_trials,
             self._n_candidates(),
             np.random.default_rng(shift_seed).random(len(self._columns.n_choices)),
-            1 if isinstance(trials, Trials) else len(trials.columns),
         )
 
     def _n_candidates(self) -> int:

@@ -6,14 +6,21 @@ on a plateau.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.maximization.candidates import CandidateSearch, Maximize
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.search.portfolio import Arm
+from mondrian_bo.optimizer.steps.drawn_quadratic import DrawnQuadratic
+from mondrian_bo.optimizer.steps.evolution_step import offspring
+from mondrian_bo.optimizer.steps.local_quadratic import draw_quadratic
 from mondrian_bo.optimizer.steps.plateau_step import plateau_steps
+from mondrian_bo.search_space import SearchSpace
 
 _TRIALS_PER_DIMENSION = 20
 """Number of trials for each parameter up to which a quadratic must predict nearly perfectly, if
@@ -32,6 +39,10 @@ many trials as parents are chosen from (`evolution_step.py`)."""
 _TRIALS_PER_ORTHANT = 8
 """The same for each of the 2^d orthants of the space, if that is less, our choice: a space of few
 dimensions is explored sooner."""
+
+_MOST_NEAR = 5_000
+"""Largest number of latest trials among which those near the incumbent are looked for: our choice.
+It bounds the time."""
 
 
 def step(
@@ -74,18 +85,58 @@ def step(
     nearly_exact = n_trials <= min(arm.quadratic_after, _TRIALS_PER_DIMENSION * d)
     is_early = nearly_exact and n_trials < _FEWEST_PER_DIMENSION * d
     # A quadratic does not choose which parameters are active.
-    is_partial = nearly_exact and bool(np.isnan(candidate_search.incumbents).any())
+    is_partial = nearly_exact and bool(np.isnan(candidate_search.starts).any())
     quadratic = 0.0 if is_early or is_partial else arm.quadratic
     n_explored = min(_TRIALS_PER_ORTHANT * 2**d, _EVOLUTION_AFTER)
     evolution = arm.evolution if n_trials > n_explored and valid is None else 0.0
     if quadratic + evolution == 0.0:
         return None
     level = rng.random()
-    drawn = model.draw_quadratic(space, rng, nearly_exact) if level < quadratic else None
+    drawn = _draw_quadratic(model, space, rng, nearly_exact) if level < quadratic else None
     if drawn is not None:
         return find(drawn, candidate_search, drawn.climb)
     if level >= 1.0 - evolution:
-        for row in model.draw_offspring(space, rng):
+        for row in _draw_offspring(model, space, rng):
             if not candidate_search.is_taken(row):
                 return np.asarray(row)
     return None
+
+
+def _draw_quadratic(
+    model: OutcomeModel, space: SearchSpace, rng: np.random.Generator, nearly_exact: bool = False
+) -> DrawnQuadratic | None:
+    """Draw a quadratic around the incumbent, or return None where it would not predict well.
+
+    The incumbent is the one of the ten best trials with the largest predicted mean. The latest
+    5,000 trials count. The quadratic is fitted to the transformed values and, if all are finite, to
+    the values. If `nearly_exact`, it must predict nearly perfectly.
+    """
+    trials = model.trials
+    best = trials.best_rows()
+    mean, _ = mixture_moments(model.predict(best))
+    rows, values = trials.rows[-_MOST_NEAR:], trials.values[-_MOST_NEAR:]
+    centre = best[int(np.argmax(mean))]
+    scales = [model.transform(values)]
+    size = np.abs(values).max()
+    if 0.0 < size < math.inf:
+        scales.append(values / size)
+    targets = np.stack(scales, axis=1)
+    return draw_quadratic(rows, targets, centre, space.is_categorical, rng, nearly_exact)
+
+
+def _draw_offspring(
+    model: OutcomeModel, space: SearchSpace, rng: np.random.Generator
+) -> FloatArray:
+    """Draw offspring of the latest trials, the best by a drawn quadratic first, shape (m, d).
+
+    Where no quadratic predicts well, the order is that of predicted means. There are none with
+    categorical parameters, or where :func:`offspring` finds no parents.
+    """
+    if space.is_categorical.any():
+        return np.empty((0, space.n_dimensions))
+    found = offspring(model.trials.rows, model.trials.values, rng)
+    if not len(found):
+        return found
+    drawn = _draw_quadratic(model, space, rng)
+    scores = mixture_moments(model.predict(found))[0] if drawn is None else drawn.values(found)
+    return space.snap(found[np.argsort(-scores, kind="stable")])

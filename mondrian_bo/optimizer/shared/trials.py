@@ -12,9 +12,13 @@ import numpy as np
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
-_N_INCUMBENTS = 10
+_N_BEST = 10
 """Number of best trials that candidates start from: several, so that one lucky trial of a noisy
 objective does not hold the search."""
+
+REFIT_GROWTH = 1.1
+"""Factor of the number of trials at which what depends on all of them is computed anew: all of this
+costs O(1) per trial."""
 
 KEY_DIGITS = 12
 """Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
@@ -62,6 +66,11 @@ class Trials:
         return len(self._rows)
 
     @property
+    def n_objectives(self) -> int:
+        """Number of values of a trial: 1."""
+        return 1
+
+    @property
     def rows(self) -> FloatArray:
         """The points, shape (n, d); NaN at inactive parameters."""
         return self._rows.rows
@@ -89,7 +98,7 @@ class Trials:
         for i, value in enumerate(values.tolist()):
             # Of equal values the earlier trial ranks higher.
             entry = (feasible, value, -(n_trials + i))
-            if len(self._best) < _N_INCUMBENTS:
+            if len(self._best) < _N_BEST:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)
@@ -140,7 +149,7 @@ class Trials:
         keys = [key for _, rows in self._excluded.values() for key in rows]
         return np.frombuffer(b"".join(keys)).reshape(len(keys), self._rows.rows.shape[1])
 
-    def incumbents(self, feasible: bool = False) -> FloatArray:
+    def best_rows(self, feasible: bool = False) -> FloatArray:
         """Return the rows of the ten best trials, best first, shape (k, d).
 
         Parameters
@@ -155,6 +164,13 @@ class Trials:
         """Return row, shape (d,), and value of the best trial."""
         _, value, index = max(self._best)
         return self._rows.rows[-index], value
+
+    def front(self) -> BoolArray:
+        """Return which trial is the best one, if it is feasible, shape (n,)."""
+        is_best = np.zeros(len(self), dtype=np.bool_)
+        if self._best and (entry := max(self._best))[0]:
+            is_best[-entry[2]] = True
+        return is_best
 
     def is_on_plateau(self) -> bool:
         """Whether several feasible trials have the best value, and it is finite."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.maximization.candidates import spread
+from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
 from mondrian_bo.search_space import SearchSpace
 
 TRIALS_PER_NUMBER = 5
@@ -59,7 +59,7 @@ def branches(space: SearchSpace, tried: FloatArray, rng: np.random.Generator) ->
     if not parents:
         return []
     is_parent = np.array([name in parents for name in space.names]) & space.is_categorical
-    points = spread(space, 0, _N_POINTS, rng.random(space.n_dimensions))
+    points = quasi_random_rows(space, 0, _N_POINTS, rng.random(space.n_dimensions))
     rows = np.concatenate([tried, points])
     # Rows with equal keys are in one branch.
     keys = np.where(np.isnan(rows), -1.0, np.where(is_parent, rows, 0.0))

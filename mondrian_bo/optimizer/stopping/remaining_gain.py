@@ -19,7 +19,7 @@ from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
-from mondrian_bo.optimizer.maximization.candidates import perturb, spread
+from mondrian_bo.optimizer.maximization.candidates import perturb, quasi_random_rows
 from mondrian_bo.optimizer.maximization.local_search import climb
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.search.search import Search
@@ -98,13 +98,13 @@ def remaining_gain(
     (model,) = model.models
     tried = search.trials.rows
     if constraints is not None:
-        tried = search.trials.incumbents(feasible=True)
+        tried = search.trials.best_rows(feasible=True)
     means, _ = mixture_moments(model.predict(tried))
     best = tried[int(np.argmax(means))]
-    near = np.concatenate([best[None], search.trials.incumbents()])
+    near = np.concatenate([best[None], search.trials.best_rows()])
     screened = np.concatenate(
         [
-            spread(space, 0, _SCREENED, rng.random(space.n_dimensions)),
+            quasi_random_rows(space, 0, _SCREENED, rng.random(space.n_dimensions)),
             perturb(space, near, _SCREENED, rng),
         ]
     )
@@ -125,7 +125,7 @@ def remaining_gain(
         own = model.trials.chosen(branch.trials)
         fitted = OutcomeModel(model.new_surrogate, own, model.new_transform)
         rough = roughened(fitted, own, caution.lengthscales)
-        rows = _candidates(rough, space, own.incumbents(), branch.points, rng)
+        rows = _candidates(rough, space, own.best_rows(), branch.points, rng)
         rows = rows[_are_feasible(rows, constraints)]
         if len(rows):
             draws = _draws(rough, rows, 0, n_draws, rng, caution)

@@ -19,7 +19,6 @@ from mondrian_bo.optimizer.fidelities.fidelity_surrogate import (
     with_fidelity,
 )
 from mondrian_bo.optimizer.fidelities.target_space import TargetSpace
-from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.search_space import RestrictedSpace
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import get_surrogate
@@ -277,9 +276,8 @@ def test_no_step_compares_values_of_different_fidelities(monkeypatch):
     def fail(*arguments):
         pytest.fail("a step that compares values of trials")
 
-    monkeypatch.setattr("mondrian_bo.optimizer.search.step_choice.plateau_steps", fail)
-    for name in ("draw_quadratic", "draw_offspring"):
-        monkeypatch.setattr(OutcomeModel, name, fail)
+    for name in ("plateau_steps", "draw_quadratic", "offspring"):
+        monkeypatch.setattr(f"mondrian_bo.optimizer.search.step_choice.{name}", fail)
     optimizer = MondrianOptimizer(LINE, fidelity="s", seed=0)
     # More than the 32 trials after which a search in two dimensions makes such steps; three equal
     # values are a plateau.

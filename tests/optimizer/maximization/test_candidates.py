@@ -15,7 +15,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
     centre,
     maximize,
     perturb,
-    spread,
+    quasi_random_rows,
 )
 from mondrian_bo.optimizer.search import search
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
@@ -67,10 +67,13 @@ def check_rows(space, rows):
 
 @spaces
 def test_spread_gives_valid_rows(space):
-    rows = spread(space, 5, 200, np.random.default_rng(0).random(space.n_dimensions))
+    rows = quasi_random_rows(space, 5, 200, np.random.default_rng(0).random(space.n_dimensions))
     assert rows.shape == (200, space.n_dimensions)
     check_rows(space, rows)
-    assert spread(space, 0, 0, np.zeros(space.n_dimensions)).shape == (0, space.n_dimensions)
+    assert quasi_random_rows(space, 0, 0, np.zeros(space.n_dimensions)).shape == (
+        0,
+        space.n_dimensions,
+    )
 
 
 @settings(derandomize=True)
@@ -78,7 +81,9 @@ def test_spread_gives_valid_rows(space):
 def test_spread_is_the_shifted_sequence(start, n, seed):
     shift = np.random.default_rng(seed).random(6)
     sequence = qmc.Sobol(6, scramble=False).random(128)[start : start + n]
-    assert np.allclose(spread(CUBE, start, n, shift), (sequence + shift) % 1.0, atol=1e-12)
+    assert np.allclose(
+        quasi_random_rows(CUBE, start, n, shift), (sequence + shift) % 1.0, atol=1e-12
+    )
 
 
 @spaces
@@ -108,14 +113,14 @@ def test_centre_of_a_logarithmic_range_and_of_choices():
 
 def test_spread_stratifies():
     shift = np.random.default_rng(1).random(6)
-    rows = spread(CUBE, 0, 64, shift)
+    rows = quasi_random_rows(CUBE, 0, 64, shift)
     # Each coordinate falls once into each of 64 equal intervals.
     cells = np.rint(((rows - shift) % 1.0) * 64).astype(int) % 64
     assert (np.sort(cells, axis=0) == np.arange(64)[:, None]).all()
 
 
 def test_spread_shares_out_choices():
-    rows = spread(MIXED, 0, 300, np.random.default_rng(2).random(7))
+    rows = quasi_random_rows(MIXED, 0, 300, np.random.default_rng(2).random(7))
     counts = np.bincount(rows[:, 2].astype(int), minlength=3)
     assert np.abs(counts - 100).max() <= 5
 
@@ -352,7 +357,7 @@ def test_fewer_candidates_with_many_trials(monkeypatch, n_trials, shares):
 
     def find(score, wanted, improve=None):
         found.append((wanted.near_share, wanted.far_share))
-        return wanted.incumbents[0]
+        return wanted.starts[0]
 
     monkeypatch.setattr(search, "maximize", find)
     optimizer = MondrianOptimizer(SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}), seed=0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
-from mondrian_bo.optimizer.maximization.candidates import spread
+from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.search_space import RestrictedSpace
@@ -82,7 +82,9 @@ def test_all_suggestions_are_valid(space, is_valid, holds, surrogate):
 
 def test_first_points_are_the_valid_ones_of_the_sequence():
     shift = np.random.default_rng(3).random(2)
-    expected = [row for row in spread(SQUARE, 0, 4096, shift) if in_corner(SQUARE.from_unit(row))]
+    expected = [
+        row for row in quasi_random_rows(SQUARE, 0, 4096, shift) if in_corner(SQUARE.from_unit(row))
+    ]
     valid = ValidRows(in_corner, SQUARE)
     none = np.empty((0, 2))
     found = [valid.first(SQUARE, i, shift, np.random.default_rng(0), none) for i in range(15)]
@@ -205,7 +207,7 @@ def test_nothing_valid_is_an_error(space, message, n_told):
     optimizer = MondrianOptimizer(
         space, seed=0, n_candidates=100, n_startup_trials=4, is_valid=lambda params: False
     )
-    for i, row in enumerate(spread(space, 0, n_told, np.zeros(2))):
+    for i, row in enumerate(quasi_random_rows(space, 0, n_told, np.zeros(2))):
         optimizer.tell(space.from_unit(row), i)
     with pytest.raises(ValueError, match=message):
         optimizer.ask()

@@ -115,7 +115,7 @@ def test_infinities_rank_as_they_are():
     model = OutcomeModel(Recorder, Trials(2))
     for i, value in enumerate((0.0, -math.inf, math.inf, 5.0)):
         model.trials.tell(np.array([[i / 4, 0.0]]), np.array([value]))
-    assert model.trials.incumbents()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
+    assert model.trials.best_rows()[:, 0].tolist() == [0.5, 0.75, 0.0, 0.25]
     assert model.trials.best()[1] == math.inf
     prediction = model.predict(uniform(5, 2))
     assert np.isfinite(prediction.means).all()

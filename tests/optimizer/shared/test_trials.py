@@ -24,9 +24,9 @@ def test_best_trials_are_those_of_a_sort():
         trials.tell(row[None], np.array([value]))
         # Of equal values, the earlier first.
         order = np.argsort(-values[:n], kind="stable")
-        incumbents = trials.incumbents()
-        assert 1 <= len(incumbents) <= n
-        assert np.array_equal(incumbents, rows[order[: len(incumbents)]])
+        best = trials.best_rows()
+        assert 1 <= len(best) <= n
+        assert np.array_equal(best, rows[order[: len(best)]])
         best_row, best_value = trials.best()
         assert np.array_equal(best_row, rows[order[0]])
         assert best_value == values[order[0]]
@@ -87,6 +87,6 @@ def test_feasible_trials_come_first():
     trials = Trials(1)
     for i, (value, feasible) in enumerate([(3.0, False), (1.0, True), (2.0, True)]):
         trials.tell(np.array([[i / 10]]), np.array([value]), feasible)
-    assert trials.incumbents()[:, 0].tolist() == [0.2, 0.1, 0.0]
-    assert trials.incumbents(feasible=True)[:, 0].tolist() == [0.2, 0.1]
+    assert trials.best_rows()[:, 0].tolist() == [0.2, 0.1, 0.0]
+    assert trials.best_rows(feasible=True)[:, 0].tolist() == [0.2, 0.1]
     assert trials.best()[1] == 2.0

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, spearmanr
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer import Arm, Portfolio
-from mondrian_bo.optimizer.models import outcome_model
+from mondrian_bo.optimizer.search import step_choice
 from mondrian_bo.optimizer.steps import local_quadratic as module
 from mondrian_bo.optimizer.steps import ridge_regression
 from mondrian_bo.optimizer.steps.local_quadratic import draw_quadratic
@@ -377,7 +377,7 @@ def test_few_trials_need_a_quadratic_that_is_sure(monkeypatch):
     def record(rows, *others):
         calls.append((len(rows), others[-1]))
 
-    monkeypatch.setattr(outcome_model, "draw_quadratic", record)
+    monkeypatch.setattr(step_choice, "draw_quadratic", record)
 
     def sure(**settings):
         calls.clear()
