@@ -304,7 +304,6 @@ FOREIGN_PRIVATE = {
     "_trial_id",
     "_fixed_params",  # Optuna: what a PartialFixedSampler fixes, and its base sampler
     "_base_sampler",
-    "_contains",  # Optuna: whether a distribution has a value
     "_DEPRECATION_WARNING_TEMPLATE",
     "_experiment",  # Ax: what a client has stored
     "_data_rows",

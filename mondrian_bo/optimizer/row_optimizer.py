@@ -343,7 +343,9 @@ class RowOptimizer(Transactional[OptimizerState]):
         return result
 
     @transaction
-    def remaining_gain(self, n_draws: int, caution: Caution | None = None) -> RemainingGain | None:
+    def remaining_gain(
+        self, n_draws: int, caution: Caution | None = None, among: FloatArray | None = None
+    ) -> RemainingGain | None:
         """Draw the regret of the trial with the best predicted mean.
 
         Parameters
@@ -352,6 +354,9 @@ class RowOptimizer(Transactional[OptimizerState]):
             Number of draws. The same trials give the same draws.
         caution : Caution or None, default=None
             How careful the estimate is; None is that of the terminator.
+        among : float64 array of shape (m, d) or None, default=None
+            Rows of the trials that the best one is chosen from, m >= 1. None is all trials, and
+            under constraints the best feasible ones.
 
         Returns
         -------
@@ -375,7 +380,13 @@ class RowOptimizer(Transactional[OptimizerState]):
 
         seed = [*self._ask_entropy, len(trials)]
         return remaining_gain(
-            self._search.whole, self.space, self._constraints, n_draws, seed, caution or CAREFUL
+            self._search.whole,
+            self.space,
+            self._constraints,
+            n_draws,
+            seed,
+            caution or CAREFUL,
+            among,
         )
 
     @transaction

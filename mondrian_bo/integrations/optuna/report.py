@@ -282,6 +282,7 @@ def _model_sections(
     importance = partial(importance_data, study, objective, n_pairs=3, evaluator=evaluator)
     size = (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3)))
     yield f"Importance{of}", [_Plot(importance, caption, size)]
+    names = [name for name in names if seen.has_trial_with([name])]
     slices = [
         _Plot(
             partial(slice_data, seen, name, objective),
@@ -291,7 +292,8 @@ def _model_sections(
     ]
     yield f"Slices{of}", slices
     pairs = list(evaluator.pairs(study, target=lambda trial: trial.values[objective]))
-    pairs = [pair for pair in pairs if pair[0] in names and pair[1] in names][:_MOST_MAPS]
+    pairs = [pair for pair in pairs if {*pair} <= {*names} and seen.has_trial_with(pair)]
+    pairs = pairs[:_MOST_MAPS]
     maps = [
         _Plot(
             partial(map_data, seen, x, y, objective, uncertain),

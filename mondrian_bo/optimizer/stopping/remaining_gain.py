@@ -74,6 +74,7 @@ def remaining_gain(
     n_draws: int,
     seed: Sequence[int],
     caution: Caution = CAREFUL,
+    among: FloatArray | None = None,
 ) -> RemainingGain:
     """Draw the regret of the trial with the best predicted mean.
 
@@ -91,14 +92,18 @@ def remaining_gain(
         Seed of the randomness.
     caution : Caution, default=CAREFUL
         How careful the estimate is.
+    among : float64 array of shape (m, d) or None, default=None
+        Rows of the trials that the best one is chosen from, m >= 1. None is all trials, and under
+        constraints the best feasible ones.
     """
     # The further number makes the draws differ from those of a suggestion.
     rng = np.random.default_rng([*seed, 1])
     (model, _), *_ = search.arms
     (model,) = model.models
-    tried = search.trials.rows
-    if constraints is not None:
-        tried = search.trials.best_rows(feasible=True)
+    tried = among
+    if tried is None:
+        trials = search.trials
+        tried = trials.rows if constraints is None else trials.best_rows(feasible=True)
     means, _ = mixture_moments(model.predict(tried))
     best = tried[int(np.argmax(means))]
     near = np.concatenate([best[None], search.trials.best_rows()])
