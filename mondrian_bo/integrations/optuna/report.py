@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -112,10 +113,9 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
                 f"{storage!r} is no journal file of Optuna ({error}). A database needs its URL, "
                 "such as sqlite:///studies.db."
             ) from None
-    file = storage.removeprefix("sqlite:///")
     # Optuna would make the database.
-    if file != storage and file and not file.startswith("file:"):
-        file = file.partition("?")[0]
+    if (url := re.match(r"sqlite(?:\+\w+)?:///(?!file:)([^?]+)", storage)) is not None:
+        file = url.group(1)
         if not Path(file).is_file():
             raise ValueError(f"There is no database {file!r}.")
     try:
