@@ -278,9 +278,11 @@ class MondrianAdapter(TorchAdapter):
         ]
 
     def _metric(self, signature: str) -> Metric:
+        """Return the experiment's metric with a signature."""
         return next(m for m in self._experiment.metrics.values() if m.signature == signature)
 
     def _observation_data(self, mean: FloatArray, variance: FloatArray) -> list[ObservationData]:
+        """Return predictions of all outcomes, both of shape (m, k), as Ax's observations."""
         return [
             ObservationData(list(self.outcomes), means, np.diag(variances))
             for means, variances in zip(mean, variance, strict=True)

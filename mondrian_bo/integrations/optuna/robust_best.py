@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
-from mondrian_bo.integrations.optuna.reading import ReadableSampler, check_reader, model_of
+from mondrian_bo.integrations.optuna.reading import (
+    ReadableSampler,
+    StudyModel,
+    check_reader,
+    model_of,
+)
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible
 from mondrian_bo.search_space.outside import encode_outside
 
 
@@ -59,11 +64,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     check_reader(sampler)
     if len(study.directions) > 1:
         raise ValueError("`robust_best` needs a single objective; `study.best_trials` has several.")
-    complete = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values[0])
-    ]
+    complete = finite_trials(study)
     feasible = [trial for trial in complete if is_feasible(trial)]
     trials = feasible or complete
     if not trials:
@@ -71,8 +72,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     sign = sign_of(study, 0)
     luckiest = _luckiest(trials, sign)
     try:
-        fallback = MondrianSampler(seed=0)
-        model = model_of(study, fallback) if sampler is None else sampler.read_model(study)
+        model = asked_model(study, sampler)
     except ValueError:
         # No parameter varies.
         return luckiest
@@ -84,6 +84,13 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     means = sign * optimizer.predict_rows(rows[accepted])[0][:, 0]
     # Of equal means, such as those of a repeated point, the best value counts.
     return _luckiest([trials[i] for i in accepted[means == means.max()]], sign)
+
+
+def asked_model(study: optuna.Study, sampler: ReadableSampler | None) -> StudyModel:
+    """Return the model of a sampler for a study; None is the study's own, or the default one."""
+    if sampler is None:
+        return model_of(study, MondrianSampler(seed=0))
+    return sampler.read_model(study)
 
 
 def _luckiest(trials: list[FrozenTrial], sign: float) -> FrozenTrial:

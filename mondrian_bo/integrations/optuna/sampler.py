@@ -351,6 +351,7 @@ def _has(rows: FloatArray, row: FloatArray) -> bool:
 
 
 def _check_seed(seed: int | None) -> list[int]:
+    """Return a seed as words of entropy; None takes four words from the system."""
     if seed is None:
         return [int(word) for word in np.random.SeedSequence().generate_state(4)]
     if not is_integer(seed) or seed < 0:

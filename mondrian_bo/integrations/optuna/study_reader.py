@@ -262,17 +262,6 @@ class StudyReader:
             self._conflicts.update(names)
 
 
-def check_study(study: object) -> None:
-    """Raise a TypeError if an argument `study` is no study of Optuna."""
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"`study` must be an optuna.Study, got {study!r}.")
-
-
-def sign_of(study: optuna.Study, objective: int) -> float:
-    """Return 1 if an objective is maximised, else -1."""
-    return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0
-
-
 def _value(trial: FrozenTrial, n_objectives: int) -> float | None:
     """Return the first value of a trial, or the last one that it reported, if there is any."""
     if n_objectives > 1:

@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import CategoricalDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.reading import (
-    ReadableSampler,
-    StudyModel,
-    check_reader,
-    model_of,
-)
-from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, check_reader
+from mondrian_bo.integrations.optuna.robust_best import asked_model, robust_best
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials
 from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
 
@@ -32,13 +27,6 @@ _MOST_TICKS = 10
 
 _LONGEST_LABEL = 16
 """Largest number of characters of a choice's label, our choice: longer labels overlap."""
-
-
-def check_single_objective(study: optuna.Study, name: str) -> None:
-    """Raise an error if `study` is no study or has several objectives; `name` is the plot's."""
-    check_study(study)
-    if len(study.directions) > 1:
-        raise ValueError(f"`{name}` needs a study with a single objective.")
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
@@ -200,6 +188,7 @@ class StudyView:
 
 
 def _holds(distribution: optuna.distributions.BaseDistribution, value: object) -> bool:
+    """Return whether a value has a place on an axis: of a choice, whether there still is one."""
     if not isinstance(distribution, CategoricalDistribution):
         return True
     return value in distribution.choices
@@ -229,14 +218,8 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     """
     check_study(study)
     check_reader(sampler)
-    model = (
-        model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
-    )
-    trials = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values).all()
-    ]
+    model = asked_model(study, sampler)
+    trials = finite_trials(study)
     if not trials:
         raise ValueError("The study has no complete trial with finite values.")
     if len(study.directions) == 1:
