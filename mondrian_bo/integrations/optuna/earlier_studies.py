@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from mondrian_bo.array_types import BoolArray
 from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number
+from mondrian_bo.integrations.optuna.study_checks import check_argument_fits
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
@@ -74,11 +75,7 @@ class EarlierStudies:
 
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the earlier studies cannot start a study."""
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"`warm_start` needs a study with one objective, and {study.study_name!r} has "
-                f"{len(study.directions)}."
-            )
+        check_argument_fits(study, "warm_start")
         for one in self._studies:
             if one.direction != study.direction:
                 raise ValueError(
@@ -159,6 +156,7 @@ class EarlierStudies:
 
 
 def _read(study: optuna.Study) -> EarlierStudy:
+    """Return the complete trials of an earlier study, the best first; raise if it is none."""
     if not isinstance(study, optuna.Study):
         raise TypeError(f"`warm_start` must hold optuna studies, got {study!r}.")
     if len(study.directions) > 1:

@@ -184,6 +184,7 @@ _Show = Callable[[Any, tuple[float, float], str], str]
 
 
 def _sections(study: optuna.Study, show: _Show) -> Iterator[str]:
+    """Yield the parts of the page; without a model, only those of the trials."""
     trials = study.get_trials(deepcopy=False)
     yield _summary(study, trials)
     objectives = range(len(study.directions))
@@ -221,6 +222,7 @@ def _sections(study: optuna.Study, show: _Show) -> Iterator[str]:
 
 
 def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str:
+    """Return the counts of trials, the directions, the best trials and the latest estimate."""
     states = Counter(trial.state.name.lower() for trial in trials)
     counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
     directions = ", ".join(direction.name.lower() for direction in study.directions)
@@ -260,6 +262,7 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
 
 
 def _params(params: dict[str, Any]) -> str:
+    """Return parameters as text, numbers with four digits."""
     return ", ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in params.items()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.reading import (
     ReadableSampler,
+    StudyModel,
     check_reader,
     model_of,
 )
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
@@ -67,8 +68,7 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     sign = sign_of(study, 0)
     luckiest = _luckiest(trials, sign)
     try:
-        fallback = MondrianSampler(seed=0)
-        model = model_of(study, fallback) if sampler is None else sampler.read_model(study)
+        model = asked_model(study, sampler)
     except ValueError:
         # No parameter varies.
         return luckiest
@@ -82,12 +82,15 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
 
 def trials_to_choose(study: optuna.Study) -> list[FrozenTrial]:
     """Return the complete trials with finite values; feasible ones alone, if there are any."""
-    complete = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values).all()
-    ]
+    complete = finite_trials(study)
     return [trial for trial in complete if is_feasible(trial)] or complete
+
+
+def asked_model(study: optuna.Study, sampler: ReadableSampler | None) -> StudyModel:
+    """Return the model of a sampler for a study; None is the study's own, or the default one."""
+    if sampler is None:
+        return model_of(study, MondrianSampler(seed=0))
+    return sampler.read_model(study)
 
 
 def _luckiest(trials: list[FrozenTrial], sign: float) -> FrozenTrial:

@@ -143,16 +143,12 @@ class MondrianTerminator(HasLock):
     ) -> None:
         if (tolerance is None) == (expected_gain is None):
             raise ValueError("Exactly one of `tolerance` and `expected_gain` must be given.")
-        for name, share in (
-            ("tolerance", tolerance),
-            ("expected_gain", expected_gain),
-        ):
-            if share is not None:
-                check_number(name, share)
-        check_number("probability", probability)
         for name, size in (("tolerance", tolerance), ("expected_gain", expected_gain)):
-            if size is not None and not 0.0 < size < math.inf:
-                raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
+            if size is not None:
+                check_number(name, size)
+                if not 0.0 < size < math.inf:
+                    raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
+        check_number("probability", probability)
         if not 0.0 < probability < 1.0:
             raise ValueError(f"`probability` must be in (0, 1), got {probability!r}.")
         for name, least, number in (

@@ -10,22 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 from optuna.distributions import CategoricalDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import values_under
-from mondrian_bo.integrations.optuna.reading import (
-    ReadableSampler,
-    StudyModel,
-    check_reader,
-    model_of,
-)
-from mondrian_bo.integrations.optuna.robust_best import (
-    robust_best,
-    trials_to_choose,
-)
-from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, check_reader
+from mondrian_bo.integrations.optuna.robust_best import asked_model, robust_best, trials_to_choose
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials
 from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
 
@@ -43,13 +35,6 @@ _LARGEST_INTEGER = 1e12
 
 _LONGEST_LABEL = 16
 """Largest number of characters of a choice's label, our choice: longer labels overlap."""
-
-
-def check_single_objective(study: optuna.Study, name: str) -> None:
-    """Raise an error if `study` is no study or has several objectives; `name` is the plot's."""
-    check_study(study)
-    if len(study.directions) > 1:
-        raise ValueError(f"`{name}` needs a study with a single objective.")
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
@@ -281,14 +266,8 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     """
     check_study(study)
     check_reader(sampler)
-    model = (
-        model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
-    )
-    trials = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values).all()
-    ]
+    model = asked_model(study, sampler)
+    trials = finite_trials(study)
     if not trials:
         raise ValueError("The study has no complete trial with finite values.")
     usable, rows = model.accepted(trials_to_choose(study))

@@ -19,10 +19,10 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     Line,
     StudyView,
     check_objective,
-    check_single_objective,
     objective_label,
     view,
 )
+from mondrian_bo.integrations.optuna.study_checks import check_single_objective
 from mondrian_bo.number_types import check_count
 from mondrian_bo.optimizer.shared.validation import check_flag
 from mondrian_bo.search_space import Float, SearchSpace
@@ -367,6 +367,7 @@ def _unit(parameter: Any, value: float) -> float:
 
 
 def _standardised(scores: FloatArray) -> FloatArray:
+    """Return scores with mean 0 and deviation 1; infinitely bad ones are as the worst other one."""
     finite = scores[np.isfinite(scores)]
     if not len(finite) or finite.std() == 0.0:
         return np.zeros(len(scores))
