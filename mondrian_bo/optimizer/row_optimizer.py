@@ -192,10 +192,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         """Return acquisitions, with what a suggestion would maximise of each.
 
         They are those of the portfolio's first arm. A score maps rows, shape (m, d), to numbers,
-        shape (m,), and includes the probability that constraints hold.
+        shape (m,), and includes the probability that constraints hold. It is minus infinity where
+        `is_valid` is False.
         """
         rng = np.random.default_rng(0)
-        return self._search.whole.scores(self._constraints, self.space, rng)
+        found = self._search.whole.scores(self._constraints, self.space, rng)
+        valid = self._valid
+        return found if valid is None else [(one, valid.score(score)) for one, score in found]
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -387,6 +390,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             seed,
             caution or CAREFUL,
             among,
+            self._valid,
         )
 
     @transaction

@@ -73,6 +73,9 @@ class EarlierStudies:
             raise TypeError(f"`warm_start` must be a list of studies, got {warm_start!r}.")
         self._studies = [_read(study) for study in warm_start]
 
+    def __len__(self) -> int:
+        return len(self._studies)
+
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the earlier studies cannot start a study."""
         check_argument_fits(study, "warm_start")

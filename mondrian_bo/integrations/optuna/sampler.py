@@ -157,11 +157,12 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             )
             optuna_warn(f"{text} Use `optuna.trial.Trial.set_constraint` instead.", FutureWarning)
         self._earlier: EarlierStudies | None = None
-        if warm_start:
+        if warm_start is not None:
             # Loaded here: few samplers have earlier studies.
             from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
 
-            self._earlier = EarlierStudies(warm_start)
+            earlier = EarlierStudies(warm_start)
+            self._earlier = earlier if len(earlier) else None
         self._fidelity: StudyFidelity | None = None
         if fidelity is not None or cost is not None:
             # Loaded here: few samplers have a fidelity.
@@ -315,7 +316,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
             distributions = memory.reader.distributions
-            model = memory.optimizer_for(study, distributions, self._settings)
+            model = memory.optimizer_for(study, distributions, self._settings, self._is_valid)
             if model is None or not model.has_finite_values:
                 raise ValueError(
                     "No finished trial has a finite value and a parameter that varies."

@@ -462,3 +462,13 @@ def test_a_single_report_is_a_marker() -> None:
     for line in axes.lines:
         if len(line.get_xdata()) == 1 and line.get_xdata()[0] == 0:
             assert line.get_marker() == "."
+
+
+def test_the_acquisition_of_points_that_are_not_valid_is_the_smallest() -> None:
+    sampler = MondrianSampler(seed=0, is_valid=lambda params: params["x"] >= 0.0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", -5, 5), n_trials=12)
+    for line in plotting.plot_acquisition(study, "x").lines:
+        x, scores = line.get_xdata(), line.get_ydata()
+        assert (scores[x < 0.0] == scores.min()).all()
+        assert x[np.argmax(scores)] >= 0.0
