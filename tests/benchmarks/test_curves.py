@@ -258,6 +258,15 @@ def test_names_of_methods_are_split_like_those_of_samplers(tmp_path, monkeypatch
     assert len(suite.read(tmp_path / "curves.jsonl.gz")) == 4
 
 
+def test_all_methods_run_by_default(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(suite, "TASKS", {"svm_folds": TASKS["svm_folds"]})
+    monkeypatch.setattr(suite, "replay", lambda *_: Replay([2.0], [9.0], 9, 5, 1))
+    monkeypatch.delenv(PEERS["smac"].variable, raising=False)
+    suite.run(_arguments(tmp_path, samplers=None))
+    assert "skipping smac_hyperband, smac_hyperband_anew" in capsys.readouterr().err
+    assert {key.method for key in suite.read(tmp_path / "curves.jsonl.gz")} == set(METHODS)
+
+
 def test_a_run_that_does_not_arrive_takes_the_budget() -> None:
     replayed = Replay([3.0, 7.0], [1.5, 1.2], 4, 0, 0)
     assert suite.time_to(replayed, 1.3) == 7.0

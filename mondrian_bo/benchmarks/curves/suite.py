@@ -74,7 +74,7 @@ def run(arguments: Namespace) -> None:
     ----------
     arguments : argparse.Namespace
         The parsed arguments: ``out``; ``seeds``; ``jobs``; ``known``, archives whose runs are not
-        run again; ``half``, of the tasks; ``samplers``, names of methods, all by default.
+        run again; ``half``, of the tasks; ``samplers``, names of methods, or None for all.
 
     Raises
     ------
@@ -192,11 +192,10 @@ def write_tables(runs: Mapping[Key, Replay], directory: Path) -> str:
     return text
 
 
-def _methods(names: str) -> list[str]:
-    chosen = split_names(names)
-    # The default of the option names samplers of other suites.
-    if names == "mondrian,random,tpe":
+def _methods(names: str | None) -> list[str]:
+    if names is None:
         return list(_ALL_METHODS)
+    chosen = split_names(names)
     if not chosen:
         raise ValueError(f"--samplers needs names between commas, got {names!r}")
     unknown = [name for name in chosen if name not in _ALL_METHODS]
