@@ -22,6 +22,7 @@ from scipy.stats import wilcoxon
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
+from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
 from mondrian_bo.benchmarks.report.score import holm_corrected
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
@@ -29,9 +30,6 @@ __all__ = ["BUDGETS", "Comparison", "compare", "main"]
 
 BUDGETS = (25, 50, 100, 200)
 """Numbers of trials after which regrets are compared by default."""
-
-_PRECISION = 1e-8
-"""Smallest regret that counts, which is COCO's final target."""
 
 _FAR_AHEAD = 0.3
 """Difference of log10 regrets from which on a function is named: a factor of two."""
@@ -107,7 +105,8 @@ def compare(
                 continue
             optimum = results.facts[problem].optimum or 0.0
             own, theirs = (
-                np.log10(max(one.best[budget - 1] - optimum, _PRECISION)) for one in (curve, other)
+                np.log10(max(one.best[budget - 1] - optimum, COCO_PRECISION))
+                for one in (curve, other)
             )
             pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
         if pairs:

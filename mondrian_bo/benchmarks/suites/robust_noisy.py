@@ -17,6 +17,7 @@ from scipy.stats import wilcoxon
 from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS, NoisyFunction
 from mondrian_bo.benchmarks.report.score import holm_corrected
 from mondrian_bo.benchmarks.report.text_table import publish
@@ -26,9 +27,6 @@ __all__ = ["differences", "problems", "run", "table"]
 
 _DIMENSION = 5
 """Number of inputs."""
-
-_PRECISION = 1e-8
-"""Smallest regret that counts, which is COCO's final target."""
 
 HEADER = ["sampler", "noise", "better on", "log10 difference", "regret ratio", "p"]
 """Names of the columns."""
@@ -52,7 +50,7 @@ def differences(runs: FloatArray) -> FloatArray:
     float64 array of shape (n_functions,)
         Negative where the best prediction is better.
     """
-    logs = np.log10(np.maximum(runs, _PRECISION))
+    logs = np.log10(np.maximum(runs, COCO_PRECISION))
     means: FloatArray = (logs[..., 1] - logs[..., 0]).mean(axis=1)
     return means
 
