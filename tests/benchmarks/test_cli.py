@@ -118,10 +118,10 @@ def test_report_on_nothing(tmp_path, capsys):
 
 def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
     seen = []
-    program = types.ModuleType("a_special_suite")
+    name = "a_special_suite"
+    program = types.ModuleType(name)
     program.run = seen.append
-    name = "suites.a_special_suite"
-    monkeypatch.setitem(sys.modules, f"mondrian_bo.benchmarks.{name}", program)
+    monkeypatch.setitem(sys.modules, f"mondrian_bo.benchmarks.suites.{name}", program)
     one = SPECIAL_SUITES["importance"]._replace(program=f"{name}:run", options=("seeds",))
     monkeypatch.setitem(SPECIAL_SUITES, "special", one)
     arguments = ["bench", "run", "--suite", "special", "--seeds", "7", "--out", str(tmp_path)]

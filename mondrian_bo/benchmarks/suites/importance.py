@@ -33,7 +33,7 @@ from optuna.importance import (
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.benchmarks.speed.clock import timed
+from mondrian_bo.benchmarks.suites.speed.clock import timed
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 
 TRIALS = (50, 200)

@@ -33,11 +33,11 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.curves.replay import load
-from mondrian_bo.benchmarks.curves.tasks import TASKS
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
+from mondrian_bo.benchmarks.suites.curves.replay import load
+from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.search_space import Float, SearchSpace
 

@@ -1,0 +1,314 @@
+"""Replays recorded trainings to samplers and pruners, on a clock of simulated training time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, WilcoxonPruner
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import TrialState
+
+from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Outcome
+
+__all__ = [
+    "BUDGET",
+    "METHODS",
+    "TOLERANCE",
+    "Method",
+    "Recorded",
+    "Replay",
+    "ReplayedTrial",
+    "load",
+    "outcomes_of",
+    "replay",
+    "replayed_trials",
+]
+
+BUDGET = 50.0
+"""Simulated time of a run, in mean times of a complete training: our choice."""
+
+TOLERANCE = 0.01
+"""A run has arrived when its best outcome is at most this share above the task's best."""
+
+
+def _mondrian(seed: int, **settings: Any) -> BaseSampler:
+    # Imported late, so that runs of other samplers do not load numba.
+    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+
+    return MondrianSampler(seed=seed, **settings)
+
+
+def _tpe(seed: int) -> BaseSampler:
+    return TPESampler(seed=seed)
+
+
+def _pruner(n_steps: int) -> BasePruner:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+
+    return MondrianPruner()
+
+
+def _impatient(n_steps: int) -> BasePruner:
+    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
+
+    return MondrianPruner(patience=None)
+
+
+class Method(NamedTuple):
+    """A sampler with a pruner.
+
+    Attributes
+    ----------
+    sampler : callable
+        Takes a seed.
+    pruner : callable
+        Takes the number of steps of a complete training.
+    description : str
+        One line for tables.
+    folds_only : bool, default=False
+        Whether the pruner is made for folds, and not for epochs, which have a trend.
+    """
+
+    sampler: Callable[[int], BaseSampler]
+    pruner: Callable[[int], BasePruner]
+    description: str
+    folds_only: bool = False
+
+
+METHODS: dict[str, Method] = {
+    "tpe": Method(_tpe, lambda _: NopPruner(), "TPE, no pruning"),
+    "tpe_hyperband": Method(
+        _tpe, lambda n: HyperbandPruner(min_resource=1, max_resource=n), "TPE, Hyperband"
+    ),
+    "tpe_median": Method(_tpe, lambda _: MedianPruner(), "TPE, median pruning"),
+    "tpe_wilcoxon": Method(_tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning", True),
+    "tpe_pruner": Method(_tpe, _pruner, "TPE, `MondrianPruner`"),
+    "mondrian": Method(_mondrian, lambda _: NopPruner(), "`MondrianSampler`, no pruning"),
+    "mondrian_hyperband": Method(
+        _mondrian,
+        lambda n: HyperbandPruner(min_resource=1, max_resource=n),
+        "`MondrianSampler`, Hyperband",
+    ),
+    "mondrian_impatient": Method(
+        _mondrian, _impatient, "`MondrianSampler`, `MondrianPruner(patience=None)`"
+    ),
+    "mondrian_pruner": Method(_mondrian, _pruner, "`MondrianSampler`, `MondrianPruner`"),
+}
+"""The compared methods by name; all have their default settings but where the name says others."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded task.
+
+    Attributes
+    ----------
+    name : str
+        Key of `TASKS`.
+    shape : tuple of int
+        Number of levels of each setting.
+    curves : float64 array of shape (n, steps)
+        Reports of each setting, in the order of the grid's product; NaN where training diverged.
+    seconds : float64 array of shape (n,)
+        Time of a complete training.
+    outcomes : float64 array of shape (n,)
+        What a complete training returns, minimised; NaN where it diverged.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    curves: FloatArray
+    seconds: FloatArray
+    outcomes: FloatArray
+
+    def setting(self, params: Mapping[str, int]) -> int:
+        """Return the number of a setting by its levels."""
+        levels = [params[name] for name in TASKS[self.name].levels]
+        return int(np.ravel_multi_index(levels, self.shape))
+
+    @property
+    def target(self) -> float:
+        """The largest outcome with which a run has arrived."""
+        return (1.0 + TOLERANCE) * float(np.nanmin(self.outcomes))
+
+    @property
+    def rank_target(self) -> float:
+        """The outcome of the best hundredth of the settings, or `target` if that is larger."""
+        ranked = np.sort(self.outcomes)
+        return max(self.target, float(ranked[int(TOLERANCE * len(ranked)) - 1]))
+
+
+class ReplayedTrial(NamedTuple):
+    """A trial of a run.
+
+    Attributes
+    ----------
+    setting : int
+        Number of its setting.
+    n_steps : int
+        Number of its reports.
+    is_pruned : bool
+        Whether it is not complete.
+    end : float
+        Time of the run at its end, in mean times of a complete training.
+    """
+
+    setting: int
+    n_steps: int
+    is_pruned: bool
+    end: float
+
+
+class Replay(NamedTuple):
+    """What a run found, and when.
+
+    Attributes
+    ----------
+    times : list of float
+        When a complete trial improved on all before, in mean times of a complete training.
+    outcomes : list of float
+        The outcomes of these trials.
+    n_complete, n_pruned : int
+        Numbers of trials.
+    n_lost : int
+        Number of pruned trials that would have improved on all complete ones before.
+    """
+
+    times: list[float]
+    outcomes: list[float]
+    n_complete: int
+    n_pruned: int
+    n_lost: int
+
+
+@cache
+def load(name: str) -> Recorded:
+    """Read a recording of the package."""
+    task = TASKS[name]
+    file = resources.files("mondrian_bo.benchmarks.suites.curves") / f"{name}.npz"
+    with file.open("rb") as stream, np.load(stream) as arrays:
+        curves = arrays["curves"].astype(np.float64)
+        seconds = arrays["seconds"].astype(np.float64)
+    shape = tuple(len(levels) for levels in task.levels.values())
+    if len(curves) != len(list(product(*task.levels.values()))):
+        raise ValueError(f"the recording of {name} has another grid: record it again")
+    return Recorded(name, shape, curves, seconds, outcomes_of(curves, task.outcome))
+
+
+def outcomes_of(curves: FloatArray, outcome: Outcome) -> FloatArray:
+    """Return what trainings return.
+
+    Parameters
+    ----------
+    curves : float64 array of shape (n, steps)
+        Their reports.
+    outcome : {"last", "best", "mean"}
+        Which summary of a curve.
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        The summaries.
+    """
+    if outcome == "last":
+        return curves[:, -1]
+    return np.asarray(curves.mean(axis=1) if outcome == "mean" else curves.min(axis=1))
+
+
+def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Replay:
+    """Run a study on recorded trainings, see :func:`replayed_trials`.
+
+    Only a complete training gives a model, so only complete trials count.
+
+    Parameters
+    ----------
+    task, method, seed, budget
+        As those of that function.
+
+    Returns
+    -------
+    Replay
+        What was found.
+    """
+    best = np.inf
+    times: list[float] = []
+    outcomes: list[float] = []
+    n_complete = n_pruned = n_lost = 0
+    for trial in replayed_trials(task, method, seed, budget):
+        outcome = float(task.outcomes[trial.setting])
+        if trial.is_pruned:
+            n_pruned += 1
+            n_lost += outcome < best
+            continue
+        n_complete += 1
+        if outcome < best and trial.end <= budget:
+            best = outcome
+            times.append(round(trial.end, 4))
+            outcomes.append(outcome)
+    return Replay(times, outcomes, n_complete, n_pruned, n_lost)
+
+
+def replayed_trials(
+    task: Recorded, method: Method, seed: int, budget: float = BUDGET
+) -> Iterator[ReplayedTrial]:
+    """Run a study on recorded trainings until it has arrived, or the time is over.
+
+    It also ends after as many trials as there are settings, with which an exhaustive search would
+    be done. A training ends as pruned where the pruner says so, and where its report is NaN. Each
+    step takes the same part of the recorded time. Time for suggestions does not count.
+
+    Parameters
+    ----------
+    task : Recorded
+        The trainings.
+    method : Method
+        Sampler and pruner.
+    seed : int
+        Seed of the sampler.
+    budget : float, default=50
+        Simulated time, in mean times of a complete training.
+
+    Yields
+    ------
+    ReplayedTrial
+        The trials, one by one.
+    """
+    n_steps = task.curves.shape[1]
+    study = optuna.create_study(
+        study_name=f"{task.name}-{seed}",
+        sampler=method.sampler(seed),
+        pruner=method.pruner(n_steps),
+    )
+    names = list(TASKS[task.name].levels)
+    step_times = (task.seconds / task.seconds.mean() / n_steps).tolist()
+    clock, has_arrived = 0.0, False
+    for _ in range(len(task.outcomes)):
+        if clock >= budget or has_arrived:
+            break
+        trial = study.ask()
+        for name, n in zip(names, task.shape, strict=True):
+            trial.suggest_int(name, 0, n - 1)
+        setting = task.setting(trial.params)
+        is_pruned = False
+        for step in range(n_steps):
+            report = float(task.curves[setting, step])
+            clock += step_times[setting]
+            trial.report(report, step)
+            if np.isnan(report) or trial.should_prune():
+                is_pruned = True
+                break
+        outcome = float(task.outcomes[setting])
+        if is_pruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        else:
+            study.tell(trial, outcome)
+            has_arrived = outcome <= task.target and clock <= budget
+        yield ReplayedTrial(setting, step + 1, is_pruned, clock)
