@@ -9,7 +9,6 @@ largest number gives a line for each.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections import defaultdict
@@ -26,6 +25,7 @@ from mondrian_bo.acquisitions import (
     ThompsonSampling,
     UpperConfidenceBound,
 )
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
@@ -257,9 +257,6 @@ def summary(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is asked for on the command line."""
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", required=True, help="names, separated by commas")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="default: all")
@@ -271,8 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="file of results")
     options = parser.parse_args(arguments)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = options.out.read_text().splitlines() if options.out.is_file() else []
-    records = [json.loads(line) for line in lines]
+    records = read_log(options.out)
     done = {tuple(record["run"]) for record in records}
     lengths = [int(number) for number in options.trials.split(",")]
     todo = [
@@ -282,12 +278,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for variant in options.variants.split(",")
         if (missing := [n for n in lengths if (variant, name, seed, n) not in done])
     ]
-    workers = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-    with options.out.open("a") as stream:
-        for found in tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)):
-            records += found
-            stream.write("".join(json.dumps(record) + "\n" for record in found))
-            stream.flush()
+    results = in_parallel(run, todo, options.jobs)
+    for found in keep(results, options.out, n_results=len(todo), lines=list):
+        records += found
     print(to_markdown(*table(records)))
     print()
     print(to_markdown(*summary(records)))

@@ -24,6 +24,7 @@ from optuna.trial import Trial, TrialState
 from scipy.stats import rankdata, spearmanr, wilcoxon
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems.fidelities import (
     FIDELITY,
     PROBLEMS,
@@ -31,7 +32,6 @@ from mondrian_bo.benchmarks.problems.fidelities import (
     get_fidelity_problem,
 )
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 
 BUDGET = 30.0
 """Cost of a run, in mean costs of a trial at the target: our choice."""
@@ -247,7 +247,7 @@ def regret(record: Mapping[str, Any], cost: float) -> float:
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the tables, which go to ``DIR/fidelities.md``.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`,
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`,
     and ``half``, of the problems.
     """
     names = [one for one in PROBLEMS if arguments.half in (None, get_fidelity_problem(one).half)]

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.integrations.optuna.terminator import default_patience
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL, Caution
@@ -140,7 +140,7 @@ def run(arguments: Namespace) -> None:
 
     They go to ``DIR/stopping.md`` and ``DIR/stopping_rules.md`` too.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`.
     """
     _run(arguments, ARCHIVE, problems(), "stopping")
 

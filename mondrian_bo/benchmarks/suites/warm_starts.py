@@ -33,9 +33,9 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.benchmarks.suites.curves.replay import load
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
@@ -264,7 +264,7 @@ def saved_trials(cold: FloatArray, warm: FloatArray, slack: float) -> int:
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the tables, which go to ``DIR/warm_starts.md``.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`.
     """
     names = [*PROBLEMS, *RECORDED]
     records = archived_runs(arguments, ARCHIVE, names, runs_of, "warm starts")

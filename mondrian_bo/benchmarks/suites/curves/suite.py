@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, read_log
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.replay import (
@@ -85,16 +86,13 @@ def run(arguments: Namespace) -> None:
     ValueError
         If there are no seeds, or `samplers` holds no name or one that is not a method.
     """
-    from joblib import Parallel, delayed
-
     if arguments.seeds < 1:
         raise ValueError("the suite curves needs at least one seed")
     arguments.out.mkdir(parents=True, exist_ok=True)
     archive = arguments.out / "curves.jsonl.gz"
     runs: Runs = {}
     for path in [*arguments.known, archive]:
-        if path.is_file():
-            runs |= read(path)
+        runs |= read(path)
     methods = _methods(arguments.samplers)
     tasks = [name for name in TASKS if arguments.half in (None, TASKS[name].half)]
     # Seeds come first, so that an interrupted suite has comparable runs of every method.
@@ -111,10 +109,8 @@ def run(arguments: Namespace) -> None:
         keys, todo = ([key for key in some if key.method not in absent] for some in (keys, todo))
         if not keys:
             raise ValueError("none of the methods asked for is installed")
-    workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
-    for key, replayed in tqdm(
-        workers(delayed(_replay)(key) for key in todo), total=len(todo), desc="curves"
-    ):
+    results = in_parallel(_replay, zip(todo), arguments.jobs)
+    for key, replayed in tqdm(results, total=len(todo), desc="curves"):
         runs[key] = replayed
         _write(archive, runs)
     _write(archive, runs)
@@ -123,10 +119,8 @@ def run(arguments: Namespace) -> None:
 
 
 def read(path: Path) -> Runs:
-    """Read the runs of an archive."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
-    return {Key(*record.pop("run")): Replay(**record) for record in records}
+    """Read the runs of an archive; none if there is no file."""
+    return {Key(*record.pop("run")): Replay(**record) for record in read_log(path)}
 
 
 def time_to(replayed: Replay, target: float) -> float:
@@ -219,6 +213,7 @@ def _replay(key: Key) -> tuple[Key, Replay]:
 
 
 def _write(path: Path, runs: Runs) -> None:
+    """Write all runs in their order: a resumed suite has the same file as one in a single go."""
     lines = (json.dumps({"run": list(key), **runs[key]._asdict()}) + "\n" for key in sorted(runs))
     partial = path.with_suffix(".partial")
     # Without a time stamp, equal runs are equal files.

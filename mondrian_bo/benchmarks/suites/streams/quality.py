@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.suites.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.suites.streams.data import LENGTH, Stream, load_stream
 from mondrian_bo.benchmarks.suites.streams.learners import (
@@ -100,27 +101,15 @@ def measure(
     dict of Task to Run
         All tasks, those of `log` among them.
     """
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
     done = dict(_read(log))
     wanted = _tasks(names, seeds, length, with_onelearn=onelearn is not None)
     missing = [task for task in wanted if task not in done]
     ours = [task for task in missing if task.learner != ONELEARN]
-    workers = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    with log.open("a", encoding="utf-8") as lines, tqdm(total=len(missing), desc="streams") as bar:
-
-        def keep(results: Iterable[tuple[Task, Run]]) -> None:
-            for task, run in results:
-                done[task] = run
-                lines.write(json.dumps({**task._asdict(), **run._asdict()}) + "\n")
-                lines.flush()
-                bar.update()
-
-        keep(workers(delayed(_run)(task, directory) for task in ours))
-        if onelearn is not None:
-            theirs = [task for task in missing if task.learner == ONELEARN]
-            keep(_run_onelearn(theirs, directory, onelearn))
+    results: Iterable[tuple[Task, Run]] = in_parallel(_run, product(ours, [directory]), jobs)
+    if onelearn is not None:
+        theirs = [task for task in missing if task.learner == ONELEARN]
+        results = chain(results, _run_onelearn(theirs, directory, onelearn))
+    done |= keep(results, log, n_results=len(missing), lines=_lines, label="streams")
     return {task: done[task] for task in wanted}
 
 
@@ -175,9 +164,13 @@ def _tasks(names: Sequence[str], seeds: int, length: int, with_onelearn: bool) -
     ]
 
 
+def _lines(result: tuple[Task, Run]) -> list[dict[str, Any]]:
+    task, run = result
+    return [{**task._asdict(), **run._asdict()}]
+
+
 def _read(log: Path) -> Iterator[tuple[Task, Run]]:
-    lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
-    for record in map(json.loads, lines):
+    for record in read_log(log):
         yield (
             Task(*(record[field] for field in Task._fields)),
             Run(*(record[field] for field in Run._fields)),
