@@ -25,11 +25,11 @@ from mondrian_bo.acquisitions import (
     ThompsonSampling,
     UpperConfidenceBound,
 )
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
 from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
@@ -157,20 +157,17 @@ def run(variant: str, name: str, seed: int, lengths: Sequence[int]) -> list[dict
         100 % of the trials; mean CPU milliseconds of a suggestion.
     """
     problem = get_problem(name)
-    function = problem.instance(seed)
     settings = VARIANTS[variant]
     learnt = Learnt(_WIDE, seed) if variant == "learnt from success" else None
     if learnt is not None:
         settings = {"acquisition": Portfolio((replace(_ARM, acquisitions=learnt),), restarts=True)}
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **settings)
+    search = OptimizerRun.of(problem, seed, **settings)
     lowest, exact, regrets, seconds = np.inf, np.inf, [], [0.0]
-    for number in range(max(lengths)):
+    for _ in range(max(lengths)):
         start = time.process_time()
-        params = optimizer.ask()
+        params = search.optimizer.ask()
         seconds.append(seconds[-1] + time.process_time() - start)
-        value = function(params)
-        observed = problem.observe(value, seed, number)
-        optimizer.tell(params, observed)
+        _, value, observed = search.step(params)
         if learnt is not None:
             learnt.note(observed < lowest)
         if observed < lowest:

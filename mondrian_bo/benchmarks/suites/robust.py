@@ -16,16 +16,16 @@ import optuna
 from scipy.stats import wilcoxon
 from tqdm import tqdm
 
+from mondrian_bo.benchmarks.harness.methods import mondrian, random_search, tpe
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.problems.base import suggest
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "mondrian": lambda seed: MondrianSampler(seed=seed),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
-    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+    "mondrian": mondrian,
+    "tpe": tpe,
+    "random": random_search,
 }
 """Where the trials come from."""
 

@@ -21,15 +21,14 @@ from typing import NamedTuple
 import numpy as np
 import optuna
 from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from tqdm import tqdm
 
+from mondrian_bo.benchmarks.harness.methods import Method, random_search
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.replay import (
     BUDGET,
     METHODS,
-    Method,
     Recorded,
     load,
     replayed_trials,
@@ -168,7 +167,7 @@ def methods_of(task: Recorded) -> list[Method]:
         )
     for name, sampler in (
         ("`MondrianSampler`", METHODS["mondrian_pruner"].sampler),
-        ("random settings", _random),
+        ("random settings", random_search),
     ):
         found.append(Method(sampler, partial(_oracle, task), f"{name}, oracle"))
     return found
@@ -232,10 +231,6 @@ def _known_curves(task: Recorded, threshold: float, n_steps: int) -> BasePruner:
 
 def _oracle(task: Recorded, n_steps: int) -> BasePruner:
     return OraclePruner(task)
-
-
-def _random(seed: int) -> BaseSampler:
-    return RandomSampler(seed=seed)
 
 
 if __name__ == "__main__":

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import optuna
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, WilcoxonPruner
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.pruners import MedianPruner, WilcoxonPruner
 from optuna.trial import TrialState
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.methods import Method, hyperband, mondrian, mondrian_pruner, tpe
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Outcome
 
 __all__ = [
     "BUDGET",
     "METHODS",
     "TOLERANCE",
-    "Method",
     "Recorded",
     "Replay",
     "ReplayedTrial",
@@ -39,68 +37,20 @@ TOLERANCE = 0.01
 """A run has arrived when its best outcome is at most this share above the task's best."""
 
 
-def _mondrian(seed: int, **settings: Any) -> BaseSampler:
-    # Imported late, so that runs of other samplers do not load numba.
-    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-
-    return MondrianSampler(seed=seed, **settings)
-
-
-def _tpe(seed: int) -> BaseSampler:
-    return TPESampler(seed=seed)
-
-
-def _pruner(n_steps: int) -> BasePruner:
-    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
-
-    return MondrianPruner()
-
-
-def _impatient(n_steps: int) -> BasePruner:
-    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
-
-    return MondrianPruner(patience=None)
-
-
-class Method(NamedTuple):
-    """A sampler with a pruner.
-
-    Attributes
-    ----------
-    sampler : callable
-        Takes a seed.
-    pruner : callable
-        Takes the number of steps of a complete training.
-    description : str
-        One line for tables.
-    folds_only : bool, default=False
-        Whether the pruner is made for folds, and not for epochs, which have a trend.
-    """
-
-    sampler: Callable[[int], BaseSampler]
-    pruner: Callable[[int], BasePruner]
-    description: str
-    folds_only: bool = False
-
-
 METHODS: dict[str, Method] = {
-    "tpe": Method(_tpe, lambda _: NopPruner(), "TPE, no pruning"),
-    "tpe_hyperband": Method(
-        _tpe, lambda n: HyperbandPruner(min_resource=1, max_resource=n), "TPE, Hyperband"
-    ),
-    "tpe_median": Method(_tpe, lambda _: MedianPruner(), "TPE, median pruning"),
-    "tpe_wilcoxon": Method(_tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning", True),
-    "tpe_pruner": Method(_tpe, _pruner, "TPE, `MondrianPruner`"),
-    "mondrian": Method(_mondrian, lambda _: NopPruner(), "`MondrianSampler`, no pruning"),
-    "mondrian_hyperband": Method(
-        _mondrian,
-        lambda n: HyperbandPruner(min_resource=1, max_resource=n),
-        "`MondrianSampler`, Hyperband",
-    ),
+    "tpe": Method(tpe, None, "TPE, no pruning"),
+    "tpe_hyperband": Method(tpe, hyperband, "TPE, Hyperband"),
+    "tpe_median": Method(tpe, lambda _: MedianPruner(), "TPE, median pruning"),
+    "tpe_wilcoxon": Method(tpe, lambda _: WilcoxonPruner(), "TPE, Wilcoxon pruning"),
+    "tpe_pruner": Method(tpe, mondrian_pruner, "TPE, `MondrianPruner`"),
+    "mondrian": Method(mondrian, None, "`MondrianSampler`, no pruning"),
+    "mondrian_hyperband": Method(mondrian, hyperband, "`MondrianSampler`, Hyperband"),
     "mondrian_impatient": Method(
-        _mondrian, _impatient, "`MondrianSampler`, `MondrianPruner(patience=None)`"
+        mondrian,
+        partial(mondrian_pruner, patience=None),
+        "`MondrianSampler`, `MondrianPruner(patience=None)`",
     ),
-    "mondrian_pruner": Method(_mondrian, _pruner, "`MondrianSampler`, `MondrianPruner`"),
+    "mondrian_pruner": Method(mondrian, mondrian_pruner, "`MondrianSampler`, `MondrianPruner`"),
 }
 """The compared methods by name; all have their default settings but where the name says others."""
 
@@ -282,11 +232,7 @@ def replayed_trials(
         The trials, one by one.
     """
     n_steps = task.curves.shape[1]
-    study = optuna.create_study(
-        study_name=f"{task.name}-{seed}",
-        sampler=method.sampler(seed),
-        pruner=method.pruner(n_steps),
-    )
+    study = method.new_study(task.name, seed, n_steps)
     names = list(TASKS[task.name].levels)
     step_times = (task.seconds / task.seconds.mean() / n_steps).tolist()
     clock, has_arrived = 0.0, False

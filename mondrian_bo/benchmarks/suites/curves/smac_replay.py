@@ -26,13 +26,10 @@ class SmacHyperband:
     resumes : bool
         Whether a longer training continues the shorter one of the same settings, from a checkpoint.
         Otherwise it starts again, as in SMAC's own example.
-    folds_only : bool
-        Whether it is made for folds only.
     """
 
     description: str
     resumes: bool
-    folds_only: bool = False
 
 
 SMAC_METHODS = {

@@ -10,6 +10,7 @@ import optuna
 import pytest
 from optuna.pruners import BasePruner, NopPruner
 
+from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.harness.worker_process import shared_worker
 from mondrian_bo.benchmarks.suites.curves import replay as replays
@@ -17,7 +18,6 @@ from mondrian_bo.benchmarks.suites.curves import smac_replay, suite
 from mondrian_bo.benchmarks.suites.curves.record import record
 from mondrian_bo.benchmarks.suites.curves.replay import (
     METHODS,
-    Method,
     Recorded,
     Replay,
     load,
@@ -283,4 +283,4 @@ def test_a_run_that_does_not_arrive_takes_the_budget() -> None:
 
 def test_all_methods_have_a_description_and_a_default_sampler() -> None:
     assert len({method.description for method in METHODS.values()}) == len(METHODS)
-    assert isinstance(METHODS["tpe"].pruner(5), NopPruner)
+    assert isinstance(METHODS["tpe"].new_study("some", 0, 5).pruner, NopPruner)

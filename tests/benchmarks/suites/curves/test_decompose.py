@@ -6,6 +6,7 @@ import numpy as np
 import optuna
 import pytest
 
+from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.suites.curves import decompose as decomposing
 from mondrian_bo.benchmarks.suites.curves.decompose import (
     KnownCurvesPruner,
@@ -14,7 +15,6 @@ from mondrian_bo.benchmarks.suites.curves.decompose import (
 )
 from mondrian_bo.benchmarks.suites.curves.replay import (
     METHODS,
-    Method,
     load,
     replay,
     replayed_trials,
