@@ -28,7 +28,7 @@ from mondrian_bo.acquisitions import (
 from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
 from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
+from mondrian_bo.benchmarks.report.paired_tests import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior

@@ -13,10 +13,10 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun, Trial
 from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report.paired_tests import wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
@@ -86,7 +86,7 @@ def summary(regrets: np.ndarray) -> tuple[list[str], list[list[str]]]:
     for name, (never, *others) in zip(PROBLEMS, regrets, strict=True):
         row = [name, f"{never.mean():.3g} ± {never.std():.2g}"]
         for other in others:
-            p = float(wilcoxon(never, other, alternative="greater", zero_method="zsplit").pvalue)
+            p = wilcoxon_p_value(never - other, "zsplit", "greater")
             row += [f"{other.mean():.3g} ± {other.std():.2g}", f"{p:.2g}"]
         rows.append(row)
     return header, rows

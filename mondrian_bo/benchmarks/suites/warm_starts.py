@@ -30,13 +30,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun, Trial
 from mondrian_bo.benchmarks.harness.random_points import random_values
 from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report.paired_tests import wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.replay import load
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
@@ -311,7 +311,7 @@ def by_method(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]
     for method in dict.fromkeys(one for _, one in saved):
         all_saved = np.concatenate([one for (_, name), one in saved.items() if name == method])
         better, worse = int((all_saved > 0).sum()), int((all_saved < 0).sum())
-        p = float(wilcoxon(all_saved, zero_method="zsplit").pvalue) if better + worse else 1.0
+        p = wilcoxon_p_value(all_saved, "zsplit")
         weights = np.array([one["weights"] for one in records if one["method"] == method])
         kinds = METHODS[method]
         forgotten = [f"{(weights[:, k] == 0.0).mean():.0%}" for k in range(len(kinds))]
