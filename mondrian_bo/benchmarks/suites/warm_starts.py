@@ -38,7 +38,7 @@ from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.paired_tests import wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.curves.replay import load
+from mondrian_bo.benchmarks.suites.curves.recorded import load
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.search_space import Float, SearchSpace
 

@@ -26,13 +26,8 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.methods import Method, random_search
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.curves.replay import (
-    BUDGET,
-    METHODS,
-    Recorded,
-    load,
-    replayed_trials,
-)
+from mondrian_bo.benchmarks.suites.curves.recorded import Recorded, load
+from mondrian_bo.benchmarks.suites.curves.replay import BUDGET, METHODS, replayed_trials
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 
 __all__ = ["KnownCurvesPruner", "OraclePruner", "Spent", "decompose", "main"]

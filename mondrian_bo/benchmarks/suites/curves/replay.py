@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
-from itertools import product
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from optuna.pruners import MedianPruner, WilcoxonPruner
 from optuna.trial import TrialState
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.methods import Method, hyperband, mondrian, mondrian_pruner, tpe
-from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Outcome
+from mondrian_bo.benchmarks.suites.curves.recorded import Recorded
+from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 
-__all__ = [
-    "BUDGET",
-    "METHODS",
-    "TOLERANCE",
-    "Recorded",
-    "Replay",
-    "ReplayedTrial",
-    "load",
-    "outcomes_of",
-    "replay",
-    "replayed_trials",
-]
+__all__ = ["BUDGET", "METHODS", "Replay", "ReplayedTrial", "replay", "replayed_trials"]
 
 BUDGET = 50.0
 """Simulated time of a run, in mean times of a complete training: our choice."""
-
-TOLERANCE = 0.01
-"""A run has arrived when its best outcome is at most this share above the task's best."""
-
 
 METHODS: dict[str, Method] = {
     "tpe": Method(tpe, None, "TPE, no pruning"),
@@ -53,47 +35,6 @@ METHODS: dict[str, Method] = {
     "mondrian_pruner": Method(mondrian, mondrian_pruner, "`MondrianSampler`, `MondrianPruner`"),
 }
 """The compared methods by name; all have their default settings but where the name says others."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A recorded task.
-
-    Attributes
-    ----------
-    name : str
-        Key of `TASKS`.
-    shape : tuple of int
-        Number of levels of each setting.
-    curves : float64 array of shape (n, steps)
-        Reports of each setting, in the order of the grid's product; NaN where training diverged.
-    seconds : float64 array of shape (n,)
-        Time of a complete training.
-    outcomes : float64 array of shape (n,)
-        What a complete training returns, minimised; NaN where it diverged.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    curves: FloatArray
-    seconds: FloatArray
-    outcomes: FloatArray
-
-    def setting(self, params: Mapping[str, int]) -> int:
-        """Return the number of a setting by its levels."""
-        levels = [params[name] for name in TASKS[self.name].levels]
-        return int(np.ravel_multi_index(levels, self.shape))
-
-    @property
-    def target(self) -> float:
-        """The largest outcome with which a run has arrived."""
-        return (1.0 + TOLERANCE) * float(np.nanmin(self.outcomes))
-
-    @property
-    def rank_target(self) -> float:
-        """The outcome of the best hundredth of the settings, or `target` if that is larger."""
-        ranked = np.sort(self.outcomes)
-        return max(self.target, float(ranked[int(TOLERANCE * len(ranked)) - 1]))
 
 
 class ReplayedTrial(NamedTuple):
@@ -137,40 +78,6 @@ class Replay(NamedTuple):
     n_complete: int
     n_pruned: int
     n_lost: int
-
-
-@cache
-def load(name: str) -> Recorded:
-    """Read a recording of the package."""
-    task = TASKS[name]
-    file = resources.files("mondrian_bo.benchmarks.suites.curves") / f"{name}.npz"
-    with file.open("rb") as stream, np.load(stream) as arrays:
-        curves = arrays["curves"].astype(np.float64)
-        seconds = arrays["seconds"].astype(np.float64)
-    shape = tuple(len(levels) for levels in task.levels.values())
-    if len(curves) != len(list(product(*task.levels.values()))):
-        raise ValueError(f"the recording of {name} has another grid: record it again")
-    return Recorded(name, shape, curves, seconds, outcomes_of(curves, task.outcome))
-
-
-def outcomes_of(curves: FloatArray, outcome: Outcome) -> FloatArray:
-    """Return what trainings return.
-
-    Parameters
-    ----------
-    curves : float64 array of shape (n, steps)
-        Their reports.
-    outcome : {"last", "best", "mean"}
-        Which summary of a curve.
-
-    Returns
-    -------
-    float64 array of shape (n,)
-        The summaries.
-    """
-    if outcome == "last":
-        return curves[:, -1]
-    return np.asarray(curves.mean(axis=1) if outcome == "mean" else curves.min(axis=1))
 
 
 def replay(task: Recorded, method: Method, seed: int, budget: float = BUDGET) -> Replay:

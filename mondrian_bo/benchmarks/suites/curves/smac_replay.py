@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.benchmarks.harness.peer_run import PEERS, smac_parameters
-from mondrian_bo.benchmarks.suites.curves.replay import BUDGET, Recorded, Replay, outcomes_of
+from mondrian_bo.benchmarks.suites.curves.recorded import Recorded, outcomes_of
+from mondrian_bo.benchmarks.suites.curves.replay import BUDGET, Replay
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.search_space import Int, SearchSpace
 

@@ -22,14 +22,8 @@ from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.harness.run_log import in_parallel, read_log
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.curves.replay import (
-    BUDGET,
-    METHODS,
-    TOLERANCE,
-    Replay,
-    load,
-    replay,
-)
+from mondrian_bo.benchmarks.suites.curves.recorded import TOLERANCE, load
+from mondrian_bo.benchmarks.suites.curves.replay import BUDGET, METHODS, Replay, replay
 from mondrian_bo.benchmarks.suites.curves.smac_replay import (
     SMAC_METHODS,
     SmacHyperband,

@@ -13,16 +13,10 @@ from optuna.pruners import BasePruner, NopPruner
 from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.harness.worker_process import shared_worker
-from mondrian_bo.benchmarks.suites.curves import replay as replays
 from mondrian_bo.benchmarks.suites.curves import smac_replay, suite
 from mondrian_bo.benchmarks.suites.curves.record import record
-from mondrian_bo.benchmarks.suites.curves.replay import (
-    METHODS,
-    Recorded,
-    Replay,
-    load,
-    replay,
-)
+from mondrian_bo.benchmarks.suites.curves.recorded import Recorded, load
+from mondrian_bo.benchmarks.suites.curves.replay import BUDGET, METHODS, Replay, replay
 from mondrian_bo.benchmarks.suites.curves.smac_replay import SMAC_METHODS, replay_smac
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Task
 
@@ -278,7 +272,7 @@ def test_a_run_that_does_not_arrive_takes_the_budget() -> None:
     replayed = Replay([3.0, 7.0], [1.5, 1.2], 4, 0, 0)
     assert suite.time_to(replayed, 1.3) == 7.0
     assert suite.time_to(replayed, 1.6) == 3.0
-    assert suite.time_to(replayed, 1.0) == replays.BUDGET
+    assert suite.time_to(replayed, 1.0) == BUDGET
 
 
 def test_all_methods_have_a_description_and_a_default_sampler() -> None:

@@ -13,12 +13,8 @@ from mondrian_bo.benchmarks.suites.curves.decompose import (
     OraclePruner,
     decompose,
 )
-from mondrian_bo.benchmarks.suites.curves.replay import (
-    METHODS,
-    load,
-    replay,
-    replayed_trials,
-)
+from mondrian_bo.benchmarks.suites.curves.recorded import load
+from mondrian_bo.benchmarks.suites.curves.replay import METHODS, replay, replayed_trials
 
 
 def _random(seed: int) -> optuna.samplers.BaseSampler:
