@@ -106,6 +106,8 @@ def two_objectives(trial):
     [
         (lambda: study_of(), TypeError, "a list of studies"),
         (lambda: "former", TypeError, "a list of studies, got 'former'"),
+        (lambda: "", TypeError, "a list of studies, got ''"),
+        (lambda: 0, TypeError, "a list of studies, got 0"),
         (lambda: [study_of().trials], TypeError, "hold optuna studies"),
         (lambda: [optuna.create_study(study_name="empty")], ValueError, "'empty' has no complete"),
         (
