@@ -24,7 +24,7 @@ from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
-from mondrian_bo.surrogates.shared.target_scale import smallest_std, target_scale
+from mondrian_bo.surrogates.shared.target_scale import target_scale
 
 _FIT_GROWTH = 1.25
 """Factor of the number of points between two fits, our choice: their sizes add up to O(n)."""
@@ -201,14 +201,7 @@ class GaussianProcessForestModel:
 
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the predictive mixtures over trees."""
-        means, variances = self.predict(points)
-        n_components, n_points = means.shape
-        return GaussianMixture(
-            point=np.repeat(np.arange(n_points), n_components),
-            weight=np.full(means.size, 1.0 / n_components),
-            mean=means.T.ravel(),
-            std=np.maximum(np.sqrt(variances.T.ravel()), smallest_std(self._target_std)),
-        )
+        return GaussianMixture.of_components(*self.predict(points), self._target_std)
 
     def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function from a random tree's posterior; every call adds new noise.
