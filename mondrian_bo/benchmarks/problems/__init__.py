@@ -10,6 +10,7 @@ from mondrian_bo.benchmarks.problems.accuracies import ACCURACY_PROBLEMS
 from mondrian_bo.benchmarks.problems.base import Problem, suggest
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
+from mondrian_bo.benchmarks.problems.categorical import CATEGORICAL_PROBLEMS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.larger_learning import LARGER_LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
@@ -43,6 +44,7 @@ _DECLARED = {
         *SYNTHETIC_PROBLEMS,
         *NUMERIC_PROBLEMS,
         *MIXED_PROBLEMS,
+        *CATEGORICAL_PROBLEMS,
         *LEARNING_PROBLEMS,
         *LARGER_LEARNING_PROBLEMS,
         *ACCURACY_PROBLEMS,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mondrian_bo.benchmarks.problems.accuracies import ACCURACY_PROBLEMS
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS, QUICK_TASKS
 from mondrian_bo.benchmarks.problems.bbob import BBOB_FUNCTIONS, UNSEEN_FUNCTIONS
+from mondrian_bo.benchmarks.problems.categorical import CATEGORICAL_PROBLEMS
 from mondrian_bo.benchmarks.problems.coco import (
     BBOB_PROBLEMS,
     BIOBJECTIVE_PROBLEMS,
@@ -83,6 +84,7 @@ SUITES: dict[str, Suite] = {
         n_trials=2000,
     ),
     "accuracies": Suite(tuple(problem.name for problem in ACCURACY_PROBLEMS), n_seeds=16),
+    "categorical": Suite(tuple(problem.name for problem in CATEGORICAL_PROBLEMS), n_seeds=16),
     "constrained": Suite(
         tuple(problem.name for problem in OUTCOME_PROBLEMS if problem.n_constraints),
         n_seeds=20,

@@ -13,6 +13,10 @@ _N_FAILED = 2
 """Number of nearest trials that must have failed for a failed trial to be learnt: a single failure
 may be an accident. Our choice."""
 
+_MANY_FAILED = 2
+"""Failed trials for each other one beyond which a failed trial is learnt as the worst, our choice:
+the median of few values is too good for most of the space."""
+
 
 class FailedTrials:
     """The trials that failed.
@@ -20,6 +24,7 @@ class FailedTrials:
     A failed trial is not learnt, and its exact point is not suggested again. If the nearest trials
     failed as well, the region is probably faulty, and a model without these trials would keep
     suggesting points in it. The trial is then learnt with the median of all values, as infeasible.
+    If most trials have failed, it is learnt with the worst value instead.
 
     Parameters
     ----------
@@ -59,8 +64,11 @@ class FailedTrials:
             self._trials.avoid(row)
             return None
         self.learnt.append(n_trials)
+        values = self._trials.values
+        if len(self.rows) > _MANY_FAILED * (n_trials + 1 - len(self.learnt)):
+            return _worse_than_most(values)
         middle = (n_trials - 1) // 2
-        return np.partition(self._trials.values, middle, axis=0)[middle : middle + 1]
+        return np.partition(values, middle, axis=0)[middle : middle + 1]
 
     def _is_among_failures(self, row: FloatArray) -> bool:
         """Return whether the nearest trials failed."""
@@ -69,6 +77,15 @@ class FailedTrials:
         to_failed = np.sort(_distances(row, self.rows.rows))
         to_others = np.delete(_distances(row, self._trials.rows), self.learnt)
         return bool(to_failed[_N_FAILED - 1] <= to_others.min())
+
+
+def _worse_than_most(values: FloatArray) -> FloatArray:
+    """Return the worst finite values, below them where all are equal, shape (1,) or (1, K)."""
+    finite = np.isfinite(values)
+    low = np.where(finite, values, np.inf).min(axis=0, keepdims=True)
+    high = np.where(finite, values, -np.inf).max(axis=0, keepdims=True)
+    below = np.where(low < high, low, low - np.maximum(np.abs(low), 1.0))
+    return np.asarray(np.where(np.isfinite(low), below, values.min(axis=0, keepdims=True)))
 
 
 def _distances(row: FloatArray, others: FloatArray) -> FloatArray:

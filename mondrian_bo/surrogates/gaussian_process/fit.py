@@ -49,6 +49,11 @@ _INITIAL_NOISE_WITH_DUPLICATES = 0.5
 """Least noise at the start where inputs repeat: from less, the fit ends at short lengthscales that
 explain the shared noise."""
 
+_FEW_CATEGORICAL = 3
+"""Largest number of categorical features whose precisions have the mode 1, our choice. Different
+choices are one unit apart: with many such features and lengthscales of 1, no two points would be
+similar, and no choice that the best point lacks would be promising."""
+
 _REJECTED_LOSS = 1e10
 """Loss where a covariance matrix has no Cholesky factor: larger than any that is reached."""
 
@@ -59,13 +64,14 @@ _NO_DUPLICATES: IntArray = np.empty((0, 2), dtype=np.int64)
 class Prior(NamedTuple):
     """Prior distribution of the hyper-parameters, for targets of variance 1.
 
-    The defaults are those of Optuna's GPSampler.
+    The defaults are those of Optuna's GPSampler, which has no categorical features.
 
     Attributes
     ----------
     precision : float or tuple of two floats
         Of each inverse squared lengthscale p. A float c is a density proportional to
-        ``exp(-c (1/p + p))``. A tuple is the shape and rate of a gamma density, which gives
+        ``exp(-c (m/p + p/m))``. The mode m is 1 and, of categorical features, falls with their
+        number beyond three. A tuple is the shape and rate of a gamma density, which gives
         irrelevant features (p near 0) more probability.
     amplitude : tuple of two floats
         Shape and rate of a gamma density of the variance of a process.
@@ -119,12 +125,17 @@ class Estimate(NamedTuple):
 
 
 def initial_estimates(categorical: BoolArray, prior: Prior) -> list[Estimate]:
-    """Return the start of a fit for each smoothness: lengthscales 1, amplitude 1, little noise."""
-    ones = np.ones(len(categorical))
+    """Return the start of a fit for each smoothness.
+
+    Precisions are at the mode of their prior, or 1 if that is a gamma density. The amplitude is 1,
+    and there is little noise.
+    """
+    is_gamma = isinstance(prior.precision, tuple)
+    precisions = np.ones(len(categorical)) if is_gamma else _precision_modes(categorical)
     return [
         Estimate(
             Covariance(
-                ones,
+                precisions,
                 1.0,
                 max(_INITIAL_NOISE, 2.0 * _SMALLEST_NOISE[nu]),
                 categorical,
@@ -272,8 +283,9 @@ def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]
         value = float(np.sum((shape - 1.0) * np.log(precisions) - rate * precisions))
         gradient[:d] = shape - 1.0 - rate * precisions
     else:
-        value = -prior.precision * float(np.sum(1.0 / precisions + precisions))
-        gradient[:d] = prior.precision * (1.0 / precisions - precisions)
+        modes = _precision_modes(covariance.categorical)
+        value = -prior.precision * float(np.sum(modes / precisions + precisions / modes))
+        gradient[:d] = prior.precision * (modes / precisions - precisions / modes)
     for index, number, (shape, rate) in (
         (d, covariance.amplitude, prior.amplitude),
         (d + 1, covariance.noise, prior.noise),
@@ -288,6 +300,12 @@ def _log_prior(covariance: Covariance, prior: Prior) -> tuple[float, FloatArray]
         value += a * math.log(share) + b * math.log1p(-share)
         gradient[d + 2] = a - (a + b) * share
     return value, gradient
+
+
+def _precision_modes(categorical: BoolArray) -> FloatArray:
+    """Return the modes of the densities of precisions with a float as `Prior.precision`, (d,)."""
+    n_categorical = max(int(categorical.sum()), _FEW_CATEGORICAL)
+    return np.where(categorical, _FEW_CATEGORICAL / n_categorical, 1.0)
 
 
 class _Leaf(NamedTuple):

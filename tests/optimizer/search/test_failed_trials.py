@@ -60,3 +60,22 @@ def test_choices_are_neighbours_if_they_are_equal():
     # The same number under another choice is as far as any other choice.
     fail(search, np.array([5.0, 0.5]))
     assert search.failed.learnt == [1]
+
+
+def test_where_most_trials_fail_a_failure_is_the_worst():
+    """The median of few values is too good: all of the space would look alike."""
+    search = search_of()
+    for value, x in ((1.0, 0.1), (2.0, 0.2), (9.0, 0.3)):
+        tell(search, (x, 0.1), value)
+    for k in range(8):
+        fail(search, (0.9 - 0.01 * k, 0.9))
+    # The first two may be accidents. Beyond two failures for each value they are the worst.
+    assert search.trials.values.tolist() == [1.0, 2.0, 9.0] + 4 * [2.0] + 2 * [1.0]
+
+
+def test_the_worst_of_equal_values_is_below_them():
+    search = search_of()
+    tell(search, (0.1, 0.1), 5.0)
+    for k in range(4):
+        fail(search, (0.9 - 0.01 * k, 0.9))
+    assert search.trials.values.tolist() == [5.0, 0.0, 0.0]

@@ -138,6 +138,20 @@ def test_without_information_the_maximum_is_that_of_the_prior():
     GaussianProcessLeaf(np.full((1, 3), 0.5), np.zeros(1), found)
 
 
+@pytest.mark.parametrize(("n_categorical", "mode"), [(1, 1.0), (3, 1.0), (6, 0.5), (30, 0.1)])
+def test_lengthscales_of_many_categorical_features_are_longer(n_categorical, mode):
+    """The prior density of their precisions is maximal at a mode that falls with their number."""
+    categorical = np.arange(n_categorical + 2) < n_categorical
+    start = initial_estimates(categorical, Prior())
+    assert np.allclose(start[0].covariance.precisions, np.where(categorical, mode, 1.0))
+    point = np.full((1, n_categorical + 2), 0.5)
+    ((found, *_),) = fit_hyperparameters([(point, np.zeros(1))], start, Prior(), 100)
+    assert np.allclose(found.precisions, np.where(categorical, mode, 1.0), atol=1e-3)
+    # Two points that differ in all categorical features remain similar.
+    other = np.where(categorical, 1.5, point)
+    assert found.between(point, other)[0, 0] > 0.1 * found.amplitude
+
+
 @pytest.mark.parametrize("smoothness", [0.5, 2.5])
 def test_the_smoothness_of_the_targets_is_found(smoothness):
     prior = Prior(smoothness=(0.5, 2.5))
