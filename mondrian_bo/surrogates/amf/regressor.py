@@ -12,7 +12,7 @@ from sklearn.utils._tags import Tags
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.amf.model import AggregationModel, Step
+from mondrian_bo.surrogates.amf.model import Step
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
@@ -167,12 +167,13 @@ class AMFRegressor(
                 "stacking=True needs use_aggregation=True and online_to_batch=False; "
                 "predictions with leaves alone, or of a forest of the past, are not combined"
             )
-        self.model_ = AggregationModel(
+        self._settings = {
             **self._shared_settings(n_features),
-            n_classes=REAL,
-            step=self.step if isinstance(self.step, str) else float(self.step),
-            stacking=stacking,
-        )
+            "n_classes": REAL,
+            "step": self.step if isinstance(self.step, str) else float(self.step),
+            "stacking": stacking,
+        }
+        self.model_ = self._new_model()
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)

@@ -204,6 +204,8 @@ def comparable_labels() -> Iterator[None]:
 
 def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:
     """Return whether X and y hold no samples, and X the features of the first samples."""
+    if type(X) is np.ndarray and X.size > 0:
+        return False  # without the costs of `np.shape`, for single samples
     return bool(np.shape(X) == (0, getattr(estimator, "n_features_in_", None)) and len(y) == 0)
 
 
@@ -236,10 +238,7 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for name in set(vars(estimator)) - set(before):
-            delattr(estimator, name)
-        for name, attribute in before.items():
-            setattr(estimator, name, attribute)
+        estimator.__dict__ = before
         raise
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -111,10 +113,9 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
-    def _new_model(self, ensemble: Ensemble) -> GaussianProcessForestModel:
-        n_features = ensemble.n_dimensions
-        return GaussianProcessForestModel(
-            ensemble,
+    def _model_for(self, n_features: int) -> Callable[[Ensemble], GaussianProcessForestModel]:
+        return partial(
+            GaussianProcessForestModel,
             block_size=self.block_size,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),

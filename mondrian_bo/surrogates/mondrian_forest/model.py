@@ -155,6 +155,11 @@ class HierarchicalGaussianModel(ScaledForestModel):
         return self.scales.rates
 
     @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The points and their targets; after an interruption, at least those learnt before."""
+        return self.forest.points, self.forest.targets
+
+    @property
     def tree_weights(self) -> FloatArray:
         """The weights of the trees in the mixture, shape (T,): posterior probabilities, or equal.
 
