@@ -131,6 +131,12 @@ def check_numeric(y: ArrayLike, name: str = "y") -> None:
     values = np.asarray(y)
     if values.ndim == 0 or values.dtype.kind in "biufc":
         return  # scikit-learn's validation refuses scalars and complex numbers.
+    if values.dtype.kind in "mM":
+        # As numbers, dates in nanoseconds would be integers.
+        raise ValueError(
+            f"{name} must hold numbers, the targets of a regression; got dtype {values.dtype}. "
+            "Encode it as a number, or use a classifier for classes."
+        )
     for value in values.ravel().tolist():
         if values.dtype.kind != "O" or not _is_number(value):
             raise ValueError(
