@@ -153,7 +153,7 @@ class AggregatedEstimator(UndoesInterruptions):
             data, targets, weights = data[counted], targets[counted], weights[counted]
         model, offset = self.model_, self.offset_
         n_known = model.n_points
-        if self.bounds is None and n_known == 0 and len(data) > 0:
+        if n_known == 0 and not model.scales.is_fixed and len(data) > 0:
             offset = _offset(data[0])
         points = _points_of(data, offset)
         check_differences(points)

@@ -160,6 +160,11 @@ class HierarchicalGaussianModel(ScaledForestModel):
         return self.forest.points, self.forest.targets
 
     @property
+    def weighs_trees(self) -> bool:
+        """Whether trees have weights in proportion to their evidence."""
+        return self._weigh_trees
+
+    @property
     def tree_weights(self) -> FloatArray:
         """The weights of the trees in the mixture, shape (T,): posterior probabilities, or equal.
 

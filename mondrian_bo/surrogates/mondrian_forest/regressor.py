@@ -218,10 +218,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         self.n_jobs = n_jobs
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        if not self.weigh_trees:
-            return super()._moments(X, with_variance)
         # First, as it raises NotFittedError while there is no `model_`.
         points = self._points(X)
+        if not self.model_.weighs_trees:
+            return super()._moments(X, with_variance)
         means, variances = self.model_.predict(points, self.n_jobs)
         weights = self.model_.tree_weights
         mean = weights @ means
