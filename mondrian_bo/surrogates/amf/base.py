@@ -170,13 +170,11 @@ class AggregatedEstimator(UndoesInterruptions):
                 "partial_fit was interrupted, and its samples cannot be removed, as the trees of "
                 f"max_nodes={forest.max_nodes} nodes have not kept all samples: call `fit`"
             )
-        model, importance = self._new_model(), forest.importance[:n_samples]
-        model.learn(
-            forest.points[:, :n_samples].copy(),
-            forest.targets[:n_samples].copy(),
-            importance if len(importance) > 0 else None,
-            self.n_jobs,
-        )
+        points, targets, importance = forest.samples
+        weights = importance[:n_samples] if len(importance) > 0 else None
+        model = self._new_model()
+        part = points[:, :n_samples].copy(), targets[:n_samples].copy()
+        model.learn(*part, weights, self.n_jobs)
         return {"model_": model}
 
     def _check_not_lost(self, data: FloatArray, points: NDArray[np.float32]) -> None:

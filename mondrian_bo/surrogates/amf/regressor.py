@@ -69,7 +69,8 @@ class AMFRegressor(
         Largest number of nodes of a tree, which bounds the memory. A tree without room for another
         split removes two leaves whose split has gained little or has had no samples for long, so it
         follows inputs that drift (``docs/amf.md``). Samples are kept until no tree has room, and up
-        to four for each node. It needs `bounds` of None and no `record_losses`. None is no limit.
+        to four for each node, so an interrupted `partial_fit` of more cannot be undone, and `fit`
+        must follow. It needs `bounds` of None and no `record_losses`. None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`, nor on how a stream is divided into
         calls of `partial_fit`.

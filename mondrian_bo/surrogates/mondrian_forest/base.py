@@ -109,7 +109,8 @@ class ForestRegressor(
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
-        The first call learns a batch as `fit` does.
+        The first call learns a batch as `fit` does. A call that is interrupted, as by Ctrl-C, is
+        undone at the next one.
 
         Parameters
         ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from itertools import pairwise
 
@@ -146,12 +145,11 @@ class ClassForest(GrowingForest[KneserNey]):
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         """
-        importance = self.importance if len(self.importance) > 0 else None
-        # In a copy, so that an interruption does not lose the points.
-        other = copy(self)
-        other.forget()
-        other.extend(self.points, self.targets, rates[None], importance, n_jobs)
-        vars(self).update(vars(other))
+        points, targets, weights = self._regrown = self.samples
+        importance = weights if len(weights) > 0 else None
+        self.forget()
+        self.extend(points, targets, rates[None], importance, n_jobs)
+        self._regrown = None
 
     def _growth_settings(self) -> GrowthSettings:
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime), self._node_limit)

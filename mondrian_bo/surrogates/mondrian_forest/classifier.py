@@ -255,8 +255,9 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
             start = end
 
     def _former(self, learnt: ClassForest, n_samples: int) -> dict[str, Any]:
-        points, numbers = learnt.points[0, :n_samples], learnt.targets[:n_samples]
-        weights = learnt.importance[:n_samples] if len(learnt.importance) > 0 else None
+        all_points, numbers, importance = learnt.samples
+        points, numbers = all_points[0, :n_samples], numbers[:n_samples]
+        weights = importance[:n_samples] if len(importance) > 0 else None
         n_first = self._n_first
         former, scales, regrowth = self._new_state()
         if n_first > 0:

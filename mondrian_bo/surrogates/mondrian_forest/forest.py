@@ -7,7 +7,6 @@ does not depend on estimators, validation or search spaces.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -129,11 +128,10 @@ class GaussianForest(GrowingForest[Gaussian]):
 
         Parameters are those of :meth:`build`.
         """
-        # In a copy, so that an interruption does not lose the points.
-        other = copy(self)
-        other.forget()
-        other.build(self.points, self.targets, rates, self.hyperparameters, n_jobs)
-        vars(self).update(vars(other))
+        points, targets, _ = self._regrown = self.samples
+        self.forget()
+        self.build(points, targets, rates, self.hyperparameters, n_jobs)
+        self._regrown = None
 
     def extend(self, points: FloatArray, targets: FloatArray, rates: FloatArray) -> None:
         """Insert points one after the other (Algorithms 3 and 4), messages included.

@@ -157,7 +157,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
     @property
     def samples(self) -> tuple[FloatArray, FloatArray]:
         """The points and their targets; after an interruption, at least those learnt before."""
-        return self.forest.points, self.forest.targets
+        return self.forest.samples[:2]
 
     @property
     def weighs_trees(self) -> bool:

@@ -79,6 +79,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self._node_stats = node_stats
         self._targets = targets
         self._importance: FloatArray = np.empty(0)
+        # The samples while trees are grown anew: an interruption must not lose them.
+        self._regrown: tuple[AnyArray, AnyArray, FloatArray] | None = None
 
     @property
     def n_trees(self) -> int:
@@ -113,6 +115,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def importance(self) -> FloatArray:
         """The weights of the samples, shape (n,); empty if all are 1."""
         return self._importance[: self.n_points]
+
+    @property
+    def samples(self) -> tuple[AnyArray, AnyArray, FloatArray]:
+        """Points, targets and weights; after an interruption, at least those learnt before."""
+        kept = self._regrown
+        return (self.points, self.targets, self.importance) if kept is None else kept
 
     @property
     def mass(self) -> float:
