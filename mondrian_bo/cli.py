@@ -30,6 +30,9 @@ _OPTIONS = (
 )
 """Options of ``bench run`` that some special suites do not take."""
 
+_SAMPLERS = "mondrian,random,tpe"
+"""Samplers that ``bench run`` compares by default: ours, and two that Optuna always has."""
+
 _MOST_LISTED = 40
 """Largest number of problems of a suite that the list names one by one."""
 
@@ -110,9 +113,8 @@ def _add_bench_run(actions: _Actions) -> None:
     _add_half(run)
     run.add_argument(
         "--samplers",
-        default="mondrian,random,tpe",
         help="samplers to compare, alone or with settings, e.g. "
-        "tpe,mondrian:surrogate=amf,n_estimators=20 (default: %(default)s)",
+        f"tpe,mondrian:surrogate=amf,n_estimators=20 (default: {_SAMPLERS})",
     )
     run.add_argument(
         "--seeds",
@@ -247,9 +249,10 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     if not problems:
         raise ValueError(f"none of the problems asked for is {arguments.half}")
     problems = installed_problems(problems, _notify)
+    samplers = _SAMPLERS if arguments.samplers is None else arguments.samplers
     failures = run_benchmark(
         problems,
-        installed_samplers(split_names(arguments.samplers), _notify),
+        installed_samplers(split_names(samplers), _notify),
         range(suite.n_seeds if arguments.seeds is None else arguments.seeds),
         arguments.out,
         n_trials=suite.n_trials if arguments.trials is None else arguments.trials,

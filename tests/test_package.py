@@ -109,11 +109,14 @@ def test_every_folder_is_a_package() -> None:
 # Layers -------------------------------------------------------------------------------------------
 
 OPTUNA_ALLOWED = ("mondrian_bo.integrations", "mondrian_bo.benchmarks")
-RIVER_ALLOWED = ("mondrian_bo.integrations.river", "mondrian_bo.benchmarks.streams.river_worker")
+RIVER_ALLOWED = (
+    "mondrian_bo.integrations.river",
+    "mondrian_bo.benchmarks.suites.streams.river_worker",
+)
 AX_ALLOWED = (
     "mondrian_bo.integrations.ax",
     "mondrian_bo.benchmarks.harness.ax_run",
-    "mondrian_bo.benchmarks.suites.ax_overhead",
+    "mondrian_bo.benchmarks.suites.ax",
 )
 PEERS_ALLOWED = ("mondrian_bo.benchmarks.harness.peer_worker",)
 BAYESMARK_ALLOWED = ("mondrian_bo.benchmarks.problems.bayesmark_worker",)
@@ -304,7 +307,6 @@ FOREIGN_PRIVATE = {
     "_trial_id",
     "_fixed_params",  # Optuna: what a PartialFixedSampler fixes, and its base sampler
     "_base_sampler",
-    "_contains",  # Optuna: whether a distribution has a value
     "_DEPRECATION_WARNING_TEMPLATE",
     "_experiment",  # Ax: what a client has stored
     "_data_rows",

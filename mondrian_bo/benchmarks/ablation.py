@@ -9,7 +9,6 @@ largest number gives a line for each.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections import defaultdict
@@ -26,10 +25,11 @@ from mondrian_bo.acquisitions import (
     ThompsonSampling,
     UpperConfidenceBound,
 )
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.report.score import holm_corrected, signed_rank_test
+from mondrian_bo.benchmarks.report.paired_tests import holm_corrected, signed_rank_test
 from mondrian_bo.benchmarks.report.text_table import to_markdown
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio, get_portfolio
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 
@@ -157,20 +157,17 @@ def run(variant: str, name: str, seed: int, lengths: Sequence[int]) -> list[dict
         100 % of the trials; mean CPU milliseconds of a suggestion.
     """
     problem = get_problem(name)
-    function = problem.instance(seed)
     settings = VARIANTS[variant]
     learnt = Learnt(_WIDE, seed) if variant == "learnt from success" else None
     if learnt is not None:
         settings = {"acquisition": Portfolio((replace(_ARM, acquisitions=learnt),), restarts=True)}
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7], **settings)
+    search = OptimizerRun.of(problem, seed, **settings)
     lowest, exact, regrets, seconds = np.inf, np.inf, [], [0.0]
-    for number in range(max(lengths)):
+    for _ in range(max(lengths)):
         start = time.process_time()
-        params = optimizer.ask()
+        params = search.optimizer.ask()
         seconds.append(seconds[-1] + time.process_time() - start)
-        value = function(params)
-        observed = problem.observe(value, seed, number)
-        optimizer.tell(params, observed)
+        _, value, observed = search.step(params)
         if learnt is not None:
             learnt.note(observed < lowest)
         if observed < lowest:
@@ -257,9 +254,6 @@ def summary(records: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is asked for on the command line."""
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", required=True, help="names, separated by commas")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="default: all")
@@ -271,8 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="file of results")
     options = parser.parse_args(arguments)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = options.out.read_text().splitlines() if options.out.is_file() else []
-    records = [json.loads(line) for line in lines]
+    records = read_log(options.out)
     done = {tuple(record["run"]) for record in records}
     lengths = [int(number) for number in options.trials.split(",")]
     todo = [
@@ -282,12 +275,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for variant in options.variants.split(",")
         if (missing := [n for n in lengths if (variant, name, seed, n) not in done])
     ]
-    workers = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-    with options.out.open("a") as stream:
-        for found in tqdm(workers(delayed(run)(*one) for one in todo), total=len(todo)):
-            records += found
-            stream.write("".join(json.dumps(record) + "\n" for record in found))
-            stream.flush()
+    results = in_parallel(run, todo, options.jobs)
+    for found in keep(results, options.out, n_results=len(todo), lines=list):
+        records += found
     print(to_markdown(*table(records)))
     print()
     print(to_markdown(*summary(records)))

@@ -19,14 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
-from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.bayesmark_baseline import PREFIX, Baseline, baselines
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.problems import SUITES
-from mondrian_bo.benchmarks.report.score import holm_corrected
+from mondrian_bo.benchmarks.report.paired_tests import holm_corrected, wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
 __all__ = ["BATCHES", "Losses", "losses", "main", "normalised"]
@@ -152,7 +151,7 @@ def score_rows(measured: Losses, reference: str) -> list[list[str]]:
     gains[np.abs(gains) < _ROUNDING] = 0.0
     p_values = holm_corrected(
         [
-            float(wilcoxon(gain).pvalue) if gain.any() else 1.0
+            wilcoxon_p_value(gain, "wilcox")
             for name, gain in zip(measured.samplers, gains, strict=True)
             if name != reference
         ]

@@ -17,21 +17,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
-from mondrian_bo.benchmarks.report.score import holm_corrected
+from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
+from mondrian_bo.benchmarks.report.paired_tests import (
+    holm_corrected,
+    log_difference_cells,
+    wilcoxon_p_value,
+)
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 
 __all__ = ["BUDGETS", "Comparison", "compare", "main"]
 
 BUDGETS = (25, 50, 100, 200)
 """Numbers of trials after which regrets are compared by default."""
-
-_PRECISION = 1e-8
-"""Smallest regret that counts, which is COCO's final target."""
 
 _FAR_AHEAD = 0.3
 """Difference of log10 regrets from which on a function is named: a factor of two."""
@@ -107,13 +108,14 @@ def compare(
                 continue
             optimum = results.facts[problem].optimum or 0.0
             own, theirs = (
-                np.log10(max(one.best[budget - 1] - optimum, _PRECISION)) for one in (curve, other)
+                np.log10(max(one.best[budget - 1] - optimum, COCO_PRECISION))
+                for one in (curve, other)
             )
             pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
         if pairs:
             numbers = tuple(sorted(pairs))
             differences = np.array([np.mean(pairs[number]) for number in numbers])
-            p_value = float(wilcoxon(differences).pvalue) if differences.any() else 1.0
+            p_value = wilcoxon_p_value(differences, "wilcox")
             found.append(
                 Comparison(sampler, baseline, dimension, budget, numbers, differences, p_value)
             )
@@ -138,10 +140,7 @@ def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
                 one.baseline,
                 str(one.dimension),
                 str(one.budget),
-                f"{(one.differences < 0.0).sum()} of {len(one.functions)}",
-                f"{one.differences.mean():+.2f} ± {_standard_error(one.differences):.2f}",
-                f"{10.0 ** one.differences.mean():.2g}",
-                f"{p_value:.1g}",
+                *log_difference_cells(one.differences, p_value),
                 ", ".join(behind),
             ]
         )
@@ -178,11 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     functions = parsed.functions and [int(number) for number in parsed.functions.split(",")]
     found = compare(results, samplers, baselines, budgets, functions)
     print(to_markdown(HEADER, rows(found)))
-
-
-def _standard_error(differences: FloatArray) -> float:
-    n = len(differences)
-    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
 
 
 def _numbers(problem: str) -> tuple[int, int]:

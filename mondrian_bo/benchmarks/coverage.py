@@ -18,9 +18,9 @@ import numpy as np
 from scipy.stats import norm
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
 _LEVELS = (0.5, 0.9)
 """Nominal coverages of the two intervals: the middle half, and nearly all."""
@@ -42,18 +42,15 @@ def run(name: str, seed: int, n_trials: int) -> FloatArray:
     The seed is that of the problem and of the search. Returns the errors in predicted standard
     deviations, shape (n_trials,); NaN for the first trial.
     """
-    problem = get_problem(name)
-    function = problem.instance(seed)
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
+    search = OptimizerRun.of(get_problem(name), seed)
     errors = np.full(n_trials, np.nan)
-    for number in range(n_trials):
-        params = optimizer.ask()
-        value = function(params)
-        if number > 0:
-            mean, std = optimizer.predict(params)
-            with np.errstate(over="ignore"):  # A deviation of 0 gives an infinite error.
-                errors[number] = (value - mean[0]) / max(std[0], np.finfo(np.float64).tiny)
-        optimizer.tell(params, problem.observe(value, seed, number))
+    search.step()
+    for number in range(1, n_trials):
+        params = search.optimizer.ask()
+        mean, std = search.optimizer.predict(params)
+        value = search.step(params).value
+        with np.errstate(over="ignore"):  # A deviation of 0 gives an infinite error.
+            errors[number] = (value - mean[0]) / max(std[0], np.finfo(np.float64).tiny)
     return errors
 
 
@@ -68,16 +65,12 @@ def run_anywhere(name: str, seed: int, n_trials: int) -> FloatArray:
     """
     problem = get_problem(name)
     function = problem.instance(seed)
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
-    told = []
-    for number in range(n_trials):
-        params = optimizer.ask()
-        told.append(problem.observe(function(params), seed, number))
-        optimizer.tell(params, told[-1])
+    search = OptimizerRun.of(problem, seed)
+    told = [search.step().observed for _ in range(n_trials)]
     rows = problem.space.sample(_N_POINTS, np.random.default_rng([seed, 8]))
     truth = np.array([function(problem.space.from_unit(row)) for row in rows])
-    mean, std = (one[:, 0] for one in optimizer.predict_rows(rows))
-    ends = optimizer.predict_quantiles(rows, np.asarray(norm.cdf([-1.0, 1.0])))[:, 0]
+    mean, std = (one[:, 0] for one in search.optimizer.predict_rows(rows))
+    ends = search.optimizer.predict_quantiles(rows, np.asarray(norm.cdf([-1.0, 1.0])))[:, 0]
     half = 0.5 * np.ptp(ends, axis=1)
     # An interval of width 0 is wrong by far, not infinitely.
     widths = np.maximum([std, half], 1e-9 * np.ptp(told))

@@ -192,10 +192,13 @@ class RowOptimizer(Transactional[OptimizerState]):
         """Return acquisitions, with what a suggestion would maximise of each.
 
         They are those of the portfolio's first arm. A score maps rows, shape (m, d), to numbers,
-        shape (m,), and includes the probability that constraints hold.
+        shape (m,), and includes the probability that constraints hold. It is minus infinity where
+        `is_valid` is False.
         """
         rng = np.random.default_rng(0)
-        return self._search.whole.scores(self._constraints, self.space, rng)
+        found = self._search.whole.scores(self._constraints, self.space, rng)
+        valid = self._valid
+        return found if valid is None else [(one, valid.score(score)) for one, score in found]
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -343,7 +346,9 @@ class RowOptimizer(Transactional[OptimizerState]):
         return result
 
     @transaction
-    def remaining_gain(self, n_draws: int, caution: Caution | None = None) -> RemainingGain | None:
+    def remaining_gain(
+        self, n_draws: int, caution: Caution | None = None, among: FloatArray | None = None
+    ) -> RemainingGain | None:
         """Draw the regret of the trial with the best predicted mean.
 
         Parameters
@@ -352,6 +357,9 @@ class RowOptimizer(Transactional[OptimizerState]):
             Number of draws. The same trials give the same draws.
         caution : Caution or None, default=None
             How careful the estimate is; None is that of the terminator.
+        among : float64 array of shape (m, d) or None, default=None
+            Rows of the trials that the best one is chosen from, m >= 1. None is all trials, and
+            under constraints the best feasible ones.
 
         Returns
         -------
@@ -375,7 +383,14 @@ class RowOptimizer(Transactional[OptimizerState]):
 
         seed = [*self._ask_entropy, len(trials)]
         return remaining_gain(
-            self._search.whole, self.space, self._constraints, n_draws, seed, caution or CAREFUL
+            self._search.whole,
+            self.space,
+            self._constraints,
+            n_draws,
+            seed,
+            caution or CAREFUL,
+            among,
+            self._valid,
         )
 
     @transaction

@@ -134,6 +134,29 @@ class StoredOptimizer(RowOptimizer):
             raise TypeError("A saved file has no room for tracked metrics. Use pickle.")
         if self._fidelity is not None:
             raise TypeError("A saved file has no room for a fidelity and its costs. Use pickle.")
+        models, constraints = self._models(), self._constraints
+        state = {
+            "n_asked": self._n_asked,
+            "n_correlated": 0 if constraints is None else constraints.n_correlated,
+            "n_steps": [len(model.learnt_at) for model in models],
+            "n_denoised": 0,
+        }
+        if len(self._pending):
+            state["pending"] = [encode_params(params) for params in self._pending_params()]
+        arrays = {
+            **{name: array.copy() for name, array in self._journal.arrays().items()},
+            "reference_point": self._reference,
+            "pending": self._pending,
+            "excluded": self._search.trials.excluded,
+            "steps": np.array([n for model in models for n in model.learnt_at], dtype=float),
+            **_earlier_arrays(self._earlier),
+        }
+        if self._noise is not None:
+            arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
+        return self._settings(), state, arrays
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the arguments of the constructor as JSON holds them."""
         factory = self._factory.settings
         settings = {
             "space": encode_space(self.space),
@@ -150,37 +173,7 @@ class StoredOptimizer(RowOptimizer):
         }
         if self._earlier:
             settings["warm_start"] = [[one.name, len(one.values)] for one in self._earlier]
-        models, constraints = self._models(), self._constraints
-        state = {
-            "n_asked": self._n_asked,
-            "n_correlated": 0 if constraints is None else constraints.n_correlated,
-            "n_steps": [len(model.learnt_at) for model in models],
-            "n_denoised": 0,
-        }
-        if len(self._pending):
-            state["pending"] = [encode_params(params) for params in self._pending_params()]
-        arrays = {
-            **{name: array.copy() for name, array in self._journal.arrays().items()},
-            "reference_point": self._reference,
-            "pending": self._pending,
-            "excluded": self._search.trials.excluded,
-            "steps": np.array([n for model in models for n in model.learnt_at], dtype=float),
-        }
-        if self._noise is not None:
-            arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
-        if self._earlier:
-            arrays["earlier_rows"] = np.vstack([one.rows for one in self._earlier])
-            arrays["earlier_values"] = np.concatenate([one.values for one in self._earlier])
-            feasible = [one.is_feasible for one in self._earlier]
-            if any(one is not None for one in feasible):
-                sizes = [len(one.values) for one in self._earlier]
-                arrays["earlier_feasible"] = np.concatenate(
-                    [
-                        np.ones(size) if one is None else one.astype(np.float64)
-                        for one, size in zip(feasible, sizes, strict=True)
-                    ]
-                )
-        return settings, state, arrays
+        return settings
 
     @classmethod
     def load(cls, path: str | Path, is_valid: Callable[[Params], bool] | None = None) -> Self:
@@ -311,6 +304,23 @@ class StoredOptimizer(RowOptimizer):
         is_choice = (choices >= 0.0) & (choices < n_choices) & (choices % 1.0 == 0.0)
         if np.isinf(rows).any() or not (is_choice | np.isnan(choices)).all():
             raise ValueError(f"`{name}` holds what the space does not.")
+
+
+def _earlier_arrays(earlier: Sequence[EarlierTrials]) -> dict[str, FloatArray]:
+    """Return earlier studies as arrays of a file; the settings have their names and sizes."""
+    if not earlier:
+        return {}
+    arrays = {
+        "earlier_rows": np.vstack([one.rows for one in earlier]),
+        "earlier_values": np.concatenate([one.values for one in earlier]),
+    }
+    if any(one.is_feasible is not None for one in earlier):
+        feasible = [
+            np.ones(len(one.values)) if one.is_feasible is None else one.is_feasible
+            for one in earlier
+        ]
+        arrays["earlier_feasible"] = np.concatenate(feasible).astype(np.float64)
+    return arrays
 
 
 def _earlier_of(

@@ -32,7 +32,7 @@ from mondrian_bo.trees.affine_predict import evaluate, solve_total
 from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import remaining_variance
 from mondrian_bo.trees.layout import NONE
-from mondrian_bo.trees.leave_one_out import RestrictedForest
+from mondrian_bo.trees.leave_one_out import RestrictedForest, record_moments
 
 
 class AffineTargets(NamedTuple):
@@ -169,7 +169,7 @@ def affine_leave_one_out(forest, data, settings, state, moments):  # type: ignor
                 solve_total(work)
                 set_features(points[point], data.centres[above], scales, work.offset)
                 mean, spread = evaluate(work)
-                _record(moments, point, t, mean, spread + variance)
+                record_moments(moments, point, t, mean, spread + variance)
                 continue
             take_total(work)
             set_features(data.centres[above], data.centres[node], scales, work.offset)
@@ -190,14 +190,5 @@ def affine_leave_one_out(forest, data, settings, state, moments):  # type: ignor
             # Without the target's own part: the leverage of the target is variance / noise.
             rest = 1.0 - variance / noise
             mean = (mean - data.targets[point] * variance / noise) / rest
-            _record(moments, point, t, mean, variance / rest + noise)
+            record_moments(moments, point, t, mean, variance / rest + noise)
     moments[2] /= len(forest.leaf)
-
-
-@njit(**INNER_COUNTING)
-def _record(moments, point, t, mean, variance):  # type: ignore[no-untyped-def]
-    """Add the moments of a target in tree t to the means and the variance over trees."""
-    change = mean - moments[0, point]
-    moments[0, point] += change / (t + 1)
-    moments[1, point] += (variance - moments[1, point]) / (t + 1)
-    moments[2, point] += change * (mean - moments[0, point])

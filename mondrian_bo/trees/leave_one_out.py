@@ -8,7 +8,6 @@ those targets.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.trees.compiling import GENERIC, INNER
+from mondrian_bo.trees.hierarchical_gaussian import remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.predict import condition
 from mondrian_bo.trees.tree import is_leaf, preorder, tree_at
@@ -90,66 +91,91 @@ def restrict_forest(forest, kept, targets):  # type: ignore[no-untyped-def]
     capacity = 0
     for t in range(n_trees):
         capacity += min(2 * n_kept - 1, forest.counters[t, N_NODES])
-    sibling = np.empty(capacity, dtype=np.int32)
-    parent = np.empty(capacity, dtype=np.int32)
-    split_time = np.empty(capacity)
-    size = np.zeros(capacity, dtype=np.int32)
-    centre = np.zeros(capacity)
-    number = np.empty(capacity, dtype=np.int32)
-    leaf = np.empty((n_trees, n_kept), dtype=np.int32)
-    new = 0
+    new = RestrictedForest(
+        np.empty(capacity, dtype=np.int32),
+        np.empty(capacity, dtype=np.int32),
+        np.empty(capacity),
+        np.zeros(capacity, dtype=np.int32),
+        np.zeros(capacity),
+        np.empty(capacity, dtype=np.int32),
+        np.empty((n_trees, n_kept), dtype=np.int32),
+    )
+    end = 0
     for t in range(n_trees):
         tree = tree_at(forest, t)
-        nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
-        preorder(tree, nodes)
-        n_below = np.zeros(len(nodes), dtype=np.int32)
-        for k in range(len(nodes) - 1, -1, -1):
-            node = nodes[k]
-            if is_leaf(tree, node):
-                point = tree.children[node, FIRST_POINT]
-                while point != NONE:
-                    n_below[node] += rank[point] != NONE
-                    point = tree.next_point[point]
-            if tree.parent[node] != NONE:
-                n_below[tree.parent[node]] += n_below[node]
-        # Pairs of a right child that waits and the new number of its parent.
-        waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]
-        node, above, left = np.int64(tree.counters[ROOT]), np.int64(NONE), np.int64(NONE)
-        while True:
-            while not is_leaf(tree, node):
-                one, two = tree.children[node, LEFT], tree.children[node, RIGHT]
-                if n_below[one] > 0 and n_below[two] > 0:
-                    break
-                node = np.int64(one if n_below[one] > 0 else two)
-            parent[new], sibling[new], split_time[new] = above, left, tree.split_time[node]
-            number[new] = node
-            if left != NONE:
-                sibling[left] = new
-            if not is_leaf(tree, node):
-                waiting.append((np.int64(tree.children[node, RIGHT]), np.int64(new)))
-                node, above, left = (
-                    np.int64(tree.children[node, LEFT]),
-                    np.int64(new),
-                    np.int64(NONE),
-                )
-                new += 1
-                continue
+        end = _copy_tree(tree, _count_kept(tree, rank), rank, targets, new, t, end)
+    return RestrictedForest(
+        new.sibling[:end],
+        new.parent[:end],
+        new.split_time[:end],
+        new.size[:end],
+        new.centre[:end],
+        new.node[:end],
+        new.leaf,
+    )
+
+
+# Numba writes the code of these parts into the caller, where it would compile them a second time.
+@njit(**GENERIC)
+def _count_kept(tree, rank):  # type: ignore[no-untyped-def]
+    """Return the number of kept points below each node, of those with a rank."""
+    nodes = np.empty(tree.counters[N_NODES], dtype=np.int32)
+    preorder(tree, nodes)
+    n_kept = np.zeros(len(nodes), dtype=np.int32)
+    for k in range(len(nodes) - 1, -1, -1):
+        node = nodes[k]
+        if is_leaf(tree, node):
             point = tree.children[node, FIRST_POINT]
             while point != NONE:
-                which = rank[point]
-                if which != NONE:
-                    leaf[t, which] = new
-                    size[new] += 1
-                    centre[new] += (targets[which] - centre[new]) / size[new]
+                n_kept[node] += rank[point] != NONE
                 point = tree.next_point[point]
-            new += 1
-            if len(waiting) == 0:
+        if tree.parent[node] != NONE:
+            n_kept[tree.parent[node]] += n_kept[node]
+    return n_kept
+
+
+@njit(**GENERIC)
+def _copy_tree(tree, n_kept, rank, targets, new, t, end):  # type: ignore[no-untyped-def]
+    """Write tree t to the entries of a :class:`RestrictedForest` from `end` on; return the next.
+
+    `n_kept` has the result of :func:`_count_kept`.
+    """
+    # Nodes that wait, with the new numbers of their parent and, of right children, left sibling.
+    waiting = [(np.int64(tree.counters[ROOT]), np.int64(NONE), np.int64(NONE))]
+    while len(waiting) > 0:
+        node, above, left = waiting.pop()
+        # A node with kept points on one side only is left out.
+        while not is_leaf(tree, node):
+            one, two = tree.children[node, LEFT], tree.children[node, RIGHT]
+            if n_kept[one] > 0 and n_kept[two] > 0:
                 break
-            node, above = waiting.pop()
-            left = above + 1
-    return RestrictedForest(
-        sibling[:new], parent[:new], split_time[:new], size[:new], centre[:new], number[:new], leaf
-    )
+            node = np.int64(one if n_kept[one] > 0 else two)
+        new.parent[end], new.sibling[end], new.node[end] = above, left, node
+        new.split_time[end] = tree.split_time[node]
+        if left != NONE:
+            new.sibling[left] = end
+        if is_leaf(tree, node):
+            _copy_leaf(tree, node, rank, targets, new, t, end)
+        else:
+            # The left child is the next one.
+            one, two = tree.children[node, LEFT], tree.children[node, RIGHT]
+            waiting.append((np.int64(two), np.int64(end), np.int64(end + 1)))
+            waiting.append((np.int64(one), np.int64(end), np.int64(NONE)))
+        end += 1
+    return end
+
+
+@njit(**GENERIC)
+def _copy_leaf(tree, leaf, rank, targets, new, t, number):  # type: ignore[no-untyped-def]
+    """Write the kept points of a leaf of tree t, whose new number is given."""
+    point = tree.children[leaf, FIRST_POINT]
+    while point != NONE:
+        which = rank[point]
+        if which != NONE:
+            new.leaf[t, which] = number
+            new.size[number] += 1
+            new.centre[number] += (targets[which] - new.centre[number]) / new.size[number]
+        point = tree.next_point[point]
 
 
 @njit(cache=True, nogil=True)
@@ -174,8 +200,7 @@ def leave_one_out(forest, targets, hyperparameters, state, moments):  # type: ig
     sibling, parent = forest.sibling, forest.parent
     up, down = state[:, :3], state[:, 3:]
     for node in range(len(parent) - 1, -1, -1):
-        time = forest.split_time[node]
-        remaining = 1.0 / (1.0 + math.exp(min(gamma_2 * time, 700.0))) if time < np.inf else 0.0
+        remaining = remaining_variance(gamma_2, forest.split_time[node])
         up[node, _REMAINING] = remaining
         if forest.size[node] > 0:
             up[node, _PRECISION] = forest.size[node] / noise
@@ -221,9 +246,18 @@ def leave_one_out(forest, targets, hyperparameters, state, moments):  # type: ig
             leaf = forest.leaf[t, which]
             own = down[leaf]
             mean = own[_MEAN] + own[_GAIN] * (up[leaf, _LOCATION] - targets[which])
-            change = mean - moments[0, which]
-            moments[0, which] += change / (t + 1)
-            moments[1, which] += (own[_VARIANCE] - moments[1, which]) / (t + 1)
-            moments[2, which] += change * (mean - moments[0, which])
+            record_moments(moments, which, t, mean, own[_VARIANCE])
     for which in range(len(targets)):
         moments[2, which] /= len(forest.leaf)
+
+
+@njit(**INNER)
+def record_moments(moments, which, t, mean, variance):  # type: ignore[no-untyped-def]
+    """Add the moments of a target in tree t to the means and the variance over trees (Welford).
+
+    The variance of the means is their sum of squared deviations until all trees are added.
+    """
+    change = mean - moments[0, which]
+    moments[0, which] += change / (t + 1)
+    moments[1, which] += (variance - moments[1, which]) / (t + 1)
+    moments[2, which] += change * (mean - moments[0, which])

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from boxes import corners_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -131,7 +132,7 @@ def test_far_tails_against_exact_arithmetic(function):
     mpmath = pytest.importorskip("mpmath")
     front, reference = FRONTS[2], np.array([-0.1, -0.1])
     boxes = decompose(front, reference)
-    lower, upper = boxes.corners()
+    lower, upper = corners_of(boxes)
     # Far from everything, below the front alone, above it, and thin boxes far away.
     means = np.array([[-3.0, -2.0], [0.3, 0.3], [0.5, 2.0], [0.1, 0.4], [0.0, 5.0]])
     stds = np.array([[0.1, 0.07], [1e-3, 1e-3], [0.2, 0.1], [1e-4, 3e-2], [1e-8, 1e-3]])

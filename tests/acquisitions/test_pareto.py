@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from boxes import corners_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,7 +112,7 @@ def test_hypervolume_under_transformations(points, order, shift, factor):
 
 def check_boxes(front, reference, boxes):
     """The boxes are disjoint, and with what is dominated they fill a box around everything."""
-    lower, upper = boxes.corners()
+    lower, upper = corners_of(boxes)
     assert (lower < upper).all()
     assert (lower >= reference).all()
     # Disjoint: of every two, one ends before the other begins, in some objective.
@@ -156,7 +157,7 @@ def test_without_a_front_the_region_is_one_box(n_objectives):
     reference = np.arange(n_objectives, dtype=float)
     for front in (np.empty((0, n_objectives)), reference[None], reference[None] - 1.0):
         boxes = decompose(front, reference)
-        lower, upper = boxes.corners()
+        lower, upper = corners_of(boxes)
         np.testing.assert_array_equal(lower, reference[None])
         np.testing.assert_array_equal(upper, np.full((1, n_objectives), np.inf))
         assert hypervolume(front, reference) == 0.0

@@ -14,7 +14,7 @@ from mondrian_bo.benchmarks.harness.archive import Curve, Results, write_archive
 from mondrian_bo.benchmarks.harness.results import facts_of
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import PYTHON_VARIABLE
-from mondrian_bo.benchmarks.problems.suites import Suite
+from mondrian_bo.benchmarks.problems.problem_suites import Suite
 
 TASKS = ("kNN_wine_acc", "kNN_wine_nll", "SVM_iris_nll")
 KNOWN = dict(

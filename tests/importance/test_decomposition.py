@@ -13,6 +13,8 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance import Decomposition, decompose
 from mondrian_bo.importance.axes import activity_patterns, new_axis
 from mondrian_bo.importance.models import GaussianProcessAnova, MondrianForestAnova, scale_mixture
+from mondrian_bo.surrogates.base import Columns
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 MIXED = SearchSpace(
     {
@@ -130,6 +132,24 @@ def test_process_with_leaves() -> None:
         x = found.axes[0].values[k]
         line = model.predict(np.column_stack([np.full(2000, x), fine]))
         assert found.curves[0][k] == pytest.approx(line.mean(), abs=2e-3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("n_dimensions", [3, 150])
+def test_process_is_that_of_the_optimizer(n_dimensions: int, missing: bool) -> None:
+    """Also in wide spaces, where the first fit of the hyper-parameters ends early."""
+    space = SearchSpace({f"x{j}": Float(0.0, 1.0) for j in range(n_dimensions)})
+    rng = np.random.default_rng(0)
+    rows = space.sample(40, rng)
+    targets = np.sin(4.0 * rows[:, 0]) + rows @ rng.standard_normal(n_dimensions) ** 3
+    targets = (targets - targets.mean()) / targets.std()
+    if missing:
+        rows[::3, 0] = np.nan
+    model = GaussianProcessAnova(space, rows, targets, 2, 0)
+    columns = Columns(space.n_choices, missing)
+    surrogate = GaussianProcessForestSurrogate(columns, np.random.SeedSequence(0))
+    surrogate.learn(rows, targets)
+    np.testing.assert_array_equal(model.predict(rows), surrogate.predict(rows)[0].mean(axis=0))
 
 
 @pytest.mark.parametrize("smoothness", [0.5, 2.5])

@@ -12,7 +12,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools" / "trace_suggestion.py"
 
 
-MOST_FILES, MOST_FUNCTIONS = 33, 160
+MOST_FILES, MOST_FUNCTIONS = 36, 180
 """What a reader can follow, with room for a function that is split in two."""
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mondrian_bo.benchmarks.harness import peer_worker
-from mondrian_bo.benchmarks.worker_process import WorkerProcess, shared_worker
+from mondrian_bo.benchmarks.harness.worker_process import WorkerProcess, shared_worker
 from mondrian_bo.search_space import Categorical, Float, Int, SearchSpace
 
 __all__ = ["PEERS", "Peer", "PeerRun", "hebo_parameters", "smac_parameters"]

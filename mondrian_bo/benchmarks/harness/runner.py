@@ -35,8 +35,8 @@ from mondrian_bo.benchmarks.harness.results import (
 )
 from mondrian_bo.benchmarks.harness.samplers import get_sampler
 from mondrian_bo.benchmarks.harness.schedule import Schedule
+from mondrian_bo.benchmarks.harness.threads import THREAD_VARIABLES
 from mondrian_bo.benchmarks.problems import OutcomeProblem, Problem, any_problem
-from mondrian_bo.benchmarks.speed.threads import THREAD_VARIABLES
 
 __all__ = ["Failure", "Run", "execute", "is_finished", "run_benchmark"]
 

@@ -13,6 +13,7 @@ import optuna
 from optuna.samplers import BaseSampler
 
 from mondrian_bo.benchmarks.harness.ax_run import AxRun, Strategy
+from mondrian_bo.benchmarks.harness.methods import mondrian
 from mondrian_bo.benchmarks.harness.peer_run import PEERS, Peer, PeerRun
 from mondrian_bo.benchmarks.harness.schedule import Schedule
 
@@ -56,15 +57,8 @@ class BenchmarkSampler:
         return self.requires is None or find_spec(self.requires) is not None
 
 
-def _mondrian(**settings: Any) -> BaseSampler:
-    # Imported late, so that worker processes of other samplers do not load numba.
-    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-
-    return MondrianSampler(**settings)
-
-
 SAMPLERS: dict[str, BenchmarkSampler] = {
-    "mondrian": BenchmarkSampler(_mondrian),
+    "mondrian": BenchmarkSampler(mondrian),
     "random": BenchmarkSampler(optuna.samplers.RandomSampler),
     "tpe": BenchmarkSampler(optuna.samplers.TPESampler),
     "nsga2": BenchmarkSampler(optuna.samplers.NSGAIISampler),

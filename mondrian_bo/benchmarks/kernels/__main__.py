@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+from mondrian_bo.benchmarks.harness.threads import one_thread_environment
 from mondrian_bo.benchmarks.kernels.mondrian_kernel import measure_features, measure_path
-from mondrian_bo.benchmarks.speed.threads import one_thread_environment
 
 
 def _print_all(quick: bool) -> None:

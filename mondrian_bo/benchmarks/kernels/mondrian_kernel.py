@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mondrian_bo.benchmarks.speed.clock import best, timed
+from mondrian_bo.benchmarks.suites.speed.clock import best, timed
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path

@@ -21,9 +21,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from mondrian_bo.benchmarks.harness.worker_process import shared_worker
 from mondrian_bo.benchmarks.problems import bayesmark_worker
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
-from mondrian_bo.benchmarks.worker_process import shared_worker
 from mondrian_bo.search_space import Categorical, Float, Int, Parameter, SearchSpace
 
 __all__ = ["BAYESMARK_PROBLEMS", "PYTHON_VARIABLE", "QUICK_TASKS", "Task"]

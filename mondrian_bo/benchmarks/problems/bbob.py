@@ -44,7 +44,7 @@ COCO_BOUND = 5.0
 """Half the edge of the search space: COCO's region of interest."""
 
 COCO_PRECISION = 1e-8
-"""Regret with which a function counts as solved: COCO's final target."""
+"""COCO's final target: a regret up to it counts as solved, and in logarithms as the target."""
 
 BBOB_NAMES = (
     *("sphere", "ellipsoid", "Rastrigin", "Bueche-Rastrigin", "linear slope", "attractive sector"),

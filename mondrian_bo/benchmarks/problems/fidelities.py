@@ -11,8 +11,8 @@ import numpy as np
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.curves.replay import load
-from mondrian_bo.benchmarks.curves.tasks import TASKS
+from mondrian_bo.benchmarks.suites.curves.recorded import load
+from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 
 __all__ = ["FIDELITY", "PROBLEMS", "FidelityProblem", "get_fidelity_problem"]
 

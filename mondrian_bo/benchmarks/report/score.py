@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.stats import permutation_test, rankdata, wilcoxon
+from scipy.stats import rankdata
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.results import ProblemFacts
+from mondrian_bo.benchmarks.report.paired_tests import (
+    SIGNIFICANCE,
+    holm_corrected,
+    signed_rank_test,
+)
 from mondrian_bo.benchmarks.report.summary import ProblemResults
 
 __all__ = [
     "POINTS",
-    "SIGNIFICANCE",
     "Estimate",
     "Outcome",
     "PairedRuns",
@@ -27,9 +31,7 @@ __all__ = [
     "common_seeds",
     "compare",
     "compare_all",
-    "holm_corrected",
     "pair",
-    "signed_rank_test",
 ]
 
 Outcome: TypeAlias = Literal["win", "tie", "loss"]
@@ -38,18 +40,8 @@ Outcome: TypeAlias = Literal["win", "tie", "loss"]
 POINTS = (24, 49, 99)
 """Percentages of the budget that tables show, as indices into the percentages 1, ..., 100."""
 
-SIGNIFICANCE = 0.05
-"""Level of the tests against the reference, by convention."""
-
 _N_RESAMPLES = 2000
 """Bootstrap resamples: the ends of a 95 % interval then vary by a few percent of its width."""
-
-_FEWEST_SEEDS = 6
-"""Number of unequal pairs below which a two-sided test cannot reach `SIGNIFICANCE`: the smallest
-p-value is 2 ** (1 - n)."""
-
-_EXACT_SEEDS = 13
-"""Largest number of pairs for which p-values are exact; `wilcoxon` has the same limit for ties."""
 
 _COVERAGE = 0.95
 """Coverage of bootstrap intervals, by convention."""
@@ -199,27 +191,6 @@ def compare_all(
     ]
 
 
-def holm_corrected(p_values: Sequence[float]) -> FloatArray:
-    """Return p-values corrected by Holm's method for the number of tests.
-
-    Parameters
-    ----------
-    p_values : sequence of float
-        One for each test.
-
-    Returns
-    -------
-    float64 array of shape (n_tests,)
-        At most 1. The probability that any true null hypothesis has a corrected p-value below a
-        level is at most this level.
-    """
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(order), 0, -1)
-    corrected = np.empty(len(order))
-    corrected[order] = np.maximum.accumulate(np.minimum(np.asarray(p_values)[order] * factors, 1.0))
-    return corrected
-
-
 def _test(
     results: ProblemResults, sampler: str, reference: str, percent: int
 ) -> tuple[float, float]:
@@ -228,41 +199,3 @@ def _test(
     trial = int(np.ceil(percent / 100 * results.n_trials)) - 1
     own, other = (results.relative_regrets(name, seeds)[:, trial] for name in (sampler, reference))
     return signed_rank_test(own, other)
-
-
-def signed_rank_test(own: FloatArray, other: FloatArray) -> tuple[float, float]:
-    """Return the sum of signed ranks of differences and the two-sided p-value of Wilcoxon's test.
-
-    Parameters
-    ----------
-    own, other : float64 arrays of shape (n,)
-        Paired numbers. Equal pairs are dropped; with fewer than six unequal ones p is 1.
-
-    Returns
-    -------
-    rank_sum : float
-        Negative where `own` tends to be smaller.
-    p_value : float
-        Two-sided.
-    """
-    difference = own - other
-    difference = difference[difference != 0]
-    signed_ranks = np.sign(difference) * rankdata(np.abs(difference))
-    return float(signed_ranks.sum()), _p_value(signed_ranks)
-
-
-def _p_value(signed_ranks: FloatArray) -> float:
-    n = len(signed_ranks)
-    if n < _FEWEST_SEEDS:
-        return 1.0
-    if n > _EXACT_SEEDS:
-        return float(wilcoxon(signed_ranks).pvalue)
-    # Exact with ties like `wilcoxon`, in a thousandth of its time.
-    test = permutation_test(
-        (signed_ranks,),
-        np.sum,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=2**_EXACT_SEEDS,
-    )
-    return float(test.pvalue)

@@ -1,4 +1,8 @@
-"""Special suites, which have programs of their own instead of samplers and problems."""
+"""Special suites, which have programs of their own instead of samplers and problems.
+
+`SPECIAL_SUITES` names the program of each suite: a module of this package, or a package where a
+suite needs several modules.
+"""
 
 from __future__ import annotations
 
@@ -34,26 +38,26 @@ class _Suite(NamedTuple):
 
 
 SPECIAL_SUITES: dict[str, _Suite] = {
-    "ax": _Suite("suites.ax_overhead:run"),
+    "ax": _Suite("ax:run"),
     "curves": _Suite("curves.suite:run", ("half", "samplers", "seeds", "jobs", "known")),
-    "fidelities": _Suite("suites.fidelities:run", ("half", *_ARCHIVED)),
-    "flights": _Suite("suites.flights:run", ("seeds",)),
-    "importance": _Suite("suites.importance:run", ("seeds", "trials")),
-    "large-stream": _Suite("suites.large_stream:run", ("trials",)),
-    "outcomes": _Suite("speed.several_outcomes:run", ("trials",)),
-    "replicates": _Suite("suites.replicates:run", ("seeds", "jobs", "trials"), fewest_seeds=2),
-    "robust": _Suite("suites.robust:run", ("seeds", "jobs", "trials")),
-    "robust_noisy": _Suite("suites.robust_noisy:run", ("seeds", "jobs", "trials")),
+    "fidelities": _Suite("fidelities:run", ("half", *_ARCHIVED)),
+    "flights": _Suite("flights:run", ("seeds",)),
+    "importance": _Suite("importance:run", ("seeds", "trials")),
+    "large-stream": _Suite("large_stream:run", ("trials",)),
+    "outcomes": _Suite("outcomes:run", ("trials",)),
+    "replicates": _Suite("replicates:run", ("seeds", "jobs", "trials"), fewest_seeds=2),
+    "robust": _Suite("robust:run", ("seeds", "jobs", "trials")),
+    "robust_noisy": _Suite("robust_noisy:run", ("seeds", "jobs", "trials")),
     "speed": _Suite("speed.suite:run", ("onelearn_python",)),
-    "stopping": _Suite("suites.stopping:run", _ARCHIVED, fewest_trials=20),
-    "stopping_bbob": _Suite("suites.stopping:run_bbob", _ARCHIVED, fewest_trials=20),
-    "suggestions": _Suite("speed.studies:run", ("trials",)),
+    "stopping": _Suite("stopping:run", _ARCHIVED, fewest_trials=20),
+    "stopping_bbob": _Suite("stopping:run_bbob", _ARCHIVED, fewest_trials=20),
+    "suggestions": _Suite("suggestions:run", ("trials",)),
     "streams": _Suite(
         "streams.suite:run", ("seeds", "jobs", "trials", "onelearn_python", "river_python")
     ),
-    "table3": _Suite("suites.table3:run", ("seeds", "jobs", "tables")),
-    "wide": _Suite("speed.wide_spaces:run", ("trials",)),
-    "warm_starts": _Suite("suites.warm_starts:run", _ARCHIVED, fewest_trials=20),
+    "table3": _Suite("table3:run", ("seeds", "jobs", "tables")),
+    "wide": _Suite("wide:run", ("trials",)),
+    "warm_starts": _Suite("warm_starts:run", _ARCHIVED, fewest_trials=20),
 }
 """Special suites by name."""
 
@@ -72,5 +76,5 @@ def special_suite(name: str) -> Callable[[Namespace], None]:
         Takes the parsed arguments of ``mondrian-bo bench run``.
     """
     module, function = SPECIAL_SUITES[name].program.split(":")
-    program = getattr(import_module(f"mondrian_bo.benchmarks.{module}"), function)
+    program = getattr(import_module(f"{__name__}.{module}"), function)
     return cast(Callable[[Namespace], None], program)

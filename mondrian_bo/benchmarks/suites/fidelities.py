@@ -11,27 +11,35 @@ from __future__ import annotations
 import math
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
-from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import Trial, TrialState
-from scipy.stats import rankdata, spearmanr, wilcoxon
+from scipy.stats import rankdata, spearmanr
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.methods import (
+    Method,
+    hyperband,
+    mondrian,
+    mondrian_pruner,
+    random_search,
+    tpe,
+)
+from mondrian_bo.benchmarks.harness.random_points import N_POINTS, new_generator
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems.fidelities import (
     FIDELITY,
     PROBLEMS,
     FidelityProblem,
     get_fidelity_problem,
 )
+from mondrian_bo.benchmarks.report.paired_tests import SIGNIFICANCE, wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 
 BUDGET = 30.0
 """Cost of a run, in mean costs of a trial at the target: our choice."""
@@ -41,9 +49,6 @@ _LOOKED_AT = (5.0, 10.0, 30.0)
 
 _MOST_TRIALS = 1000
 """Largest number of trials of a run, our choice."""
-
-_N_SCALE = 500
-"""Number of random points that determine a problem's scale, our choice."""
 
 _SHARES = (0.0, 0.1, 0.3)
 """Fidelities whose values are compared with those at the target, as shares of the range. Of two
@@ -55,65 +60,24 @@ ARCHIVE = "fidelities.jsonl.gz"
 REFERENCE = "mondrian"
 """The method that the others are compared with."""
 
-
-def _mondrian(seed: int, **settings: Any) -> BaseSampler:
-    # Imported late, so that runs of other samplers do not load numba.
-    from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-
-    return MondrianSampler(seed=seed, **settings)
-
-
-def _hyperband(n_steps: int) -> BasePruner:
-    return HyperbandPruner(min_resource=1, max_resource=n_steps)
-
-
-def _mondrian_pruner(n_steps: int) -> BasePruner:
-    from mondrian_bo.integrations.optuna.pruner import MondrianPruner
-
-    return MondrianPruner()
-
-
-class Method(NamedTuple):
-    """A sampler, and how it uses cheap trials.
-
-    Attributes
-    ----------
-    sampler : callable
-        Takes a seed.
-    description : str
-        One line for tables.
-    has_fidelity : bool, default=False
-        Whether the sampler suggests the fidelity. Otherwise trials run at the target.
-    pruner : callable or None, default=None
-        Takes the number of steps at the target. A method with a pruner needs reports.
-    """
-
-    sampler: Callable[[int], BaseSampler]
-    description: str
-    has_fidelity: bool = False
-    pruner: Callable[[int], BasePruner] | None = None
+WITH_FIDELITY = "mondrian_fidelity"
+"""The method that suggests the fidelity. The trials of the others run at the target."""
 
 
 METHODS: dict[str, Method] = {
-    "mondrian_fidelity": Method(
-        lambda seed: _mondrian(seed, fidelity=FIDELITY, cost="cost"),
-        "`MondrianSampler(fidelity=)`",
-        has_fidelity=True,
+    WITH_FIDELITY: Method(
+        partial(mondrian, fidelity=FIDELITY, cost="cost"), None, "`MondrianSampler(fidelity=)`"
     ),
-    REFERENCE: Method(_mondrian, "`MondrianSampler()`"),
-    "tpe": Method(lambda seed: TPESampler(seed=seed), "TPE"),
-    "random": Method(lambda seed: RandomSampler(seed=seed), "random"),
-    "mondrian_pruner": Method(
-        _mondrian, "`MondrianSampler()`, `MondrianPruner`", pruner=_mondrian_pruner
-    ),
-    "tpe_hyperband": Method(
-        lambda seed: TPESampler(seed=seed), "TPE, Hyperband", pruner=_hyperband
-    ),
+    REFERENCE: Method(mondrian, None, "`MondrianSampler()`"),
+    "tpe": Method(tpe, None, "TPE"),
+    "random": Method(random_search, None, "random"),
+    "mondrian_pruner": Method(mondrian, mondrian_pruner, "`MondrianSampler()`, `MondrianPruner`"),
+    "tpe_hyperband": Method(tpe, hyperband, "TPE, Hyperband"),
 }
 """The compared methods by name; all have their default settings."""
 
 
-def search(problem: FidelityProblem, method: Method, seed: int, name: str) -> dict[str, Any]:
+def search(problem: FidelityProblem, name: str, seed: int, method: str) -> dict[str, Any]:
     """Search a problem until the budget is spent.
 
     Returns
@@ -123,10 +87,7 @@ def search(problem: FidelityProblem, method: Method, seed: int, name: str) -> di
         number of trials, ``n_trials``.
     """
     target = problem.fidelity.high
-    pruner: BasePruner = NopPruner() if method.pruner is None else method.pruner(int(target))
-    study = optuna.create_study(
-        study_name=f"{name}-{seed}", sampler=method.sampler(seed), pruner=pruner
-    )
+    study = METHODS[method].new_study(name, seed, int(target))
     spent, best = 0.0, math.inf
     costs: list[float] = []
     values: list[float] = []
@@ -136,11 +97,11 @@ def search(problem: FidelityProblem, method: Method, seed: int, name: str) -> di
         n_trials += 1
         params = {one: _suggest(trial, one, problem.space[one]) for one in problem.space}
         params[FIDELITY] = target
-        if method.has_fidelity:
+        if method == WITH_FIDELITY:
             params[FIDELITY] = _suggest(trial, FIDELITY, problem.fidelity)
         reports, cost = problem.reports(params), problem.cost(params)
         state, value = TrialState.COMPLETE, float(reports[-1])
-        if method.pruner is not None:
+        if METHODS[method].pruner is not None:
             for step, report in enumerate(reports.tolist()):
                 trial.report(report, step)
                 if math.isnan(report) or trial.should_prune():
@@ -175,7 +136,7 @@ def runs_of(name: str, seed: int, n_trials: int | None = None) -> list[dict[str,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for method in methods_of(name):
-            found = search(problem, METHODS[method], seed, name)
+            found = search(problem, name, seed, method)
             records.append({"problem": name, "seed": seed, "method": method, **found})
     return records
 
@@ -196,13 +157,13 @@ def _middle(distribution: Any) -> Any:
 @cache
 def _random_values(name: str, share: float = 1.0) -> FloatArray:
     """Return the values of random points at a share of the way to the target, NaN where failed."""
-    problem, rng = get_fidelity_problem(name), np.random.default_rng(5)
+    problem, rng = get_fidelity_problem(name), new_generator()
     low, high = problem.fidelity.low, problem.fidelity.high
     fidelity: float = low + share * (high - low)
     if isinstance(problem.fidelity, IntDistribution):
         fidelity = round(fidelity)
     values = []
-    for _ in range(_N_SCALE):
+    for _ in range(N_POINTS):
         params = {one: _draw(space, rng) for one, space in problem.space.items()}
         values.append(float(problem.reports({**params, FIDELITY: fidelity})[-1]))
     return np.array(values)
@@ -247,7 +208,7 @@ def regret(record: Mapping[str, Any], cost: float) -> float:
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the tables, which go to ``DIR/fidelities.md``.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`,
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`,
     and ``half``, of the problems.
     """
     names = [one for one in PROBLEMS if arguments.half in (None, get_fidelity_problem(one).half)]
@@ -314,7 +275,7 @@ def overall(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
 
 def _compare(regrets: FloatArray, reference: FloatArray) -> int:
     """Return 1 if regrets are significantly smaller than others, -1 if larger, and 0 otherwise."""
-    if np.array_equal(regrets, reference):
+    differences = regrets - reference
+    if wilcoxon_p_value(differences, "zsplit") >= SIGNIFICANCE:
         return 0
-    p = float(wilcoxon(regrets, reference, zero_method="zsplit").pvalue)
-    return 0 if p >= 0.05 else (1 if np.mean(regrets - reference) < 0.0 else -1)
+    return 1 if np.mean(differences) < 0.0 else -1

@@ -14,7 +14,6 @@ paper predicts 100,000, which are five days of flights; here 10,000 are two week
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from argparse import Namespace
@@ -27,9 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.run_log import keep, read_log
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.surrogates import MondrianForestRegressor
 
@@ -263,8 +262,7 @@ def run(arguments: Namespace) -> None:
     X, y = load(folder)
     arguments.out.mkdir(parents=True, exist_ok=True)
     log = arguments.out / "flights.jsonl"
-    lines = log.read_text().splitlines() if log.is_file() else []
-    records = [json.loads(line) for line in lines]
+    records = read_log(log)
     done = {tuple(record["run"]) for record in records}
     todo = [
         (split, name, seed)
@@ -273,17 +271,19 @@ def run(arguments: Namespace) -> None:
         for name in models(seed)
         if (split, name, seed) not in done
     ]
-    with log.open("a") as stream:
-        for split, name, seed in tqdm(todo, desc="flights"):
-            train, test = _split(len(y), split, seed)
-            predicted = models(seed)[name](X[train], y[train], X[test])
-            records.append({"run": [split, name, seed], **scores(predicted, y[test])})
-            stream.write(json.dumps(records[-1]) + "\n")
-            stream.flush()
+    # One at a time, as the seconds of each run count.
+    results = (_record(X, y, *one) for one in todo)
+    records += keep(results, log, n_results=len(todo), label="flights")
     records = [record for record in records if record["run"][2] < arguments.seeds]
     tables = summary(records), calibration(records)
     (arguments.out / "flights.md").write_text("\n\n".join(to_markdown(*t) for t in tables) + "\n")
     print("\n\n".join(to_text(*table) for table in tables))
+
+
+def _record(X: FloatArray, y: FloatArray, split: str, name: str, seed: int) -> dict[str, Any]:
+    train, test = _split(len(y), split, seed)
+    predicted = models(seed)[name](X[train], y[train], X[test])
+    return {"run": [split, name, seed], **scores(predicted, y[test])}
 
 
 def _split(n: int, name: str, seed: int) -> tuple[Any, Any]:

@@ -32,16 +32,17 @@ from optuna.importance import (
 )
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.methods import random_search, tpe
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.benchmarks.speed.clock import timed
+from mondrian_bo.benchmarks.suites.speed.clock import timed
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 
 TRIALS = (50, 200)
 """Numbers of trials of a study, our choice: a short one, and the budget of the default suite."""
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "random": random_search,
+    "tpe": tpe,
 }
 """Where the trials come from."""
 

@@ -13,9 +13,10 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
-from scipy.stats import wilcoxon
 
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun, Trial
 from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report.paired_tests import wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 
@@ -36,32 +37,26 @@ def regret(name: str, seed: int, policy: str, n_trials: int | None = None) -> fl
     """Return the noise-free regret of the best prediction after a search with a policy."""
     problem = get_problem(name)
     assert problem.optimum is not None
-    function, budget = problem.instance(seed), problem.budget if n_trials is None else n_trials
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
-    told: list[tuple[dict[str, Any], float]] = []
+    budget = problem.budget if n_trials is None else n_trials
+    search = OptimizerRun.of(problem, seed)
+    told: list[Trial] = []
     for number in range(budget):
         params = None
         if policy == "every fifth" and number >= _FIRST and number % 5 == 4:
-            params = _by_prediction(optimizer, told)[0][0]
+            params = _by_prediction(search.optimizer, told)[0].params
         elif policy == "last fifth" and number >= 0.8 * budget:
             best: list[dict[str, Any]] = []
-            for one, _ in _by_prediction(optimizer, told):
-                if one not in best:
-                    best.append(one)
+            for one in _by_prediction(search.optimizer, told):
+                if one.params not in best:
+                    best.append(one.params)
             params = best[number % min(_N_BEST, len(best))]
-        if params is None:
-            params = optimizer.ask()
-        value = function(params)
-        optimizer.tell(params, problem.observe(value, seed, number))
-        told.append((params, value))
-    return _by_prediction(optimizer, told)[0][1] - problem.optimum
+        told.append(search.step(params))
+    return _by_prediction(search.optimizer, told)[0].value - problem.optimum
 
 
-def _by_prediction(
-    optimizer: MondrianOptimizer, told: list[tuple[dict[str, Any], float]]
-) -> list[tuple[dict[str, Any], float]]:
-    """Return points and their noise-free values, the one with the best predicted mean first."""
-    mean, _ = optimizer.predict([params for params, _ in told])
+def _by_prediction(optimizer: MondrianOptimizer, told: list[Trial]) -> list[Trial]:
+    """Return the trials, the one with the best predicted mean first."""
+    mean, _ = optimizer.predict([one.params for one in told])
     return [told[i] for i in np.argsort(mean, kind="stable")]
 
 
@@ -91,7 +86,7 @@ def summary(regrets: np.ndarray) -> tuple[list[str], list[list[str]]]:
     for name, (never, *others) in zip(PROBLEMS, regrets, strict=True):
         row = [name, f"{never.mean():.3g} ± {never.std():.2g}"]
         for other in others:
-            p = float(wilcoxon(never, other, alternative="greater", zero_method="zsplit").pvalue)
+            p = wilcoxon_p_value(never - other, "zsplit", "greater")
             row += [f"{other.mean():.3g} ± {other.std():.2g}", f"{p:.2g}"]
         rows.append(row)
     return header, rows

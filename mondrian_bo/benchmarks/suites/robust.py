@@ -13,24 +13,21 @@ from collections.abc import Callable
 
 import numpy as np
 import optuna
-from scipy.stats import wilcoxon
 from tqdm import tqdm
 
+from mondrian_bo.benchmarks.harness.methods import mondrian, random_search, tpe
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.problems.base import suggest
+from mondrian_bo.benchmarks.report.paired_tests import SIGNIFICANCE, wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "mondrian": lambda seed: MondrianSampler(seed=seed),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
-    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+    "mondrian": mondrian,
+    "tpe": tpe,
+    "random": random_search,
 }
 """Where the trials come from."""
-
-_SIGNIFICANT = 0.05
-"""Level of the test, as in the reports of ``mondrian-bo bench``."""
 
 
 def problems() -> list[str]:
@@ -78,9 +75,8 @@ def cells(runs: np.ndarray) -> list[str]:
     """Return the cells of a row from regrets of shape (seeds, 2)."""
     observed, robust = runs.T
     better, worse = int((robust < observed).sum()), int((robust > observed).sum())
-    p = 1.0
-    if better + worse:
-        p = float(wilcoxon(observed, robust, alternative="greater", zero_method="zsplit").pvalue)
-    star = "*" if p < _SIGNIFICANT else ""
+    # The one-sided p of many pairs without a difference would be 0.5.
+    p = wilcoxon_p_value(observed - robust, "zsplit", "greater") if better + worse else 1.0
+    star = "*" if p < SIGNIFICANCE else ""
     sizes = [f"{one.mean():.3g} ± {one.std():.2g}" for one in (observed, robust)]
     return [*sizes, f"{better}, {worse}", f"{p:.1g}{star}"]

@@ -13,12 +13,16 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import wilcoxon
 from tqdm import tqdm
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS, NoisyFunction
-from mondrian_bo.benchmarks.report.score import holm_corrected
+from mondrian_bo.benchmarks.report.paired_tests import (
+    holm_corrected,
+    log_difference_cells,
+    wilcoxon_p_value,
+)
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.robust import SAMPLERS, regrets
 
@@ -26,9 +30,6 @@ __all__ = ["differences", "problems", "run", "table"]
 
 _DIMENSION = 5
 """Number of inputs."""
-
-_PRECISION = 1e-8
-"""Smallest regret that counts, which is COCO's final target."""
 
 HEADER = ["sampler", "noise", "better on", "log10 difference", "regret ratio", "p"]
 """Names of the columns."""
@@ -52,7 +53,7 @@ def differences(runs: FloatArray) -> FloatArray:
     float64 array of shape (n_functions,)
         Negative where the best prediction is better.
     """
-    logs = np.log10(np.maximum(runs, _PRECISION))
+    logs = np.log10(np.maximum(runs, COCO_PRECISION))
     means: FloatArray = (logs[..., 1] - logs[..., 0]).mean(axis=1)
     return means
 
@@ -77,16 +78,9 @@ def table(by_sampler: dict[str, FloatArray], kinds: Sequence[str]) -> list[list[
         for sampler, found in by_sampler.items()
         for kind in (*dict.fromkeys(kinds), "all")
     ]
-    p_values = [float(wilcoxon(one).pvalue) if one.any() else 1.0 for _, _, one in groups]
+    p_values = [wilcoxon_p_value(one, "wilcox") for _, _, one in groups]
     return [
-        [
-            sampler,
-            kind,
-            f"{(one < 0.0).sum()} of {len(one)}",
-            f"{one.mean():+.2f} ± {one.std(ddof=1) / np.sqrt(len(one)):.2f}",
-            f"{10.0 ** one.mean():.2g}",
-            f"{p:.1g}",
-        ]
+        [sampler, kind, *log_difference_cells(one, p)]
         for (sampler, kind, one), p in zip(groups, holm_corrected(p_values), strict=True)
     ]
 

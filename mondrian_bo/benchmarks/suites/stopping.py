@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
+from mondrian_bo.benchmarks.harness.random_points import random_values
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import SUITES, get_problem
 from mondrian_bo.benchmarks.report.text_table import publish
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 from mondrian_bo.integrations.optuna.terminator import default_patience
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
 from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL, Caution
 
 TOLERANCES = (0.01, 0.05)
@@ -59,9 +60,6 @@ _N_DRAWS = 512
 _N_CHOSEN_ON = 4
 """Instances of each function of BBOB that the rule was chosen on."""
 
-_N_SCALE = 500
-"""Number of random points that determine a problem's scale, our choice."""
-
 ARCHIVE, BBOB_ARCHIVE = "stopping.jsonl.gz", "stopping_bbob.jsonl.gz"
 """Names of the files of records."""
 
@@ -74,10 +72,8 @@ def problems() -> list[str]:
 def scale(name: str) -> float:
     """Return the median value of random points minus the optimum, on the instance of seed 0."""
     problem = get_problem(name)
-    function, space = problem.instance(0), problem.space
-    rows = space.sample(_N_SCALE, np.random.default_rng(5))
     assert problem.optimum is not None
-    return float(np.median([function(space.from_unit(row)) for row in rows]) - problem.optimum)
+    return float(np.median(random_values(problem.space, problem.instance(0))) - problem.optimum)
 
 
 def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]:
@@ -92,20 +88,17 @@ def one_run(name: str, seed: int, n_trials: int | None = None) -> dict[str, Any]
     """
     problem = get_problem(name)
     assert problem.optimum is not None
-    function = problem.instance(seed)
-    optimizer = MondrianOptimizer(problem.space, seed=[seed, 7])
+    search = OptimizerRun.of(problem, seed)
     true: dict[bytes, float] = {}
     estimates: list[tuple[int, float]] = []
     bounds: dict[str, list[float]] = {rule: [] for rule in RULES}
     for number in range(problem.budget if n_trials is None else n_trials):
-        params = optimizer.ask()
-        value = function(params)
-        optimizer.tell(params, problem.observe(value, seed, number))
-        true[problem.space.to_unit(params).tobytes()] = value
+        trial = search.step()
+        true[problem.space.to_unit(trial.params).tobytes()] = trial.value
         if number + 1 < _FIRST or (number + 1) % _INTERVAL:
             continue
         for rule, caution in RULES.items():
-            gain = optimizer.remaining_gain(_N_DRAWS, caution)
+            gain = search.optimizer.remaining_gain(_N_DRAWS, caution)
             assert gain is not None
             # The trial is the same under all rules.
             best = gain.row
@@ -140,7 +133,7 @@ def run(arguments: Namespace) -> None:
 
     They go to ``DIR/stopping.md`` and ``DIR/stopping_rules.md`` too.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`.
     """
     _run(arguments, ARCHIVE, problems(), "stopping")
 

@@ -13,17 +13,16 @@ Two models are run: ``library`` is the forest on values transformed as those of
 from __future__ import annotations
 
 import itertools
-import json
 from argparse import Namespace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from mondrian_bo.acquisitions import Prediction, UpperConfidenceBound
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.report.text_table import publish
@@ -173,25 +172,18 @@ def run(arguments: Namespace) -> None:
         The parsed arguments of ``mondrian-bo bench run``; ``seeds`` is the number of repeats,
         ``tables`` the directory of the original tables.
     """
-    from joblib import Parallel, delayed
-
     arguments.out.mkdir(parents=True, exist_ok=True)
     log = arguments.out / "table3.jsonl"
-    lines = log.read_text().splitlines() if log.is_file() else []
-    done = {tuple(record["run"]): record for record in map(json.loads, lines)}
+    done = {tuple(record["run"]): record for record in read_log(log)}
     todo = [
-        (name, model, repeat)
+        (name, model, repeat, arguments.tables)
         for model, name in itertools.product(MODELS, BUDGETS)
         for repeat in range(arguments.seeds)
         if (name, model, repeat) not in done
     ]
-    workers = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
-    results = workers(delayed(_repeat)(*one, arguments.tables) for one in todo)
-    with log.open("a") as stream:
-        for record in tqdm(results, total=len(todo), desc="table3"):
-            done[tuple(record["run"])] = record
-            stream.write(json.dumps(record) + "\n")
-            stream.flush()
+    results = in_parallel(_repeat, todo, arguments.jobs)
+    for record in keep(results, log, n_results=len(todo), label="table3"):
+        done[tuple(record["run"])] = record
     table = _summary([r for r in done.values() if r["run"][2] < arguments.seeds])
     publish(arguments.out / "table3.md", *table)
 

@@ -30,15 +30,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.benchmarks.curves.replay import load
-from mondrian_bo.benchmarks.curves.tasks import TASKS
+from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun, Trial
+from mondrian_bo.benchmarks.harness.random_points import random_values
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import get_problem
+from mondrian_bo.benchmarks.report.paired_tests import wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
-from mondrian_bo.optimizer.optimizer import MondrianOptimizer
+from mondrian_bo.benchmarks.suites.curves.recorded import load
+from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.search_space import Float, SearchSpace
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -92,9 +93,6 @@ _SHORT = 0.2
 
 _TOLERANCE = 0.01
 """Tolerance of the quality to be reached, as a share of a problem's scale."""
-
-_N_SCALE = 500
-"""Number of random points that determine a problem's scale, our choice."""
 
 _JUDGED_AT = 20
 """Trial by which the search should have stopped to use unhelpful studies, our choice."""
@@ -205,17 +203,15 @@ def _recorded(name: str, share: float = 1.0) -> Task:
 
 def _search(task: Task, seed: list[int], n_trials: int, **settings: Any) -> dict[str, Any]:
     """Return parameters, values and, with earlier studies, their weights in the middle."""
-    optimizer = MondrianOptimizer(task.space, seed=seed, **settings)
-    params: list[dict[str, Any]] = []
-    values: list[float] = []
+    search = OptimizerRun(task.space, task.function, seed, **settings)
+    trials: list[Trial] = []
     weights: list[float] = []
-    for number in range(n_trials):
-        params.append(optimizer.ask())
-        values.append(task.function(params[-1]))
-        optimizer.tell(params[-1], values[-1])
-        if number + 1 == _JUDGED_AT:
-            weights = optimizer.earlier_weights.tolist()
-    return {"params": params, "values": values, "weights": weights}
+    for _ in range(n_trials):
+        trials.append(search.step())
+        if len(trials) == _JUDGED_AT:
+            weights = search.optimizer.earlier_weights.tolist()
+    params, values, _ = zip(*trials, strict=True)
+    return {"params": list(params), "values": list(values), "weights": weights}
 
 
 def runs_of(name: str, seed: int, n_trials: int | None = None) -> list[dict[str, Any]]:
@@ -241,9 +237,7 @@ def runs_of(name: str, seed: int, n_trials: int | None = None) -> list[dict[str,
 
 def scale(name: str) -> float:
     """Return the median minus the smallest value of random points, on the instance of seed 0."""
-    space, function = task_of(name, 0)
-    rows = space.sample(_N_SCALE, np.random.default_rng(5))
-    values = [function(space.from_unit(row)) for row in rows]
+    values = random_values(*task_of(name, 0))
     return float(np.median(values) - np.min(values))
 
 
@@ -264,7 +258,7 @@ def saved_trials(cold: FloatArray, warm: FloatArray, slack: float) -> int:
 def run(arguments: Namespace) -> None:
     """Run the measurement, archive it and print the tables, which go to ``DIR/warm_starts.md``.
 
-    The arguments are those of :func:`mondrian_bo.benchmarks.suites.archived_runs.archived_runs`.
+    The arguments are those of :func:`mondrian_bo.benchmarks.harness.run_log.archived_runs`.
     """
     names = [*PROBLEMS, *RECORDED]
     records = archived_runs(arguments, ARCHIVE, names, runs_of, "warm starts")
@@ -317,7 +311,7 @@ def by_method(records: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]
     for method in dict.fromkeys(one for _, one in saved):
         all_saved = np.concatenate([one for (_, name), one in saved.items() if name == method])
         better, worse = int((all_saved > 0).sum()), int((all_saved < 0).sum())
-        p = float(wilcoxon(all_saved, zero_method="zsplit").pvalue) if better + worse else 1.0
+        p = wilcoxon_p_value(all_saved, "zsplit")
         weights = np.array([one["weights"] for one in records if one["method"] == method])
         kinds = METHODS[method]
         forgotten = [f"{(weights[:, k] == 0.0).mean():.0%}" for k in range(len(kinds))]

@@ -24,12 +24,14 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.generators.types import TConfig
 from pandas import DataFrame
 
+from mondrian_bo.acquisitions.pareto import non_dominated
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.engine import Observation
-from mondrian_bo.integrations.ax.generator import MondrianGenerator, Parameters
+from mondrian_bo.integrations.ax.generator import MondrianGenerator
 from mondrian_bo.integrations.ax.goal import read_goal
 from mondrian_bo.integrations.ax.observations import (
     ArmReader,
+    Parameters,
     baseline_outcomes,
     failed_arms,
     pending_arms,
@@ -90,6 +92,7 @@ class MondrianAdapter(TorchAdapter):
         return ExperimentData(DataFrame(), DataFrame()), self._model_space
 
     def _make_frames(self) -> None:
+        """Build Ax's frames of the latest data, unless they exist."""
         if self._has_frames:
             return
         self._has_frames = True
@@ -260,7 +263,8 @@ class MondrianAdapter(TorchAdapter):
         signs = np.array([sign for _, sign in objectives])
         metrics = [expression[0][0] for expression, _ in objectives]
         mean, _ = self.generator.predict(list(parameters.values()), metrics)
-        front = _pareto_front(mean * signs)
+        values = mean * signs
+        front = values[non_dominated(values)]
         worst, best = front.min(axis=0), front.max(axis=0)
         bounds = (worst - _BEYOND_NADIR * (best - worst)) * signs
         return [
@@ -274,17 +278,12 @@ class MondrianAdapter(TorchAdapter):
         ]
 
     def _metric(self, signature: str) -> Metric:
+        """Return the experiment's metric with a signature."""
         return next(m for m in self._experiment.metrics.values() if m.signature == signature)
 
     def _observation_data(self, mean: FloatArray, variance: FloatArray) -> list[ObservationData]:
+        """Return predictions of all outcomes, both of shape (m, k), as Ax's observations."""
         return [
             ObservationData(list(self.outcomes), means, np.diag(variances))
             for means, variances in zip(mean, variance, strict=True)
         ]
-
-
-def _pareto_front(values: FloatArray) -> FloatArray:
-    """Return the rows that no other row dominates; larger is better."""
-    rows, others = values[:, None, :], values[None, :, :]
-    dominated = np.all(rows <= others, axis=2) & np.any(rows < others, axis=2)
-    return np.asarray(values[~np.any(dominated, axis=1)])

@@ -26,7 +26,6 @@ value to beat."""
 _LIKELY_FEASIBLE = 0.5
 """Predicted probability from which a point counts as feasible: more likely than not."""
 
-
 _SETTINGS = tuple(SearchOptions.__annotations__)
 """Arguments of the optimizer that an experiment of Ax leaves open."""
 
@@ -107,6 +106,7 @@ class Engine:
         self._forget_models()
 
     def _forget_models(self) -> None:
+        """Discard all models; they learn the stored observations again."""
         self._optimizer: RowOptimizer | None = None
         self._n_known, self._n_avoided, self._n_tracked = 0, 0, 0
         self._tracked: list[str] = []
@@ -270,9 +270,9 @@ class Engine:
         return self._optimizer
 
     def _tell(self, optimizer: RowOptimizer, goal: Goal) -> None:
-        new = list(self._told.values())[self._n_known :] if self._n_known < len(self._told) else []
+        """Tell the optimizer all new observations and failed arms."""
+        new = self._told_since(self._n_known, optimizer)
         self._n_known = len(self._told)
-        new = [told for told in new if optimizer.accepts(told.row[None]).all()]
         if new:
             n_objectives = len(goal.objectives)
             outcomes = np.array([_outcomes(goal, told.seen) for told in new])
@@ -297,11 +297,15 @@ class Engine:
             rows = rows[optimizer.accepts(rows)]
             optimizer.tell_rows(rows, np.full((len(rows), len(goal.objectives)), np.nan))
 
+    def _told_since(self, n_known: int, optimizer: RowOptimizer) -> list[_Told]:
+        """Return the observations after the first `n_known` ones that the optimizer accepts."""
+        new = list(self._told.values())[n_known:] if n_known < len(self._told) else []
+        return [told for told in new if optimizer.accepts(told.row[None]).all()]
+
     def _track(self, optimizer: RowOptimizer) -> TrackedMetrics:
         """Return the models of all metrics after telling them all new observations."""
-        new = list(self._told.values())[self._n_tracked :]
+        new = self._told_since(self._n_tracked, optimizer)
         self._n_tracked = len(self._told)
-        new = [told for told in new if optimizer.accepts(told.row[None]).all()]
         self._tracked.extend(metric for metric in self.metrics() if metric not in self._tracked)
         if new:
             values, errors = np.full((2, len(new), len(self._tracked)), np.nan)
@@ -317,12 +321,12 @@ class Engine:
     def _no_better_than_median(
         self,
         expression: Expression,
-        usable: list[_Told],
+        new: list[_Told],
         values: FloatArray,
         sign: float,
     ) -> FloatArray:
         """Return the values, those of stopped trials no better than the median of complete ones."""
-        stopped = np.array([told.seen.stopped for told in usable])
+        stopped = np.array([told.seen.stopped for told in new])
         if not stopped.any():
             return values
         complete = [
@@ -337,6 +341,7 @@ class Engine:
         return np.where(stopped, sign * np.minimum(sign * values, sign * median), values)
 
     def _is_feasible(self, seen: Observation) -> bool:
+        """Return whether outcomes satisfy all constraints of the goal; unknown ones do not."""
         if self._goal is None:
             return True
         constraints = _outcomes(self._goal, seen)[len(self._goal.objectives) :]

@@ -90,6 +90,7 @@ def read_goal(config: OptimizationConfig, baseline: Mapping[str, float]) -> Goal
 
 
 def _bound(constraint: OutcomeConstraint, baseline: Mapping[str, float]) -> Bound:
+    """Translate a constraint on outcomes; a relative bound becomes an absolute one."""
     weights = [(signature, float(weight)) for signature, weight in constraint.metric_weights]
     bound = float(constraint.bound)
     if constraint.relative:
@@ -116,6 +117,7 @@ def _canonical(
 def _absolute(
     weights: Collection[tuple[str, float]], percent: float, baseline: Mapping[str, float]
 ) -> float:
+    """Return the absolute bound for one that is relative to the status quo, in percent."""
     if not all(metric in baseline for metric, _ in weights):
         raise UnsupportedError(
             "A constraint is relative to the status quo, which has no outcomes yet: attach a "

@@ -41,7 +41,6 @@ _ACQUISITIONS = (
 )
 """Acquisitions that settings may hold, which Ax must be able to load."""
 
-
 _PORTFOLIO = "MondrianPortfolio"
 """Name of portfolios in files. They have a format of their own, as Ax has an `Arm`, too."""
 

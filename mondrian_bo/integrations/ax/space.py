@@ -251,11 +251,13 @@ class TranslatedSpace:
         return Condition(parent, tuple(columns[parent].inward(value) for value in values))
 
     def _holds(self, condition: Condition | None, params: Mapping[str, object]) -> bool:
+        """Return whether the values of active parameters meet a condition; None always holds."""
         return condition is None or (
             condition.parent in params and params[condition.parent] in condition.values
         )
 
     def _inequality(self, constraint: Any) -> LinearInequality:
+        """Translate a parameter constraint of Ax, with fixed parameters in its bound."""
         if constraint.is_equality:
             raise UnsupportedError(f"Equality constraints are not supported: {constraint}.")
         bound = float(constraint.bound)
@@ -330,6 +332,7 @@ def _activations(
 
 
 def _column(parameter: Parameter) -> _Column:
+    """Translate a range or a choice; its condition is added later."""
     if isinstance(parameter, RangeParameter):
         if parameter.parameter_type == ParameterType.INT:
             whole = Int(int(parameter.lower), int(parameter.upper), log=parameter.log_scale)
@@ -354,7 +357,7 @@ def _same(value: Any) -> Any:
 
 
 def _logit(value: float) -> float:
-    # Attached arms may have values at which the scale is undefined.
+    """Return the logit of a value; NaN where it is undefined, as attached arms may be there."""
     if not 0.0 < value < 1.0:
         return math.nan
     return math.log(value) - math.log1p(-value)

@@ -97,6 +97,7 @@ def mondrian_generation_strategy(
 
 
 def _search_node(seed: int | None, predictive: bool, settings: dict[str, Any]) -> GenerationNode:
+    """Return the node that searches, by the predictive or by the candidate route."""
     node = MondrianGenerationNode(seed=seed, settings=settings, name=_NAME)
     if not predictive:
         return node
@@ -114,6 +115,7 @@ def _search_node(seed: int | None, predictive: bool, settings: dict[str, Any]) -
 
 
 def _sobol_node(seed: int | None, budget: int) -> GenerationNode:
+    """Return the node of first trials: so many, half of which must be complete."""
     return GenerationNode(
         name="Sobol",
         generator_specs=[

@@ -83,9 +83,7 @@ class SpaceRecipe(NamedTuple):
         return True
 
 
-def to_parameter(
-    distribution: BaseDistribution, condition: Condition | None = None
-) -> Parameter | None:
+def to_parameter(distribution: BaseDistribution) -> Parameter | None:
     """Translate a distribution; None if it cannot be one dimension of a model.
 
     A categorical distribution becomes the indices of its choices: those are hashable, whatever the
@@ -93,18 +91,13 @@ def to_parameter(
     """
     try:
         if isinstance(distribution, CategoricalDistribution):
-            return Categorical(to_indices(distribution), condition=condition)
+            return Categorical(to_indices(distribution))
         if isinstance(distribution, IntDistribution | FloatDistribution):
             number: Callable[..., Parameter] = (
                 Int if isinstance(distribution, IntDistribution) else Float
             )
-            return number(
-                distribution.low,
-                distribution.high,
-                log=distribution.log,
-                step=distribution.step,
-                condition=condition,
-            )
+            low, high = distribution.low, distribution.high
+            return number(low, high, log=distribution.log, step=distribution.step)
     except ValueError:
         # A range too wide for arithmetic, for one.
         return None

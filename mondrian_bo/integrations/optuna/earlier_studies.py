@@ -7,17 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from mondrian_bo.array_types import BoolArray
-from mondrian_bo.integrations.optuna.distributions import internal_of
+from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number
+from mondrian_bo.integrations.optuna.study_checks import check_argument_fits
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
@@ -77,13 +73,12 @@ class EarlierStudies:
             raise TypeError(f"`warm_start` must be a list of studies, got {warm_start!r}.")
         self._studies = [_read(study) for study in warm_start]
 
+    def __len__(self) -> int:
+        return len(self._studies)
+
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the earlier studies cannot start a study."""
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"`warm_start` needs a study with one objective, and {study.study_name!r} has "
-                f"{len(study.directions)}."
-            )
+        check_argument_fits(study, "warm_start")
         for one in self._studies:
             if one.direction != study.direction:
                 raise ValueError(
@@ -146,7 +141,7 @@ class EarlierStudies:
         Returns
         -------
         object
-            A number outside of the present range becomes the nearest end.
+            A number that the present range does not hold becomes the nearest one that it holds.
         """
         if number >= N_START or number % 2:
             return default
@@ -159,14 +154,12 @@ class EarlierStudies:
         internal = _encoded(distribution, good[name]) if name in good else None
         if internal is None:
             return default
-        if isinstance(distribution, FloatDistribution | IntDistribution):
-            internal = min(max(internal, distribution.low), distribution.high)
-        if not distribution._contains(internal):
-            return default
-        return distribution.to_external_repr(internal)
+        nearest = nearest_number(distribution, internal)
+        return distribution.to_external_repr(internal) if nearest is None else nearest
 
 
 def _read(study: optuna.Study) -> EarlierStudy:
+    """Return the complete trials of an earlier study, the best first; raise if it is none."""
     if not isinstance(study, optuna.Study):
         raise TypeError(f"`warm_start` must hold optuna studies, got {study!r}.")
     if len(study.directions) > 1:

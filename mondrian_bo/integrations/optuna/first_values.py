@@ -21,7 +21,8 @@ from mondrian_bo.integrations.optuna.proposals import (
     publish,
     running_values,
 )
-from mondrian_bo.integrations.optuna.study_reader import FinishedTrial, local_time
+from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
+from mondrian_bo.integrations.optuna.trial_feed import local_time
 from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 

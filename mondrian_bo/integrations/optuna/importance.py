@@ -12,7 +12,7 @@ import optuna
 from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.study_reader import check_study
+from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
 from mondrian_bo.number_types import check_count
 from mondrian_bo.optimizer.shared.validation import check_callable, check_flag

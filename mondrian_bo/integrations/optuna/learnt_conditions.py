@@ -87,6 +87,7 @@ class ConditionLearner:
         self._explain()
 
     def _explain(self) -> None:
+        """Find the conditions anew, after another pattern has been seen."""
         self.conditions = {}
         self.unexplained = False
         order = {q: i for i, q in enumerate(self._choices)}

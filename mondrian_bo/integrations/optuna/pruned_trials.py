@@ -85,7 +85,9 @@ class PrunedTrials:
         if not self._outcomes:
             return ImputedValue(math.nan if reported is None else reported)
         # The pruner judged the trial to be worse than most, whatever its early value.
-        median = self._outcomes[len(self._outcomes) // 2]
+        n_complete = len(self._outcomes)
+        # Of an even number the worse one of the two in the middle counts.
+        median = self._outcomes[(n_complete - 1 if self._maximize else n_complete) // 2]
         if reported is None:
             spread = math.sqrt(self._squares / max(self._n_finite, 1))
             return ImputedValue(median, spread if math.isfinite(spread) else 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 import optuna
@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_reader import local_time
+from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
 from mondrian_bo.number_types import check_count, check_number
 
 
@@ -148,10 +148,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         RuntimeError
             If the study has several objectives, as with Optuna's pruners.
         """
-        # Keyed by the storage object: all in-memory studies have the same id.
         with self._lock:
-            studies = self._memory.setdefault(study._storage, {})
-            reader = studies.setdefault(study._study_id, _CurveReader(self._settings))
+            reader = self._recall(study, partial(_CurveReader, self._settings))
             curves = reader.read(study)
             curve = curves.running(trial)
             is_exempt = reader.n_pruned >= self._patience * (1 + reader.n_older(trial))
@@ -174,50 +172,27 @@ class _CurveReader:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
+        self._feed = TrialFeed()
         self.n_pruned = 0
         self._curves: StudyCurves | None = None
-        self._n_seen = 0
-        self._last_read: tuple[int, datetime] | None = None
-        self._open: set[int] = set()
         self._running: list[int] = []
-        self._is_reading = False
 
     def read(self, study: optuna.Study) -> StudyCurves:
         """Read new complete trials, in the order in which they finished; O(new and running)."""
-        trials = study.get_trials(deepcopy=False)
-        # What was interrupted half-way is read again from the first trial.
-        is_new = self._is_reading or self._n_seen > len(trials)
-        if not is_new and self._last_read is not None:
-            # Storages reuse the ids of deleted studies.
-            position, completed = self._last_read
-            is_new = local_time(trials[position].datetime_complete) != completed
-        if is_new or self._curves is None:
-            self.__init__(self._settings)  # type: ignore[misc]
+        feed = self._feed.read(study)
+        if feed.is_new or self._curves is None:
+            self.n_pruned = 0
             maximize = study.direction == StudyDirection.MAXIMIZE
             self._curves = StudyCurves(self._settings, maximize)
-        self._is_reading = True
-        self._open.update(range(self._n_seen, len(trials)))
-        self._n_seen = len(trials)
-        finished = [
-            (local_time(trials[position].datetime_complete), position)
-            for position in self._open
-            if trials[position].state.is_finished()
-        ]
-        for completed, position in sorted(finished):
-            self._open.remove(position)
-            self._last_read = position, completed
-            if trials[position].state == TrialState.COMPLETE:
+        for trial in feed.finished:
+            if trial.state == TrialState.COMPLETE:
                 self.n_pruned = 0
-                self._curves.learn(trials[position])
+                self._curves.learn(trial)
             else:
-                self.n_pruned += trials[position].state == TrialState.PRUNED
-                self._curves.forget(trials[position])
-        self._running = [
-            trials[position].number
-            for position in self._open
-            if trials[position].state == TrialState.RUNNING
-        ]
-        self._is_reading = False
+                self.n_pruned += trial.state == TrialState.PRUNED
+                self._curves.forget(trial)
+        self._running = [trial.number for trial in feed.running]
+        self._feed.acknowledge()
         return self._curves
 
     def n_older(self, trial: FrozenTrial) -> int:

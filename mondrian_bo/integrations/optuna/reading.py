@@ -11,9 +11,12 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.study_reader import StudyReader, check_study
+from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.study_checks import check_study
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.number_types import check_number
 from mondrian_bo.search_space.outside import encode_outside
 
@@ -85,6 +88,30 @@ class StudyModel(NamedTuple):
                 f"Parameters are missing in {dict(params[k])!r}: the study has {space.names}."
             )
         return rows
+
+    def accepted(self, trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], FloatArray]:
+        """Encode trials under the latest distributions.
+
+        Parameters
+        ----------
+        trials : sequence of FrozenTrial
+            The trials.
+
+        Returns
+        -------
+        trials : list of m FrozenTrial
+            Those whose active parameters all have a place in the model's space. Others have, for
+            example, a choice that has been removed.
+        rows : float64 array of shape (m, d)
+            Their rows.
+        """
+        known = self.reader.distributions
+        rows = encode_outside(
+            self.optimizer.space, [values_under(known, trial) for trial in trials]
+        )
+        accepted = np.flatnonzero(self.optimizer.accepts(rows))
+        rows = np.clip(rows[accepted], -_FARTHEST, _FARTHEST)
+        return [trials[i] for i in accepted.tolist()], rows
 
 
 def _internal(name: str, distribution: BaseDistribution, value: object) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -112,10 +113,9 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
                 f"{storage!r} is no journal file of Optuna ({error}). A database needs its URL, "
                 "such as sqlite:///studies.db."
             ) from None
-    file = storage.removeprefix("sqlite:///")
     # Optuna would make the database.
-    if file != storage and file and not file.startswith("file:"):
-        file = file.partition("?")[0]
+    if (url := re.match(r"sqlite(?:\+\w+)?:///(?!file:)([^?]+)", storage)) is not None:
+        file = url.group(1)
         if not Path(file).is_file():
             raise ValueError(f"There is no database {file!r}.")
     try:
@@ -184,6 +184,7 @@ _Show = Callable[[Any, tuple[float, float], str], str]
 
 
 def _sections(study: optuna.Study, show: _Show) -> Iterator[str]:
+    """Yield the parts of the page; without a model, only those of the trials."""
     trials = study.get_trials(deepcopy=False)
     yield _summary(study, trials)
     objectives = range(len(study.directions))
@@ -221,6 +222,7 @@ def _sections(study: optuna.Study, show: _Show) -> Iterator[str]:
 
 
 def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str:
+    """Return the counts of trials, the directions, the best trials and the latest estimate."""
     states = Counter(trial.state.name.lower() for trial in trials)
     counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
     directions = ", ".join(direction.name.lower() for direction in study.directions)
@@ -260,6 +262,7 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
 
 
 def _params(params: dict[str, Any]) -> str:
+    """Return parameters as text, numbers with four digits."""
     return ", ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in params.items()
@@ -282,6 +285,7 @@ def _model_sections(
     importance = partial(importance_data, study, objective, n_pairs=3, evaluator=evaluator)
     size = (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3)))
     yield f"Importance{of}", [_Plot(importance, caption, size)]
+    names = [name for name in names if seen.has_trial_with([name])]
     slices = [
         _Plot(
             partial(slice_data, seen, name, objective),
@@ -291,7 +295,8 @@ def _model_sections(
     ]
     yield f"Slices{of}", slices
     pairs = list(evaluator.pairs(study, target=lambda trial: trial.values[objective]))
-    pairs = [pair for pair in pairs if pair[0] in names and pair[1] in names][:_MOST_MAPS]
+    pairs = [pair for pair in pairs if {*pair} <= {*names} and seen.has_trial_with(pair)]
+    pairs = pairs[:_MOST_MAPS]
     maps = [
         _Plot(
             partial(map_data, seen, x, y, objective, uncertain),

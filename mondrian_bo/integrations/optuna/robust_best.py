@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import values_under
-from mondrian_bo.integrations.optuna.reading import ReadableSampler, check_reader, model_of
+from mondrian_bo.integrations.optuna.reading import (
+    ReadableSampler,
+    StudyModel,
+    check_reader,
+    model_of,
+)
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
@@ -59,31 +62,35 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     check_reader(sampler)
     if len(study.directions) > 1:
         raise ValueError("`robust_best` needs a single objective; `study.best_trials` has several.")
-    complete = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values[0])
-    ]
-    feasible = [trial for trial in complete if is_feasible(trial)]
-    trials = feasible or complete
+    trials = trials_to_choose(study)
     if not trials:
         raise ValueError("The study has no complete trial with a finite value.")
     sign = sign_of(study, 0)
     luckiest = _luckiest(trials, sign)
     try:
-        fallback = MondrianSampler(seed=0)
-        model = model_of(study, fallback) if sampler is None else sampler.read_model(study)
+        model = asked_model(study, sampler)
     except ValueError:
         # No parameter varies.
         return luckiest
-    optimizer, known = model.optimizer, model.reader.distributions
-    rows = encode_outside(optimizer.space, [values_under(known, trial) for trial in trials])
-    accepted = np.flatnonzero(optimizer.accepts(rows))
-    if not len(accepted):
+    accepted, rows = model.accepted(trials)
+    if not accepted:
         return luckiest
-    means = sign * optimizer.predict_rows(rows[accepted])[0][:, 0]
+    means = sign * model.optimizer.predict_rows(rows)[0][:, 0]
     # Of equal means, such as those of a repeated point, the best value counts.
-    return _luckiest([trials[i] for i in accepted[means == means.max()]], sign)
+    return _luckiest([accepted[i] for i in np.flatnonzero(means == means.max())], sign)
+
+
+def trials_to_choose(study: optuna.Study) -> list[FrozenTrial]:
+    """Return the complete trials with finite values; feasible ones alone, if there are any."""
+    complete = finite_trials(study)
+    return [trial for trial in complete if is_feasible(trial)] or complete
+
+
+def asked_model(study: optuna.Study, sampler: ReadableSampler | None) -> StudyModel:
+    """Return the model of a sampler for a study; None is the study's own, or the default one."""
+    if sampler is None:
+        return model_of(study, MondrianSampler(seed=0))
+    return sampler.read_model(study)
 
 
 def _luckiest(trials: list[FrozenTrial], sign: float) -> FrozenTrial:

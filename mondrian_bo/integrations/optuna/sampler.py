@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,11 +157,12 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             )
             optuna_warn(f"{text} Use `optuna.trial.Trial.set_constraint` instead.", FutureWarning)
         self._earlier: EarlierStudies | None = None
-        if warm_start:
+        if warm_start is not None:
             # Loaded here: few samplers have earlier studies.
             from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
 
-            self._earlier = EarlierStudies(warm_start)
+            earlier = EarlierStudies(warm_start)
+            self._earlier = earlier if len(earlier) else None
         self._fidelity: StudyFidelity | None = None
         if fidelity is not None or cost is not None:
             # Loaded here: few samplers have a fidelity.
@@ -314,7 +316,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
             distributions = memory.reader.distributions
-            model = memory.optimizer_for(study, distributions, self._settings)
+            model = memory.optimizer_for(study, distributions, self._settings, self._is_valid)
             if model is None or not model.has_finite_values:
                 raise ValueError(
                     "No finished trial has a finite value and a parameter that varies."
@@ -322,27 +324,26 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             return StudyModel(memory.reader, model)
 
     def _memory_of(self, study: optuna.Study, purpose: str = "suggesting") -> ToldStudy:
-        # Keyed by the storage object: all in-memory studies have the same id. Hyperband shows the
-        # trials of one bracket at a time, so each bracket is a study of its own.
-        studies = self._memory.setdefault(study._storage, {})
-        key = (study._study_id, getattr(study, "_bracket_id", None), purpose)
-        if key not in studies:
-            if len(study.directions) > MOST_OBJECTIVES:
-                raise ValueError(
-                    f"MondrianSampler supports up to {MOST_OBJECTIVES} objectives, and the study "
-                    f"has {len(study.directions)}. More can be made constraints, or be combined."
-                )
-            if self._earlier is not None:
-                self._earlier.check(study)
-            if self._fidelity is not None:
-                self._fidelity.check(study)
-            prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
-            entropy = self._entropy
-            if self._is_random:
-                # Studies of one sampler without a seed differ.
-                entropy = [*entropy, zlib.crc32(study.study_name.encode())]
-            studies[key] = ToldStudy(entropy, *prior)
-        return studies[key]
+        """Return what the sampler knows of a study, with a model for suggesting or for reading."""
+        return self._recall(study, partial(self._new_memory, study, purpose), purpose)
+
+    def _new_memory(self, study: optuna.Study, purpose: str) -> ToldStudy:
+        """Return the memory of a study that nothing is known of; raise if it is not supported."""
+        if len(study.directions) > MOST_OBJECTIVES:
+            raise ValueError(
+                f"MondrianSampler supports up to {MOST_OBJECTIVES} objectives, and the study "
+                f"has {len(study.directions)}. More can be made constraints, or be combined."
+            )
+        if self._earlier is not None:
+            self._earlier.check(study)
+        if self._fidelity is not None:
+            self._fidelity.check(study)
+        prior = (self._earlier, self._fidelity) if purpose == "suggesting" else ()
+        entropy = self._entropy
+        if self._is_random:
+            # Studies of one sampler without a seed differ.
+            entropy = [*entropy, zlib.crc32(study.study_name.encode())]
+        return ToldStudy(entropy, *prior)
 
 
 def _has(rows: FloatArray, row: FloatArray) -> bool:
@@ -351,6 +352,7 @@ def _has(rows: FloatArray, row: FloatArray) -> bool:
 
 
 def _check_seed(seed: int | None) -> list[int]:
+    """Return a seed as words of entropy; None takes four words from the system."""
     if seed is None:
         return [int(word) for word in np.random.SeedSequence().generate_state(4)]
     if not is_integer(seed) or seed < 0:

@@ -11,6 +11,7 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
+from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
@@ -107,7 +108,8 @@ class StudyCurves:
 
     def _tell(self, trial: FrozenTrial) -> None:
         assert trial.value is not None
-        self.model.tell(self._sign * trial.value, *self._reports(trial))
+        outcome = self._sign * trial.value
+        self.model.tell(outcome, *self._reports(trial), is_feasible=is_feasible(trial))
 
     def _reports(self, trial: FrozenTrial) -> tuple[list[float], list[float]]:
         """Return positions and values of a trial's reports; larger is better."""

@@ -14,13 +14,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_parameter
-from mondrian_bo.integrations.optuna.study_reader import (
-    N_WITHOUT,
-    FinishedTrial,
-    StudyReader,
-    check_study,
+from mondrian_bo.integrations.optuna.study_checks import (
+    check_argument_fits,
+    check_single_objective,
     sign_of,
 )
+from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
@@ -65,11 +64,7 @@ class StudyFidelity:
 
     def check(self, study: optuna.Study) -> None:
         """Raise a `ValueError` if the study has several objectives."""
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"`fidelity` needs a study with one objective, and {study.study_name!r} has "
-                f"{len(study.directions)}."
-            )
+        check_argument_fits(study, "fidelity")
 
     def within(self, space: SearchSpace) -> FidelityChoice | None:
         """Return the fidelity for an optimizer over a space; None while it has no such parameter.
@@ -107,6 +102,7 @@ class StudyFidelity:
         return low if target > low else high
 
     def _warn_of_absence(self, reader: StudyReader) -> None:
+        """Warn once, after some trials, if none has the parameter or the attribute of the cost."""
         if self._is_checked or len(reader.finished) < N_WITHOUT:
             return
         self._is_checked = True
@@ -133,6 +129,7 @@ class StudyFidelity:
 
 
 def _warn(problem: str, known: Iterable[str]) -> None:
+    """Warn that an argument has no effect, with the names that the trials have."""
     warnings.warn(
         f"{problem} so far, and the argument has no effect; the trials have {sorted(known)}.",
         UserWarning,
@@ -179,9 +176,7 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
     >>> best_at_target(study, "n_epochs").params["n_epochs"]
     50
     """
-    check_study(study)
-    if len(study.directions) > 1:
-        raise ValueError("`best_at_target` needs a study with a single objective.")
+    check_single_objective(study, "best_at_target")
     name, target = check_fidelity(fidelity)
     trials = study.get_trials(deepcopy=False)
     having = [one.distributions[name] for one in trials if name in one.distributions]

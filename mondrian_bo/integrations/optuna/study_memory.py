@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
+
+import optuna
 
 from mondrian_bo.optimizer.shared.forks import HasLock
 
@@ -14,13 +17,25 @@ Memory = TypeVar("Memory")
 class RemembersStudies(HasLock, Generic[Memory]):
     """An object that threads share, with a memory of each study.
 
-    `_memory` holds, for each storage, what is remembered by key. A copy and an unpickled object
-    have a lock of their own and remember nothing: studies are read again from their storage.
+    A copy and an unpickled object have a lock of their own and remember nothing: studies are read
+    again from their storage.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        # By storage and key. The storage is an object: all studies in memory have the same id.
         self._memory: WeakKeyDictionary[object, dict[object, Memory]] = WeakKeyDictionary()
+
+    def _recall(self, study: optuna.Study, make: Callable[[], Memory], *purpose: str) -> Memory:
+        """Return what is remembered of a study for a purpose; `make` makes it at the first call.
+
+        Hyperband shows the trials of one bracket at a time, so each bracket is a study of its own.
+        """
+        memories = self._memory.setdefault(study._storage, {})
+        key = (study._study_id, getattr(study, "_bracket_id", None), *purpose)
+        if key not in memories:
+            memories[key] = make()
+        return memories[key]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the lock and the memory of studies, which are read again from their storage."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -24,15 +21,13 @@ from mondrian_bo.integrations.optuna.proposals import (
     replaced_values,
 )
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.trial_feed import Feed, TrialFeed, local_time
 
 N_WITHOUT = 10
 """Number of finished trials after which a warning names a parameter that none of them has."""
 
 _MANY_CHANGES = 5
 """Changes of a range after which it counts as dynamic, and is widened; our choice."""
-
-_MOST_OPEN = 16
-"""Unfinished trials up to which trials in memory are read one by one; each may fail. Our choice."""
 
 
 class FinishedTrial(NamedTuple):
@@ -85,19 +80,20 @@ class StudyReader:
     """
 
     def __init__(self) -> None:
+        self._feed = TrialFeed()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget all trials; the next ones are absorbed as the first ones of a study."""
         self.finished: list[FinishedTrial] = []
         self._has_errors = False
         self.constraints: list[str] = []
         self.distributions: dict[str, BaseDistribution] = {}
         self.conditions = ConditionLearner()
         self.constants: dict[str, Any] | None = None
-        self._n_seen = 0
-        self._last_read: tuple[int, datetime] | None = None
-        self._open: set[int] = set()
         self._changes: dict[str, int] = {}
         self._complete: list[FrozenTrial] = []
         self._pruned: PrunedTrials | None = None
-        self._is_reading = False
         # The latest distributions of parameters whose choices have changed, and those that changed
         # since.
         self._recoded: dict[str, BaseDistribution] = {}
@@ -106,48 +102,17 @@ class StudyReader:
 
     def read(self, study: optuna.Study) -> list[FrozenTrial]:
         """Read new trials and return the running ones; O(new and running trials)."""
-        trials: Sequence[FrozenTrial] | dict[int, FrozenTrial]
-        # The brackets of Hyperband are studies of another class, with some of the trials.
-        in_memory = type(study) is optuna.Study and type(study._storage) is InMemoryStorage
-        if in_memory and self._last_read is not None and len(self._open) <= _MOST_OPEN:
-            needed = [*self._open, self._last_read[0]]
-            trials, n_trials = _read_in_memory(study, self._n_seen, needed)
-        else:
-            n_trials = len(trials := study.get_trials(deepcopy=False))
-        # What was interrupted half-way is read again from the first trial.
-        is_new = self._is_reading or self._n_seen > n_trials
-        self._is_reading = True
-        if not is_new and self._last_read is not None:
-            # Storages reuse the ids of deleted studies.
-            position, completed = self._last_read
-            is_new = local_time(trials[position].datetime_complete) != completed
-        if is_new:
-            StudyReader.__init__(self)
-            self._is_reading = True
-            n_trials = len(trials := study.get_trials(deepcopy=False))
-        self._open.update(range(self._n_seen, n_trials))
-        self._n_seen = n_trials
-        finished = []
-        for position in self._open:
-            if trials[position].state.is_finished():
-                finished.append((local_time(trials[position].datetime_complete), position))
-        # In the order in which they finished, as another reader has noticed them one by one.
-        for completed, position in sorted(finished):
-            self._absorb(trials[position], study.directions)
-            self._last_read = position, completed
-        if finished:
-            # A new set: one from which elements are removed stays as large as it was.
-            self._open = self._open.difference(position for _, position in finished)
+        feed = self._feed.read(study)
+        if feed.is_new:
+            self._forget()
+        for trial in feed.finished:
+            self._absorb(trial, study.directions)
         if self._conflicts:
-            return self._read_recoded(study)
-        self._is_recoding = self._is_reading = False
-        return [
-            trials[position]
-            for position in sorted(self._open)
-            if trials[position].state == TrialState.RUNNING
-        ]
+            feed = self._read_recoded(study)
+        self._feed.acknowledge()
+        return feed.running
 
-    def _read_recoded(self, study: optuna.Study) -> list[FrozenTrial]:
+    def _read_recoded(self, study: optuna.Study) -> Feed:
         """Read all trials again, with the numbers of choices in the latest distributions."""
         names = self._conflicts.union(self._recoded)
         states = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -157,15 +122,18 @@ class StudyReader:
             for name in names.intersection(trial.distributions):
                 if not trial.distributions[name].single():
                     latest[name] = trial.distributions[name]
-        StudyReader.__init__(self)
+        self._forget()
         self._recoded, self._is_recoding = latest, True
-        return self.read(study)
+        # The latest read was not acknowledged, so this one has all trials.
+        feed = self._feed.read(study)
+        for trial in feed.finished:
+            self._absorb(trial, study.directions)
+        self._is_recoding = False
+        return feed
 
     def running_values(self, trial: FrozenTrial) -> dict[str, float]:
         """Return the values of a running trial: those proposed, and those it has asked for."""
-        internal, proposed = internal_values(trial), proposed_values(trial)
-        if self._recoded:
-            self._recode(trial, internal, proposed)
+        internal, proposed = self._values_of(trial)
         return {**proposed, **internal}
 
     def names(self) -> set[str]:
@@ -185,36 +153,48 @@ class StudyReader:
         return errors
 
     def _absorb(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> None:
-        error = 0.0
-        if len(directions) > 1:
-            value = None if trial.values is None else trial.values[0]
-            outcomes = tuple(trial.values or [math.nan] * len(directions))
-        else:
-            value = _value(trial)
-            outcome = math.nan if value is None else value
-            if trial.state == TrialState.COMPLETE:
-                self._complete.append(trial)
-            elif trial.state == TrialState.PRUNED:
-                if self._pruned is None:
-                    maximize = directions[0] == StudyDirection.MAXIMIZE
-                    self._pruned = PrunedTrials(self._complete, maximize)
-                outcome, error = self._pruned.impute(trial, value)
-                self._has_errors |= error > 0.0
-            outcomes = (outcome,)
+        """Note a finished trial, and learn from one that has a value what the space is."""
+        value = _value(trial, len(directions))
+        outcomes, error = self._note_outcomes(trial, value, directions)
         constraints = trial.constraints
         self.constraints.extend(name for name in constraints if name not in self.constraints)
-        internal, proposed = internal_values(trial), proposed_values(trial)
-        if self._recoded:
-            self._recode(trial, internal, proposed)
+        internal, proposed = self._values_of(trial)
         unasked = {name: proposed[name] for name in proposed if name not in internal}
         replaced = replaced_values(trial)
         attributes = trial.user_attrs
         self.finished.append(
             FinishedTrial(internal, unasked, outcomes, constraints, error, attributes, replaced)
         )
-        if value is None:
-            # It may have ended before it asked for all its parameters.
-            return
+        # Without a value, it may have ended before it asked for all its parameters.
+        if value is not None:
+            self._learn_space(trial, internal)
+
+    def _note_outcomes(
+        self, trial: FrozenTrial, value: float | None, directions: Sequence[StudyDirection]
+    ) -> tuple[tuple[float, ...], float]:
+        """Return the outcomes of a trial, imputed if it was pruned, and the standard error."""
+        if len(directions) > 1:
+            return tuple(trial.values or [math.nan] * len(directions)), 0.0
+        if trial.state == TrialState.PRUNED:
+            if self._pruned is None:
+                maximize = directions[0] == StudyDirection.MAXIMIZE
+                self._pruned = PrunedTrials(self._complete, maximize)
+            outcome, error = self._pruned.impute(trial, value)
+            self._has_errors |= error > 0.0
+            return (outcome,), error
+        if trial.state == TrialState.COMPLETE:
+            self._complete.append(trial)
+        return (math.nan if value is None else value,), 0.0
+
+    def _values_of(self, trial: FrozenTrial) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the values that a trial has asked for, and those that were proposed for it."""
+        internal, proposed = internal_values(trial), proposed_values(trial)
+        if self._recoded:
+            self._recode(trial, internal, proposed)
+        return internal, proposed
+
+    def _learn_space(self, trial: FrozenTrial, internal: Mapping[str, float]) -> None:
+        """Learn distributions, constants and conditions from a trial that has a value."""
         own = trial.distributions
         distributions = {name: self._recoded.get(name, own[name]) for name in internal}
         if self._recoded:
@@ -224,33 +204,43 @@ class StudyReader:
                 if own.get(name, latest) != latest and not own[name].single()
             )
         varied = {name: one for name, one in distributions.items() if not one.single()}
-        constants = {name: trial.params[name] for name in distributions if name not in varied}
-        if self.constants is not None:
-            former = self.constants
+        self._note_constants(
+            {name: trial.params[name] for name in distributions if name not in varied}
+        )
+        for name, distribution in varied.items():
+            self._note_distribution(name, distribution)
+        names = tuple(name for name in distributions if name in self.distributions)
+        choices = {
+            name: int(internal[name]) for name in names if may_be_parent(distributions[name])
+        }
+        self.conditions.learn(names, choices)
+
+    def _note_constants(self, constants: dict[str, Any]) -> None:
+        """Keep the parameters that all trials so far have with the same single value."""
+        former = self.constants
+        if former is not None:
             constants = {
                 name: value
                 for name, value in constants.items()
                 if name in former and former[name] == value
             }
         self.constants = constants
-        for name, distribution in varied.items():
-            known = self.distributions.get(name)
+
+    def _note_distribution(self, name: str, distribution: BaseDistribution) -> None:
+        """Note the latest distribution of a parameter; a range that keeps changing is widened."""
+        known = self.distributions.get(name)
+        if known is not None:
             # Optuna compares choices one by one in Python, which takes 2 ms for 5,000 of them.
-            has_same_choices = getattr(known, "choices", ()) == getattr(
-                distribution, "choices", None
-            )
-            if not has_same_choices and known != distribution:
-                if known is not None and CategoricalDistribution in (
-                    type(known),
-                    type(distribution),
-                ):
-                    self._note_conflicts([name])
-                self._follow(name, distribution)
-        names = tuple(name for name in distributions if name in self.distributions)
-        choices = {
-            name: int(internal[name]) for name in names if may_be_parent(distributions[name])
-        }
-        self.conditions.learn(names, choices)
+            choices = getattr(known, "choices", None)
+            has_same_choices = choices and choices == getattr(distribution, "choices", None)
+            if has_same_choices or known == distribution:
+                return
+            if CategoricalDistribution in (type(known), type(distribution)):
+                self._note_conflicts([name])
+            self._changes[name] = self._changes.get(name, 0) + 1
+            if self._changes[name] > _MANY_CHANGES:
+                distribution = union(known, distribution)
+        self.distributions[name] = distribution
 
     def _recode(
         self, trial: FrozenTrial, internal: dict[str, float], proposed: dict[str, float]
@@ -267,63 +257,15 @@ class StudyReader:
                 internal[name] = value
 
     def _note_conflicts(self, names: Iterable[str]) -> None:
+        """Note parameters whose choices have changed, unless the trials are being recoded."""
         if not self._is_recoding:
             self._conflicts.update(names)
 
-    def _follow(self, name: str, distribution: BaseDistribution) -> None:
-        """Note another distribution of a parameter."""
-        known = self.distributions.get(name)
-        if known is not None:
-            self._changes[name] = self._changes.get(name, 0) + 1
-            if self._changes[name] > _MANY_CHANGES:
-                distribution = union(known, distribution)
-        self.distributions[name] = distribution
 
-
-def check_study(study: object) -> None:
-    """Raise a TypeError if an argument `study` is no study of Optuna."""
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"`study` must be an optuna.Study, got {study!r}.")
-
-
-def sign_of(study: optuna.Study, objective: int) -> float:
-    """Return 1 if an objective is maximised, else -1."""
-    return 1.0 if study.directions[objective] == StudyDirection.MAXIMIZE else -1.0
-
-
-def local_time(moment: datetime | None) -> datetime:
-    """Return a moment in local time without a zone; the first of all moments for None.
-
-    Optuna writes moments so; trials that a user adds may have others.
-    """
-    if moment is None:
-        return datetime.min
-    return moment if moment.tzinfo is None else moment.astimezone().replace(tzinfo=None)
-
-
-def _read_in_memory(
-    study: optuna.Study, n_seen: int, positions: Iterable[int]
-) -> tuple[dict[int, FrozenTrial], int]:
-    """Return trials at some positions and all new ones, by position, and the number of all."""
-    # Optuna would copy the list of all trials: 2 ms for 100,000 of them.
-    storage, found = study._storage, {}
-    id_of = partial(storage.get_trial_id_from_study_id_trial_number, study._study_id)
-    try:
-        for position in positions:
-            found[position] = storage.get_trial(id_of(position))
-    except KeyError:
-        # A study that was deleted and made again has fewer trials than before.
-        n_seen = 0
-    try:
-        while True:
-            found[n_seen] = storage.get_trial(id_of(n_seen))
-            n_seen += 1
-    except KeyError:
-        return found, n_seen
-
-
-def _value(trial: FrozenTrial) -> float | None:
-    """Return the value of a trial, or the last one that it reported, if there is any."""
+def _value(trial: FrozenTrial, n_objectives: int) -> float | None:
+    """Return the first value of a trial, or the last one that it reported, if there is any."""
+    if n_objectives > 1:
+        return None if trial.values is None else trial.values[0]
     if trial.state == TrialState.FAIL:
         return None
     value = trial.value

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial
 from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.reading import model_of
+from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.number_types import check_count, check_number
 from mondrian_bo.optimizer.shared.forks import HasLock
@@ -93,8 +94,8 @@ class MondrianTerminator(HasLock):
         follow count as structure, in which better points may lie: a study with large ones does not
         stop.
     show : bool, default=True
-        Whether to show the estimate in Optuna's progress bar, in the place of the time where the
-        study has a timeout.
+        Whether to show the estimate in Optuna's progress bar, which has no room for it where
+        ``study.optimize`` has a timeout.
 
     Raises
     ------
@@ -113,7 +114,8 @@ class MondrianTerminator(HasLock):
 
     ``study.user_attrs["mondrian:terminator"]`` holds the latest estimate, so that a resumed study
     goes on where it was: `n_trials`, `expected_gain`, `probability` (if there is a tolerance),
-    `satisfied_since` and `patience`. An estimate takes some 0.1 s.
+    `satisfied_since` and `patience`. A second attribute, whose name ends with the rule, keeps apart
+    the estimates of terminators with other rules. An estimate takes some 0.1 s.
 
     Examples
     --------
@@ -141,16 +143,12 @@ class MondrianTerminator(HasLock):
     ) -> None:
         if (tolerance is None) == (expected_gain is None):
             raise ValueError("Exactly one of `tolerance` and `expected_gain` must be given.")
-        for name, share in (
-            ("tolerance", tolerance),
-            ("expected_gain", expected_gain),
-        ):
-            if share is not None:
-                check_number(name, share)
-        check_number("probability", probability)
         for name, size in (("tolerance", tolerance), ("expected_gain", expected_gain)):
-            if size is not None and not 0.0 < size < math.inf:
-                raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
+            if size is not None:
+                check_number(name, size)
+                if not 0.0 < size < math.inf:
+                    raise ValueError(f"`{name}` must be positive and finite, got {size!r}.")
+        check_number("probability", probability)
         if not 0.0 < probability < 1.0:
             raise ValueError(f"`probability` must be in (0, 1), got {probability!r}.")
         for name, least, number in (
@@ -168,6 +166,12 @@ class MondrianTerminator(HasLock):
         self._patience = patience
         self._interval = interval
         self._caution = Caution(structure=not noisy)
+        if tolerance is not None:
+            rule = f"tolerance={float(tolerance)},probability={float(probability)}"
+        else:
+            rule = f"expected_gain={float(expected_gain or 0.0)}"
+        # An estimate says since when one rule is satisfied: that of another one counts apart.
+        self._own_key = f"{TERMINATOR_KEY}:{rule},noisy={noisy}"
         self._show = show
         self._fallback = MondrianSampler(seed=0)
         super().__init__()
@@ -201,7 +205,7 @@ class MondrianTerminator(HasLock):
                 raise ValueError("MondrianTerminator needs a study with a single objective.")
             trials = study.get_trials(deepcopy=False)
             n_trials = sum(trial.state.is_finished() for trial in trials)
-            latest = self.latest(study)
+            latest = _stored(study, self._own_key)
             if latest is not None and self._patience is not None:
                 latest = latest._replace(patience=self._patience)
             if n_trials < self._min_trials:
@@ -225,16 +229,7 @@ class MondrianTerminator(HasLock):
         GainEstimate or None
             The estimate; None before the first one.
         """
-        stored = study._storage.get_study_user_attrs(study._study_id).get(TERMINATOR_KEY)
-        if stored is None:
-            return None
-        return GainEstimate(
-            stored["n_trials"],
-            stored["expected_gain"],
-            stored.get("probability", math.nan),
-            stored["satisfied_since"],
-            stored["patience"],
-        )
+        return _stored(study, TERMINATOR_KEY)
 
     def _estimate(
         self, study: optuna.Study, n_trials: int, latest: GainEstimate | None
@@ -249,7 +244,11 @@ class MondrianTerminator(HasLock):
         finite = [value for value in values if math.isfinite(value)]
         if len(finite) < _FEWEST_EQUAL and len(set(finite)) < 2:
             return None
-        gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution)
+        # The regret is that of a trial that a user may take: not of a pruned one.
+        usable, rows = model.accepted(trials_to_choose(study))
+        if not usable:
+            return None
+        gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution, rows)
         if gain is None:
             return None
         expected, probability = float(np.mean(gain.regrets)), math.nan
@@ -277,10 +276,25 @@ class MondrianTerminator(HasLock):
         if self._tolerance is not None:
             stored["probability"] = probability
             text = f"gain > {self._tolerance:g}: {probability:.0%}"
-        study.set_user_attr(TERMINATOR_KEY, stored)
+        for key in (self._own_key, TERMINATOR_KEY):
+            study.set_user_attr(key, stored)
         if self._show:
             _show_in_progress_bar(text)
         return GainEstimate(n_trials, expected, probability, since, patience)
+
+
+def _stored(study: optuna.Study, key: str) -> GainEstimate | None:
+    """Return the estimate of a user attribute of a study; None if there is none."""
+    stored = study._storage.get_study_user_attrs(study._study_id).get(key)
+    if stored is None:
+        return None
+    return GainEstimate(
+        stored["n_trials"],
+        stored["expected_gain"],
+        stored.get("probability", math.nan),
+        stored["satisfied_since"],
+        stored["patience"],
+    )
 
 
 def default_patience(n_parameters: int) -> int:

@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
@@ -84,63 +84,81 @@ class ToldStudy:
         study has taken the place of this one. Of a wide space, parameters that are new wait until
         the trials have grown by a tenth: they are drawn uniformly until then.
         """
-        learner = self.reader.conditions
-        constants = None
-        if is_valid is not None:
-            constants = constants_beside(is_valid, study, self.reader, search_space)
-        recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
-        is_other = (
-            self._recipe is None
-            or self._finished is not self.reader.finished
-            or (
-                recipe != self._recipe
-                and not recipe.may_wait(self._recipe, self._n_rebuilt, len(self._finished))
-            )
-        )
+        recipe = self._recipe_of(study, search_space, is_valid)
         # An optimizer that was told half of some trials when it was interrupted is built anew.
-        if is_other or self._is_changing:
+        if self._is_changing or self._needs_another(recipe):
             self._is_changing = True
-            space = to_space(search_space, learner.conditions)
             self._recipe = recipe
             self._finished = self.reader.finished
             self._n_rebuilt = len(self._finished)
             self.n_told = 0
             self._optimizer, self._running = None, {}
-            if space is not None:
-                # Absences have no explanation where the space cannot state a condition.
-                lacks_conditions = any(
-                    space[name].condition is None for name in learner.conditions if name in space
-                )
-                directions: list[Direction] = [
-                    "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
-                    for direction in study.directions
-                ]
-                # Loaded here: a sampler is constructed without numba and scipy.
-                with without_collections("mondrian_bo.optimizer.row_optimizer"):
-                    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
-
-                options: dict[str, Any] = {}
-                if is_valid is not None:
-                    options["is_valid"] = ValidSuggestions(
-                        is_valid, choices_of(search_space), constants or {}, self.reader
-                    )
-                if self._earlier is not None:
-                    options["warm_start"] = self._earlier.encode(search_space, space)
-                if self._fidelity is not None:
-                    options["fidelity"] = self._fidelity.within(space)
-                self._optimizer = RowOptimizer(
-                    space,
-                    directions=directions,
-                    seed=self.entropy,
-                    allow_missing=learner.unexplained or lacks_conditions,
-                    **settings,
-                    **options,
-                )
+            self._optimizer = self._build(recipe, study.directions, settings, is_valid)
         if self._optimizer is not None and self.n_told < len(self.reader.finished):
             self._is_changing = True
             self._tell(self._optimizer)
         self._is_changing = False
         return self._optimizer
+
+    def _recipe_of(
+        self,
+        study: optuna.Study,
+        search_space: Mapping[str, BaseDistribution],
+        is_valid: Callable[[dict[str, Any]], bool] | None,
+    ) -> SpaceRecipe:
+        """Return what the space of an optimizer depends on, as far as it is known."""
+        learner, constants = self.reader.conditions, None
+        if is_valid is not None:
+            constants = constants_beside(is_valid, study, self.reader, search_space)
+        return SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
+
+    def _needs_another(self, recipe: SpaceRecipe) -> bool:
+        """Return whether the optimizer does not fit a recipe, or knows trials of another study."""
+        if self._recipe is None or self._finished is not self.reader.finished:
+            return True
+        n_then, n_now = self._n_rebuilt, len(self._finished)
+        return recipe != self._recipe and not recipe.may_wait(self._recipe, n_then, n_now)
+
+    def _build(
+        self,
+        recipe: SpaceRecipe,
+        directions: Sequence[StudyDirection],
+        settings: Mapping[str, Any],
+        is_valid: Callable[[dict[str, Any]], bool] | None,
+    ) -> RowOptimizer | None:
+        """Return an optimizer that knows no trial; None if no parameter can be in a model."""
+        space = to_space(recipe.distributions, recipe.conditions)
+        if space is None:
+            return None
+        # Absences have no explanation where the space cannot state a condition.
+        lacks_conditions = any(
+            space[name].condition is None for name in recipe.conditions if name in space
+        )
+        words: list[Direction] = [
+            "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+            for direction in directions
+        ]
+        # Loaded here: a sampler is constructed without numba and scipy.
+        with without_collections("mondrian_bo.optimizer.row_optimizer"):
+            from mondrian_bo.optimizer.row_optimizer import RowOptimizer
+
+        options: dict[str, Any] = {}
+        if is_valid is not None:
+            choices = choices_of(recipe.distributions)
+            constants = recipe.constants or {}
+            options["is_valid"] = ValidSuggestions(is_valid, choices, constants, self.reader)
+        if self._earlier is not None:
+            options["warm_start"] = self._earlier.encode(recipe.distributions, space)
+        if self._fidelity is not None:
+            options["fidelity"] = self._fidelity.within(space)
+        return RowOptimizer(
+            space,
+            directions=words,
+            seed=self.entropy,
+            allow_missing=recipe.unexplained or lacks_conditions,
+            **settings,
+            **options,
+        )
 
     def values_of(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a trial as far as they are known, proposed and fixed ones too."""
@@ -174,6 +192,7 @@ class ToldStudy:
         return rows[optimizer.accepts(rows)]
 
     def _tell(self, optimizer: RowOptimizer) -> None:
+        """Tell an optimizer the finished trials that it has not been told."""
         finished = self.reader.finished[self.n_told :]
         self.n_told += len(finished)
         # A trial that got the nearest numbers to a proposal is learnt at the proposal: the same
@@ -199,14 +218,22 @@ class ToldStudy:
         if evaluated:
             own = encode_outside(optimizer.space, evaluated)
             optimizer.exclude_rows(own[optimizer.accepts(own)])
-        if rows is asked:
-            return
-        is_filled = (np.isnan(asked) & ~np.isnan(rows)).any(axis=1)
-        if is_filled.any():
-            # With the values that it asked for, the trial would be the same whatever else is
-            # proposed. Not if it failed, maybe before it asked for more, nor if a value is unknown.
-            is_same = ~np.isnan(outcomes).any(axis=1) & optimizer.space.is_complete(rows)
-            optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
+        if rows is not asked:
+            _exclude_asked(optimizer, asked, rows, ~np.isnan(outcomes).any(axis=1))
+
+
+def _exclude_asked(
+    optimizer: RowOptimizer, asked: FloatArray, filled: FloatArray, has_outcomes: BoolArray
+) -> None:
+    """Exclude the rows that m trials asked for, where the filled rows of the same trials differ.
+
+    With the values that it asked for, the trial would be the same whatever else is proposed. Not if
+    it failed, maybe before it asked for more, nor if a value is unknown.
+    """
+    is_filled = (np.isnan(asked) & ~np.isnan(filled)).any(axis=1)
+    if is_filled.any():
+        is_same = has_outcomes & optimizer.space.is_complete(filled)
+        optimizer.exclude_rows(asked[is_filled & is_same & optimizer.accepts(asked)])
 
 
 def complete(

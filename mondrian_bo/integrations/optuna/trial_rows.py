@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_space, values_under
@@ -50,6 +52,12 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     if space is None:
         return None
     return TrialRows(space, distributions, encode_outside(space, internal))
+
+
+def finite_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """Return the complete trials of which all values are finite."""
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return [trial for trial in trials if np.isfinite(trial.values).all()]
 
 
 def is_feasible(trial: FrozenTrial) -> bool:

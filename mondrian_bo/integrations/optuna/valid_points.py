@@ -112,6 +112,7 @@ class ValidSuggestions:
             return True
 
     def _check_name(self, name: object) -> None:
+        """Warn of a missed parameter that no trial has: once for each, after some trials."""
         is_name = isinstance(name, str) and name not in self._checked
         if not is_name or len(self._reader.finished) < N_WITHOUT:
             return

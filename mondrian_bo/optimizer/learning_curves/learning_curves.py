@@ -60,6 +60,14 @@ class CurveSettings(NamedTuple):
     n_warmup_steps: int = 1
 
 
+class _Finished(NamedTuple):
+    """A finished trial with reports."""
+
+    curve: Curve
+    outcome: float
+    is_feasible: bool
+
+
 class LearningCurves:
     """A model of finished curves, which predicts how others end.
 
@@ -103,7 +111,7 @@ class LearningCurves:
         self.n_curves = 0
         self.threshold = 0.0
         self._best: list[float] = []
-        self._latest: list[tuple[Curve, float]] = []
+        self._latest: list[_Finished] = []
         self._n_fitted = 0
         self._curves: list[Curve] = []
         self._outcomes = np.zeros(0)
@@ -116,7 +124,11 @@ class LearningCurves:
         self._tolerates_gaps = False
 
     def tell(
-        self, outcome: float, positions: Iterable[float] = (), values: Iterable[float] = ()
+        self,
+        outcome: float,
+        positions: Iterable[float] = (),
+        values: Iterable[float] = (),
+        is_feasible: bool = True,
     ) -> None:
         """Learn a finished trial.
 
@@ -127,19 +139,25 @@ class LearningCurves:
         positions, values : iterables of float
             Its reports, in ascending order of their positions; NaN is worse than all others.
             Without reports, only the outcome counts.
+        is_feasible : bool, default=True
+            Whether it satisfies the constraints. Others say how trials end, but are not among the
+            best, and none of the better half.
         """
-        self._best = sorted([*self._best, outcome], reverse=True)[: self.settings.n_best]
+        if is_feasible:
+            self._best = sorted([*self._best, outcome], reverse=True)[: self.settings.n_best]
         curve = Curve()
         curve.extend(positions, values)
         if curve.values:
             self.n_curves += 1
-            self._latest = [*self._latest[1 - self._n_latest :], (curve, outcome)]
+            finished = _Finished(curve, outcome, is_feasible)
+            self._latest = [*self._latest[1 - self._n_latest :], finished]
 
     def should_stop(self, curve: Curve, is_exempt: bool = False) -> bool:
         """Whether a running trial is stopped; O(its new reports).
 
         A trial that reports NaN or the worst infinity is stopped, unless a finished trial of the
-        better half has done so, too.
+        better half has done so, too. Others are not stopped where there is too little to compare
+        them with (:meth:`probability`).
 
         Parameters
         ----------
@@ -241,7 +259,7 @@ class LearningCurves:
         latest = curve.values[curve.n_until(position) - 1]
         pairs = []
         for i in self._known_at(position):
-            known, outcome = self._latest[i]
+            known, outcome, _ = self._latest[i]
             report = known.values[known.n_until(position) - 1]
             if math.isfinite(report) and math.isfinite(outcome):
                 pairs.append((report, outcome))
@@ -289,8 +307,8 @@ class LearningCurves:
         ):
             return
         self._n_fitted = self.n_curves
-        self._curves = [curve for curve, _ in self._latest]
-        outcomes = np.array([outcome for _, outcome in self._latest])
+        self._curves = [one.curve for one in self._latest]
+        outcomes = np.array([one.outcome for one in self._latest])
         reports = [value for curve in self._curves for value in curve.values]
         told = np.concatenate([reports, outcomes])
         self._worst = float(np.min(told[np.isfinite(told)], initial=math.inf))
@@ -306,7 +324,8 @@ class LearningCurves:
             for one in all_positions[np.unique(chosen)].tolist()
             if one >= self.settings.n_warmup_steps
         ]
-        order = np.argsort(-self._outcomes, kind="stable")
+        feasible = np.flatnonzero([one.is_feasible for one in self._latest])
+        order = feasible[np.argsort(-self._outcomes[feasible], kind="stable")]
         better = order[: math.ceil(0.5 * len(order))].tolist()
         self._tolerates_gaps = any(
             _is_diverged(value) for i in better for value in self._curves[i].values
@@ -324,6 +343,8 @@ class LearningCurves:
                 probabilities = regression.leave_one_out().probability(self._outcomes[found])
                 remaining = self._remaining[position] = self._mean_remaining(found, position)
                 smallest[found] = np.minimum(smallest[found], probabilities / remaining)
+        if not better:
+            return self.settings.threshold
         ranked = np.sort(smallest[better])
         return min(self.settings.threshold, float(ranked[int(self.settings.alpha * len(ranked))]))
 

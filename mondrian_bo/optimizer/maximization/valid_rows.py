@@ -104,6 +104,10 @@ class ValidRows:
             self._known[key] = self._accepts(row, params)
         return np.array([self._known[key] for key in keys], dtype=bool)
 
+    def score(self, score: Score) -> Score:
+        """Return a score that is minus infinity where the function does not accept rows."""
+        return lambda rows: np.where(self.contains(rows), score(rows), -np.inf)
+
     def _accepts(self, row: FloatArray, params: dict[str, Any]) -> bool:
         try:
             return check_answer(self._is_valid(params))

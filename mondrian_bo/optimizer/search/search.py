@@ -17,6 +17,7 @@ from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.maximization.candidates import (
     CandidateSearch,
+    LocalSearch,
     Maximize,
     centre,
     maximize,
@@ -177,14 +178,7 @@ class Search:
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
         space, pending, _, rng, is_taken, constraints, valid = request
-        find: Maximize = maximize
-        half_spaces = None
-        if valid is not None:
-            find = valid.maximize
-        elif constraints is not None:
-            half_spaces = constraints.half_spaces(space)
-            if half_spaces is not None:
-                find = half_spaces.maximize
+        find, half_spaces = _maximizer(request)
         n_trials = len(self.trials)
         if n_trials == 0 or not self._needs_model(n_trials + len(pending)):
             return self._suggest_without_model(request, find, half_spaces)
@@ -211,23 +205,26 @@ class Search:
                 ascent, candidate_search = self._score_under(
                     constraints, half_spaces, model, acquisition, candidate_search
                 )
-            local = None
-            if ascent.gradients is not None:
-                n_steps = _STEPS_BEFORE_POLISHING
-                if ascent.n_polished == 0:
-                    # The cost is proportional to components times steps.
-                    n_steps = max(_STEPS // ascent.n_gradients, _FEWEST_STEPS)
-                local = partial(
-                    improve,
-                    ascent.score,
-                    ascent.gradients,
-                    space,
-                    n_steps=n_steps,
-                    known=self.trials.rows[-_LATEST:],
-                    n_polished=ascent.n_polished,
-                    n_evaluations=ascent.n_evaluations,
-                )
-            return find(ascent.score, candidate_search, local)
+            return find(ascent.score, candidate_search, self._local_search(ascent, space))
+
+    def _local_search(self, ascent: _ScoreToClimb, space: SearchSpace) -> LocalSearch | None:
+        """Return the local search of a score; None if it has no gradients."""
+        if ascent.gradients is None:
+            return None
+        n_steps = _STEPS_BEFORE_POLISHING
+        if ascent.n_polished == 0:
+            # The cost is proportional to components times steps.
+            n_steps = max(_STEPS // ascent.n_gradients, _FEWEST_STEPS)
+        return partial(
+            improve,
+            ascent.score,
+            ascent.gradients,
+            space,
+            n_steps=n_steps,
+            known=self.trials.rows[-_LATEST:],
+            n_polished=ascent.n_polished,
+            n_evaluations=ascent.n_evaluations,
+        )
 
     def _needs_model(self, n_started: int) -> bool:
         """Return whether the model makes the next suggestion, as some trials are known.
@@ -363,6 +360,16 @@ class Search:
         the shapes are (m, K).
         """
         return _average([model.outcome_moments(rows) for model, _ in self.arms])
+
+
+def _maximizer(request: Request) -> tuple[Maximize, HalfSpaces | None]:
+    """Return what maximises a score within valid rows or linear constraints, and the latter."""
+    if request.valid is not None:
+        return request.valid.maximize, None
+    if request.constraints is None:
+        return maximize, None
+    half_spaces = request.constraints.half_spaces(request.space)
+    return (maximize if half_spaces is None else half_spaces.maximize), half_spaces
 
 
 def _average(

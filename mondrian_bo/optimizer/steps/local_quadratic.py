@@ -108,6 +108,65 @@ def draw_quadratic(
     """
     if len(targets) < FEWEST_TRIALS:
         return None
+    near = _nearest(rows, targets, centre, is_categorical)
+    offsets = near.rows[:, near.numeric] - centre[near.numeric]
+    offsets[np.isnan(offsets)] = 0.0
+    modelled = {j: found for j, found in near.choices.items() if 1 < len(found) <= _MOST_CHOICES}
+    levels = [(near.rows[:, [j]] == found).astype(np.float64) for j, found in modelled.items()]
+    products = _products(len(near.numeric), near.is_full)
+    fit = _fit(offsets / near.scales, products, levels, near.targets)
+    if fit is None:
+        return None
+    if nearly_exact and fit.ridge.correlation < _PROMISING:
+        return None
+    least = _NEARLY_EXACT if nearly_exact else LEAST_CORRELATION
+    if near.is_full and near.varies and not near.choices and not np.isnan(rows).any():
+        turned = _best_turned(rows - centre, targets, fit, near.scales, len(near.rows), least)
+        drawn = None if turned is None else _draw_turned(turned, centre, near.numeric, rng)
+        if drawn is not None:
+            return drawn
+    if fit.ridge.correlation < least:
+        return None
+    return _draw_along_axes(fit, near, centre, modelled, rng)
+
+
+class _Neighbourhood(NamedTuple):
+    """The m trials nearest to the incumbent, that a quadratic is fitted to.
+
+    Attributes
+    ----------
+    rows : float64 array of shape (m, d)
+        The trials.
+    targets : float64 array of shape (m, s)
+        Their values on several scales.
+    gaps : float64 array of shape (m, d)
+        Distances from the incumbent by column.
+    numeric : int64 array of shape (k,)
+        Active numeric columns in which they differ.
+    scales : float64 array of shape (k,)
+        Root mean square distances in these.
+    choices : dict of int to float64 array
+        What they have in active categorical columns.
+    is_full : bool
+        Whether the quadratic has products of different parameters.
+    varies : bool
+        Whether there are several active numeric columns, and they differ in all of these.
+    """
+
+    rows: FloatArray
+    targets: FloatArray
+    gaps: FloatArray
+    numeric: IntArray
+    scales: FloatArray
+    choices: dict[int, FloatArray]
+    is_full: bool
+    varies: bool
+
+
+def _nearest(
+    rows: FloatArray, targets: FloatArray, centre: FloatArray, is_categorical: BoolArray
+) -> _Neighbourhood:
+    """Return as many of the trials as coefficients need; see :func:`draw_quadratic`."""
     active = ~np.isnan(centre)
     numeric = np.flatnonzero(active & ~is_categorical)
     gaps = row_gaps(rows, centre, is_categorical)
@@ -118,43 +177,51 @@ def draw_quadratic(
     near = order[: max(_TRIALS_PER_COEFFICIENT * n_coefficients, FEWEST_TRIALS)]
     near_rows, gaps = rows[near], gaps[near]
     scales = np.sqrt((gaps[:, numeric] ** 2).mean(axis=0))
-    turns = is_full and len(numeric) > 1 and bool((scales > 0.0).all())
-    numeric, scales = numeric[scales > 0.0], scales[scales > 0.0]
-    k = len(numeric)
     choices = {
         int(j): np.unique(near_rows[:, j][~np.isnan(near_rows[:, j])])
         for j in np.flatnonzero(active & is_categorical)
     }
-    offsets = near_rows[:, numeric] - centre[numeric]
-    offsets[np.isnan(offsets)] = 0.0
-    products = _products(k, is_full)
-    modelled = {j: found for j, found in choices.items() if 1 < len(found) <= _MOST_CHOICES}
-    levels = [(near_rows[:, [j]] == found).astype(np.float64) for j, found in modelled.items()]
-    fit = _fit(offsets / scales, products, levels, targets[near])
-    if fit is None:
-        return None
-    if nearly_exact and fit.ridge.correlation < _PROMISING:
-        return None
-    least = _NEARLY_EXACT if nearly_exact else LEAST_CORRELATION
-    if turns and not choices and not np.isnan(rows).any():
-        turned = _best_turned(rows - centre, targets, fit, scales, len(near), least)
-        if turned is not None:
-            turn = turned.turn
-            axes = np.asarray(np.linalg.inv(turn), dtype=np.float64)
-            half = _half_sides(np.abs(turned.units), turned.fit.ridge.correlation)
-            slopes, curvatures, _ = turned.fit.draw(rng)
-            drawn = DrawnQuadratic(centre, numeric, turn, axes, slopes, curvatures, {}, -half, half)
-            end = drawn.climb(centre[None])
-            if end.min() >= 0.0 and end.max() <= 1.0:
-                return drawn
-    if fit.ridge.correlation < least:
-        return None
+    differ = scales > 0.0
+    return _Neighbourhood(
+        near_rows,
+        targets[near],
+        gaps,
+        numeric[differ],
+        scales[differ],
+        choices,
+        is_full,
+        len(numeric) > 1 and bool(differ.all()),
+    )
+
+
+def _draw_turned(
+    turned: _Turned, centre: FloatArray, numeric: IntArray, rng: np.random.Generator
+) -> DrawnQuadratic | None:
+    """Draw a quadratic in directions of its own; None if it climbs out of the unit cube."""
+    turn = turned.turn
+    axes = np.asarray(np.linalg.inv(turn), dtype=np.float64)
+    half = _half_sides(np.abs(turned.units), turned.fit.ridge.correlation)
+    slopes, curvatures, _ = turned.fit.draw(rng)
+    drawn = DrawnQuadratic(centre, numeric, turn, axes, slopes, curvatures, {}, -half, half)
+    end = drawn.climb(centre[None])
+    return drawn if end.min() >= 0.0 and end.max() <= 1.0 else None
+
+
+def _draw_along_axes(
+    fit: _Fit,
+    near: _Neighbourhood,
+    centre: FloatArray,
+    modelled: dict[int, FloatArray],
+    rng: np.random.Generator,
+) -> DrawnQuadratic:
+    """Draw a quadratic along the axes, with levels of the choices that the fit has."""
+    numeric, scales = near.numeric, near.scales
     slopes, curvatures, rest = fit.draw(rng)
-    drawn_levels = {j: {float(centre[j]): 0.0} for j in choices}
+    drawn_levels = {j: {float(centre[j]): 0.0} for j in near.choices}
     for j, found in modelled.items():
         some, rest = rest[: len(found)], rest[len(found) :]
         drawn_levels[j] = dict(zip(found.tolist(), some.tolist(), strict=True))
-    half = _half_sides(gaps[:, numeric], fit.ridge.correlation)
+    half = _half_sides(near.gaps[:, numeric], fit.ridge.correlation)
     # Ends of the box lie in the unit cube.
     low = np.maximum(-half, np.minimum(-centre[numeric], 0.0)) / scales
     high = np.minimum(half, np.maximum(1.0 - centre[numeric], 0.0)) / scales

@@ -21,6 +21,7 @@ from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.candidates import perturb, quasi_random_rows
 from mondrian_bo.optimizer.maximization.local_search import climb
+from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.stopping.branches import branches
@@ -74,6 +75,8 @@ def remaining_gain(
     n_draws: int,
     seed: Sequence[int],
     caution: Caution = CAREFUL,
+    among: FloatArray | None = None,
+    valid: ValidRows | None = None,
 ) -> RemainingGain:
     """Draw the regret of the trial with the best predicted mean.
 
@@ -91,14 +94,20 @@ def remaining_gain(
         Seed of the randomness.
     caution : Caution, default=CAREFUL
         How careful the estimate is.
+    among : float64 array of shape (m, d) or None, default=None
+        Rows of the trials that the best one is chosen from, m >= 1. None is all trials, and under
+        constraints the best feasible ones.
+    valid : ValidRows or None, default=None
+        Which rows may be the optimum; None is all.
     """
     # The further number makes the draws differ from those of a suggestion.
     rng = np.random.default_rng([*seed, 1])
     (model, _), *_ = search.arms
     (model,) = model.models
-    tried = search.trials.rows
-    if constraints is not None:
-        tried = search.trials.best_rows(feasible=True)
+    tried = among
+    if tried is None:
+        trials = search.trials
+        tried = trials.rows if constraints is None else trials.best_rows(feasible=True)
     means, _ = mixture_moments(model.predict(tried))
     best = tried[int(np.argmax(means))]
     near = np.concatenate([best[None], search.trials.best_rows()])
@@ -109,8 +118,8 @@ def remaining_gain(
         ]
     )
     cautious = cautious_model(model, best, caution)
-    rows = _candidates(cautious, space, near, screened, rng)
-    good = _are_feasible(rows, constraints)
+    rows = _candidates(cautious, space, near, _valid_ones(screened, valid), rng)
+    good = _are_feasible(rows, constraints, valid)
     good[0] = True
     draws = _draws(cautious, rows[good], 1, n_draws, rng, caution)
     regrets = np.asarray(draws.max(axis=1) - draws[:, 0])
@@ -125,8 +134,9 @@ def remaining_gain(
         own = model.trials.chosen(branch.trials)
         fitted = OutcomeModel(model.new_surrogate, own, model.new_transform)
         rough = roughened(fitted, own, caution.lengthscales)
-        rows = _candidates(rough, space, own.best_rows(), branch.points, rng)
-        rows = rows[_are_feasible(rows, constraints)]
+        points = _valid_ones(branch.points, valid)
+        rows = _candidates(rough, space, own.best_rows(), points, rng)
+        rows = rows[_are_feasible(rows, constraints, valid)]
         if len(rows):
             draws = _draws(rough, rows, 0, n_draws, rng, caution)
             regrets = np.maximum(regrets, draws.max(axis=1) - value)
@@ -170,8 +180,16 @@ def _candidates(
     return np.concatenate(kept)
 
 
-def _are_feasible(rows: FloatArray, constraints: Constraints | None) -> BoolArray:
-    """Return which rows are probably feasible, shape (m,)."""
-    if constraints is None:
-        return np.ones(len(rows), dtype=np.bool_)
-    return np.asarray(np.exp(constraints.log_probability(rows)) >= _FEASIBLE)
+def _are_feasible(
+    rows: FloatArray, constraints: Constraints | None, valid: ValidRows | None
+) -> BoolArray:
+    """Return which rows are valid and probably feasible, shape (m,)."""
+    good = np.ones(len(rows), dtype=np.bool_) if valid is None else valid.contains(rows)
+    if constraints is not None:
+        good &= np.exp(constraints.log_probability(rows)) >= _FEASIBLE
+    return good
+
+
+def _valid_ones(rows: FloatArray, valid: ValidRows | None) -> FloatArray:
+    """Return the rows that are valid, shape (k, d)."""
+    return rows if valid is None else rows[valid.contains(rows)]

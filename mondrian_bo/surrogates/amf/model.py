@@ -24,7 +24,6 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
-from mondrian_bo.surrogates.shared.target_scale import smallest_std
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
 from mondrian_bo.trees.aggregation_nodes import REAL
@@ -250,12 +249,10 @@ class AggregationModel(ScaledForestModel):
         """Return the predictive mixtures of real targets over trees and nodes."""
         # In units of B; equal targets have only their magnitude as a unit.
         equal = abs(self._highest) if self.n_points > 0 else 0.0
-        smallest = smallest_std(self._half_range or equal or 1.0)
+        scale = self._half_range or equal or 1.0
         if self.predictor.n_points == 0:
             means, variances = self.predict(points)
-            rows = np.arange(points.shape[1])
-            std = np.maximum(np.sqrt(variances[0]), smallest)
-            return GaussianMixture(rows, np.ones(len(rows)), means[0], std)
+            return GaussianMixture.of_components(means[:1], variances[:1], scale)
         parts = self.predictor.components(points, self._outer_rates(), self._rule)
         if self.stacking is not None:
             ahead = self.forest.forecasts(points, self._outer_rates())
@@ -268,12 +265,8 @@ class AggregationModel(ScaledForestModel):
             parts[:, 3] *= self.stacking.scale
         if self.predictor.n_points == 1:
             parts[:, 3] = self._prior_variance
-        return GaussianMixture(
-            point=parts[:, 0].astype(np.int64),
-            weight=parts[:, 1] / self.forest.n_trees,
-            mean=parts[:, 2],
-            std=np.maximum(np.sqrt(parts[:, 3]), smallest),
-        )
+        parts[:, 1] /= self.forest.n_trees
+        return GaussianMixture.of_rows(parts, scale)
 
     def predict_proba(
         self, points: NDArray[np.float32], pooling: int, n_jobs: int | None = 1

@@ -24,6 +24,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.surrogates.shared.parallel import run_parallel, split_trees
 from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ class GaussianProcessForest:
         rows: FloatArray,
         with_gradients: bool = False,
         with_noise: bool = False,
+        n_jobs: int | None = 1,
     ) -> Moments:
         """Predict the function or, with noise, targets.
 
@@ -286,6 +288,8 @@ class GaussianProcessForest:
             Whether to return gradients.
         with_noise : bool, default=False
             Whether variances include the noise.
+        n_jobs : int or None, default=1
+            Number of threads, as in :func:`split_trees`.
 
         Returns
         -------
@@ -306,9 +310,19 @@ class GaussianProcessForest:
                 for t in range(n_components):
                     self._require_means(t, nodes[:, t])
             covariance = self._fits.estimates[0].covariance
-            for t in range(n_components):
-                table = self._tables[t].addresses, self._tables[t].numbers
-                predict_leaves(table, nodes, t, rows, covariance, with_noise, moments, gradients)
+
+            def predict_some(part: slice) -> None:
+                for t in range(part.start, part.stop):
+                    table = self._tables[t].addresses, self._tables[t].numbers
+                    settings = rows, covariance, with_noise
+                    predict_leaves(table, nodes, t, *settings, moments, gradients)
+
+            if n_jobs == 1:
+                predict_some(slice(0, n_components))
+            else:
+                # Threads only: tables have addresses of this process, and results are shared.
+                parts = [(part,) for part in split_trees(n_components, n_jobs)]
+                run_parallel(single_threaded_blas()(predict_some), parts, shares_memory=True)
         return Moments(moments[0], moments[1], gradients[0], gradients[1])
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:

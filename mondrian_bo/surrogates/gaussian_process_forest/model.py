@@ -23,8 +23,9 @@ from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
+from mondrian_bo.surrogates.shared.parallel import FEW_POINTS
 from mondrian_bo.surrogates.shared.scales import Scales, scaled
-from mondrian_bo.surrogates.shared.target_scale import smallest_std, target_scale
+from mondrian_bo.surrogates.shared.target_scale import target_scale
 
 _FIT_GROWTH = 1.25
 """Factor of the number of points between two fits, our choice: their sizes add up to O(n)."""
@@ -121,7 +122,8 @@ class GaussianProcessForestModel:
         targets : float64 array of shape (m,)
             Their targets.
         n_jobs : int or None, default=1
-            Ignored: learning uses one thread.
+            Ignored: learning uses one thread. The search for hyper-parameters goes step by step,
+            and scipy's factorisations let no other Python thread run.
         """
         start = 0
         if self.n_points == 0:
@@ -180,15 +182,20 @@ class GaussianProcessForestModel:
         """Return corrected means and variances of targets in each tree, both of shape (C, m).
 
         While all points fit into one leaf, all trees are equal and C is 1. The correction
-        multiplies the variances and the squared deviations of the means from their average.
+        multiplies the variances and the squared deviations of the means from their average. With
+        many points `n_jobs` threads share the trees.
         """
-        means, variances = self.predict_uncorrected(points)
-        factors, centre = self._correction.factors(points), means.mean(axis=0)
+        n_jobs = n_jobs if points.shape[1] > FEW_POINTS else 1
+        means, variances = self.predict_uncorrected(points, n_jobs)
+        factors, centre = self._correction.factors(points, n_jobs), means.mean(axis=0)
         return centre + np.sqrt(factors) * (means - centre), factors * variances
 
-    def predict_uncorrected(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def predict_uncorrected(
+        self, points: FloatArray, n_jobs: int | None = 1
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the means and variances of targets in each tree, both of shape (C, m)."""
-        prediction = self._processes.predict(points, self._rows(points), with_noise=True)
+        rows = self._rows(points)
+        prediction = self._processes.predict(points, rows, with_noise=True, n_jobs=n_jobs)
         return (
             self._target_mean + self._target_std * prediction.means,
             self._target_std**2 * prediction.variances,
@@ -206,14 +213,7 @@ class GaussianProcessForestModel:
 
     def mixture(self, points: FloatArray) -> GaussianMixture:
         """Return the predictive mixtures over trees."""
-        means, variances = self.predict(points)
-        n_components, n_points = means.shape
-        return GaussianMixture(
-            point=np.repeat(np.arange(n_points), n_components),
-            weight=np.full(means.size, 1.0 / n_components),
-            mean=means.T.ravel(),
-            std=np.maximum(np.sqrt(variances.T.ravel()), smallest_std(self._target_std)),
-        )
+        return GaussianMixture.of_components(*self.predict(points), self._target_std)
 
     def draw_targets(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function from a random tree's posterior; every call adds new noise.

@@ -47,7 +47,8 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     random_state : int, RandomState instance or None, default=None
         Seed of the trees.
     n_jobs : int or None, default=None
-        Accepted as by other forests, and not used: all computations run in one thread.
+        Number of threads that share the trees in predictions at more than 256 points, as in
+        joblib. Learning uses one thread.
 
     Attributes
     ----------

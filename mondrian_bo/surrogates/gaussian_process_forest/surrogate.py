@@ -96,6 +96,16 @@ class GaussianProcessForestSurrogate:
         )
 
     @property
+    def forest(self) -> GaussianProcessForest:
+        """The forest, over rows as the trees and the processes see them."""
+        return self._forest
+
+    @property
+    def encoding(self) -> TreeEncoding | None:
+        """How the trees see rows; None if all columns are numeric and always active."""
+        return self._encoding
+
+    @property
     def n_components(self) -> int:
         """Number of components: 1 while all trials fit into one leaf, else the number of trees."""
         return self._forest.n_components
@@ -105,8 +115,8 @@ class GaussianProcessForestSurrogate:
 
         This one is empty. No fit changes them.
         """
-        like._forest.update()
-        covariance = like._forest.covariance
+        like.forest.update()
+        covariance = like.forest.covariance
         precisions = covariance.precisions / factor**2
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
 

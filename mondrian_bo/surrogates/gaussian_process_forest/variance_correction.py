@@ -68,8 +68,8 @@ class VarianceCorrection:
         expected = variances.mean(axis=0) + residuals.var(axis=0)
         self._model.learn(points, residuals.mean(axis=0) ** 2 / expected)
 
-    def factors(self, points: FloatArray) -> FloatArray:
+    def factors(self, points: FloatArray, n_jobs: int | None = 1) -> FloatArray:
         """Return the factors at points of shape (1, m, d), shape (m,), all positive."""
-        means, _ = self._model.predict(points)
+        means, _ = self._model.predict(points, n_jobs)
         weight = self._model.n_points / (self._model.n_points + _STRENGTH)
         return np.asarray(1.0 - weight + weight * np.maximum(means.mean(axis=0), 0.0))

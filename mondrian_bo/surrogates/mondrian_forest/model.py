@@ -26,7 +26,7 @@ from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.regrowth import Regrowth
 from mondrian_bo.surrogates.shared.relevance import RELEVANCE_START, learnt_rates
 from mondrian_bo.surrogates.shared.scales import ScaledForestModel
-from mondrian_bo.surrogates.shared.target_scale import is_constant, smallest_std, target_scale
+from mondrian_bo.surrogates.shared.target_scale import is_constant, target_scale
 from mondrian_bo.trees.hierarchical_gaussian import (
     SQUARES,
     Hyperparameters,
@@ -266,13 +266,7 @@ class HierarchicalGaussianModel(ScaledForestModel):
         """Return the mixtures over trees and nodes (Lakshminarayanan2016, eq. 3 and 5)."""
         rows = self.forest.components(points, *self._settings(), self.tree_weights)
         mean, variance = self.forest.target_moments()
-        smallest = smallest_std(target_scale(mean, math.sqrt(variance)))
-        return GaussianMixture(
-            point=rows[:, 0].astype(np.int64),
-            weight=rows[:, 1],
-            mean=rows[:, 2],
-            std=np.maximum(np.sqrt(rows[:, 3]), smallest),
-        )
+        return GaussianMixture.of_rows(rows, target_scale(mean, math.sqrt(variance)))
 
     def draw(self, rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
         """Draw a function, without noise, from the posterior of a random tree.

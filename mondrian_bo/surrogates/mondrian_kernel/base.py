@@ -25,6 +25,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_training_data,
     own_copy,
 )
+from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES, Loss
 from mondrian_bo.surrogates.mondrian_kernel.features import MondrianFeatures
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
@@ -33,7 +34,6 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
     Validation,
     sample_path_data,
 )
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import LOSSES
 from mondrian_bo.surrogates.mondrian_kernel.model import CellPosterior
 from mondrian_bo.surrogates.mondrian_kernel.online_descent import OnlineSettings, descend_online
 
@@ -226,7 +226,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
         self.features_ = self._new_features()
         return self.features_.fit_transform(data)
 
-    def _descend(self, data: FloatArray, targets: FloatArray, loss: str, epsilon: float) -> None:
+    def _descend(self, data: FloatArray, targets: FloatArray, loss: Loss, epsilon: float) -> None:
         """Take a gradient step at each of further samples, whose targets have shape (K, m).
 
         Cells that are new have the weight 0, their prior mean. Without `coef_` all weights are 0.

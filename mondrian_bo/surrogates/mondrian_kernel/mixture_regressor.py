@@ -230,10 +230,4 @@ class MondrianKernelMixtureRegressor(
 
     def _mixture(self, X: ArrayLike) -> GaussianMixture:
         means, variances = self._components(X, True)
-        n_models, n_points = means.shape
-        return GaussianMixture(
-            point=np.repeat(np.arange(n_points), n_models),
-            weight=np.tile(self.weights_, n_points),
-            mean=means.T.ravel(),
-            std=np.sqrt(variances.T.ravel()),
-        )
+        return GaussianMixture.of_components(means, variances, weights=self.weights_)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from numba import njit
 
-from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import negative_gradient
+from mondrian_bo.surrogates.mondrian_kernel.descent_step import take_step
 
 
 class OnlineSettings(NamedTuple):
@@ -52,23 +51,12 @@ def descend_online(weights, cells, targets, n_before, settings):  # type: ignore
         The loss and the steps.
     """
     n_models, n_new = targets.shape
-    n_trees = cells.shape[1]
-    root = math.sqrt(n_trees)
     rate = settings.first_step / (1.0 + settings.first_step / settings.prior_variance)
     for k in range(n_models):
         vector = weights[k]
         scale = 1.0  # a common factor of the weights, as all of them shrink in each step
         for i in range(n_new):
-            total = 0.0
-            for t in range(n_trees):
-                total += vector[cells[i, t]]
-            gradient = negative_gradient(
-                settings.loss, scale * total / root, targets[k, i], settings.epsilon
-            )
-            scale *= 1.0 - rate / (settings.prior_variance * (n_before + i + 1.0))
-            if gradient != 0.0:
-                change = rate * gradient / (scale * root)
-                for t in range(n_trees):
-                    vector[cells[i, t]] += change
+            decay = rate / (settings.prior_variance * (n_before + i + 1.0))
+            scale = take_step(vector, scale, cells, i, targets[k, i], settings, rate, decay)
         for c in range(len(vector)):
             vector[c] *= scale

@@ -14,6 +14,9 @@ from mondrian_bo.array_types import FloatArray, IntArray
 _LOG_SQRT_2_PI = 0.5 * np.log(2.0 * np.pi)
 """Log of the normalising constant of a standard normal density."""
 
+_SMALLEST_RELATIVE_STD = 1e-9
+"""Smallest standard deviation of a component, in units of the targets' scale, for densities."""
+
 _N_BISECTIONS = 100
 """Halvings of a quantile's bracket, by 1e30 in all: more than floating point resolves."""
 
@@ -41,6 +44,54 @@ class GaussianMixture:
     weight: FloatArray
     mean: FloatArray
     std: FloatArray
+
+    @classmethod
+    def of_components(
+        cls,
+        means: FloatArray,
+        variances: FloatArray,
+        scale: float = 0.0,
+        weights: FloatArray | None = None,
+    ) -> GaussianMixture:
+        """Return the mixtures of C components with the same weights at each point.
+
+        Parameters
+        ----------
+        means, variances : float64 arrays of shape (C, m)
+            Moments of the components.
+        scale : float, default=0.0
+            Scale of the targets. Standard deviations are at least a billionth of it, so that
+            densities are finite.
+        weights : float64 array of shape (C,) or None, default=None
+            Weights of the components, which sum to 1; None is equal ones.
+        """
+        n_components, n_points = means.shape
+        if weights is None:
+            weights = np.full(n_components, 1.0 / n_components)
+        return cls(
+            point=np.repeat(np.arange(n_points), n_components),
+            weight=np.tile(weights, n_points),
+            mean=means.T.ravel(),
+            std=_stds(variances.T.ravel(), scale),
+        )
+
+    @classmethod
+    def of_rows(cls, rows: FloatArray, scale: float) -> GaussianMixture:
+        """Return the mixtures of components that are rows of a table.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, 4)
+            Point, weight, mean and variance of each component, as of the class.
+        scale : float
+            Scale of the targets, as in `of_components`.
+        """
+        return cls(
+            point=rows[:, 0].astype(np.int64),
+            weight=rows[:, 1],
+            mean=rows[:, 2],
+            std=_stds(rows[:, 3], scale),
+        )
 
     def __len__(self) -> int:
         """Return the number of points m."""
@@ -100,3 +151,9 @@ class GaussianMixture:
 
     def _per_row(self, values: ArrayLike) -> FloatArray:
         return np.asarray(values, dtype=np.float64)[self.point]
+
+
+def _stds(variances: FloatArray, scale: float) -> FloatArray:
+    """Return standard deviations for densities of targets of a scale: positive ones."""
+    smallest = max(_SMALLEST_RELATIVE_STD * scale, float(np.finfo(np.float64).tiny))
+    return np.maximum(np.sqrt(variances), smallest)

@@ -53,11 +53,15 @@ def split_trees(n_trees: int, n_jobs: int | None) -> list[slice]:
 
 
 def run_parallel(
-    function: Callable[..., Result], arguments: Sequence[tuple[object, ...]]
+    function: Callable[..., Result],
+    arguments: Sequence[tuple[object, ...]],
+    *,
+    shares_memory: bool = False,
 ) -> list[Result]:
     """Call a function with each tuple of arguments, in joblib's workers if there are several.
 
-    Returns the results in the order of `arguments`.
+    Returns the results in the order of `arguments`. With `shares_memory` workers are threads,
+    whatever the backend of a ``joblib.parallel_config`` context.
     """
     if len(arguments) == 1:
         return [function(*arguments[0])]
@@ -65,7 +69,8 @@ def run_parallel(
 
     # Compiled functions release the GIL, so threads are the default backend. Worker processes of
     # joblib receive copies (max_nbytes=None), because memory-mapped arrays would be read-only.
-    parallel = Parallel(n_jobs=len(arguments), prefer="threads", max_nbytes=None)
+    require = "sharedmem" if shares_memory else None
+    parallel = Parallel(len(arguments), prefer="threads", require=require, max_nbytes=None)
     return list(parallel(delayed(_call)(function, each) for each in arguments))
 
 

@@ -4,20 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-_SMALLEST_RELATIVE_STD = 1e-9
-"""Smallest standard deviation of a component, in units of the targets' scale, for densities."""
-
-
-def smallest_std(scale: float) -> float:
-    """Return the smallest standard deviation of a component of a density of targets.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of the targets.
-    """
-    return max(_SMALLEST_RELATIVE_STD * scale, float(np.finfo(np.float64).tiny))
-
 
 def is_constant(mean: float, std: float) -> bool:
     """Return whether targets of these moments are equal up to rounding."""

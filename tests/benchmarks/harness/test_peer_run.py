@@ -20,9 +20,9 @@ from mondrian_bo.benchmarks.harness.peer_run import (
 from mondrian_bo.benchmarks.harness.results import read_run, run_path
 from mondrian_bo.benchmarks.harness.runner import Run, execute
 from mondrian_bo.benchmarks.harness.samplers import get_sampler, installed_samplers
+from mondrian_bo.benchmarks.harness.threads import one_thread_environment
+from mondrian_bo.benchmarks.harness.worker_process import shared_worker
 from mondrian_bo.benchmarks.problems import get_problem
-from mondrian_bo.benchmarks.speed.threads import one_thread_environment
-from mondrian_bo.benchmarks.worker_process import shared_worker
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
 SPACE = SearchSpace(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from mondrian_bo.benchmarks.harness.worker_process import shared_worker
 from mondrian_bo.benchmarks.problems import SUITES, get_problem, installed_problems
 from mondrian_bo.benchmarks.problems.bayesmark_tasks import BAYESMARK_PROBLEMS, PYTHON_VARIABLE
-from mondrian_bo.benchmarks.worker_process import shared_worker
 from mondrian_bo.search_space import Categorical, Float, Int
 
 PYTHON = os.environ.get(PYTHON_VARIABLE)

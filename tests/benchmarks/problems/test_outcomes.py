@@ -14,7 +14,7 @@ from mondrian_bo.benchmarks.problems import (
     outcome_problem,
 )
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
-from mondrian_bo.benchmarks.problems.suites import OUTCOME_PROBLEMS
+from mondrian_bo.benchmarks.problems.problem_suites import OUTCOME_PROBLEMS
 from mondrian_bo.benchmarks.problems.tradeoffs import n_weights
 
 INSTALLED = [problem.name for problem in OUTCOME_PROBLEMS if not problem.missing]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from mondrian_bo.benchmarks.harness.run_log import archived_runs
 from mondrian_bo.benchmarks.problems import fidelities as problems
 from mondrian_bo.benchmarks.problems.fidelities import FIDELITY, PROBLEMS, get_fidelity_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown
 from mondrian_bo.benchmarks.suites import fidelities
-from mondrian_bo.benchmarks.suites.archived_runs import archived_runs
 
 FUNCTIONS = [name for name in PROBLEMS if "_d" not in name and name != "boosting_cancer"]
 

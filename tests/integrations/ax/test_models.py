@@ -209,6 +209,34 @@ def test_pareto_frontier_uses_our_model(no_botorch):
         assert prediction["a"][0] == pytest.approx(expected["a"][0])
 
 
+def test_inferred_thresholds_lie_below_the_predicted_front(no_botorch):
+    """Against dominance of the predictions, pair by pair; one arm is observed twice."""
+    client = make_client(objective="-a, b", initialization="none")
+    values = np.random.default_rng(0).uniform(-1.0, 1.0, (12, 2)).tolist()
+    for x, y in [*values, values[0]]:
+        index = client.attach_trial({"x": x, "y": y})
+        client.complete_trial(index, raw_data={"a": x, "b": x + y - x * x})
+    client.get_next_trials(1)
+    predicted = client.predict([{"x": x, "y": y} for x, y in values])
+    points = [(-one["a"][0], one["b"][0]) for one in predicted]
+    front = [
+        point
+        for point in points
+        if not any(
+            other != point and all(theirs >= own for theirs, own in zip(other, point, strict=True))
+            for other in points
+        )
+    ]
+    assert 1 < len(front) < len(points)
+    (worst_a, worst_b), (best_a, best_b) = (
+        [extreme(values) for values in zip(*front, strict=True)] for extreme in (min, max)
+    )
+    a, b = adapter_of(client).infer_objective_thresholds()
+    assert (a.metric_names, b.metric_names) == (["a"], ["b"])
+    assert a.bound == pytest.approx(-(worst_a - 0.1 * (best_a - worst_a)))
+    assert b.bound == pytest.approx(worst_b - 0.1 * (best_b - worst_b))
+
+
 # Noise --------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,8 +38,16 @@ def test_parameters():
         "choice": Categorical((0, 1, 2, 3)),
         "point": Float(2.0, 2.0),
     }
-    condition = Condition("choice", (1,))
-    assert all(to_parameter(d, condition).condition == condition for d in DISTRIBUTIONS.values())
+
+
+def test_every_kind_of_parameter_may_have_a_condition():
+    conditions = {name: Condition("choice", (1,)) for name in DISTRIBUTIONS if name != "choice"}
+    conditional, free = to_space(DISTRIBUTIONS, conditions), to_space(DISTRIBUTIONS, {})
+    assert {name: conditional[name].condition for name in conditions} == conditions
+    assert conditional["choice"].condition is None
+    # The rest of the parameter is what it is without a condition.
+    for name in DISTRIBUTIONS:
+        assert replace(conditional[name], condition=None) == free[name]
 
 
 def test_what_is_too_wide_is_left_to_optuna():

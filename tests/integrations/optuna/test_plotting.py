@@ -353,3 +353,122 @@ def test_a_partition_of_large_values() -> None:
     )
     values = partition_data(view(study), "x", "y").means
     assert np.isfinite(values).all() and np.abs(values).max() > 1e299
+
+
+def _ring(axes) -> tuple[float, float]:
+    """The marker of the trial that a plot goes through."""
+    ring = axes.lines[-1]
+    return float(ring.get_xdata()[0]), float(ring.get_ydata()[0])
+
+
+def _branches(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+        z = trial.suggest_float("z", 0.0, 1.0)
+        trial.set_constraint("half", 0.5 - z)
+        return 1.0 + z
+    trial.set_constraint("half", -1.0)
+    return trial.suggest_float("x", 0.0, 1.0)
+
+
+def test_slices_and_maps_go_through_trials_that_exist() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(_branches, n_trials=40)
+    feasible = [t.params["z"] for t in study.trials if t.params.get("z", 0.0) >= 0.5]
+    # The best trial lacks z, and better trials with it are not feasible.
+    assert "z" not in study.best_params
+    assert _ring(plotting.plot_slice(study, "z"))[0] in feasible
+    for plot in (plotting.plot_map, plotting.plot_acquisition):
+        with pytest.raises(ValueError, match="No complete trial has values of 'x' and 'z'"):
+            plot(study, "x", "z")
+    figure = plotting.plot_pairs(study, ["x", "z"])
+    assert [axes.axison for axes in figure.axes[:4]] == [True, False, False, True]
+    with pytest.raises(ValueError, match="must be two parameters"):
+        plotting.plot_partition(study, "x", "x")
+
+
+def test_a_slice_of_several_objectives_goes_through_a_good_trial_of_its_own() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            x = trial.suggest_float("x", 0.0, 1.0)
+            return 2.0 + x, 5.0 + x
+        return trial.suggest_float("y", 0.0, 1.0), 9.0
+
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.optimize(objective, n_trials=40)
+    xs = [trial.params["x"] for trial in study.trials if "x" in trial.params]
+    assert _ring(plotting.plot_slice(study, "x", objective=0))[0] == pytest.approx(min(xs), abs=0.1)
+    assert _ring(plotting.plot_slice(study, "x", objective=1))[0] == pytest.approx(max(xs), abs=0.1)
+
+
+def test_the_best_trial_is_where_it_is_outside_of_the_present_range() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: (trial.suggest_float("x", 0, 10) - 8.0) ** 2, n_trials=20)
+    study.optimize(lambda trial: (trial.suggest_float("x", 0, 5) - 8.0) ** 2, n_trials=5)
+    x, value = _ring(plotting.plot_slice(study, "x"))
+    assert x == pytest.approx(study.best_params["x"])
+    assert value == pytest.approx(study.best_value, abs=0.5)
+
+
+def test_choices_that_are_gone_do_not_stop_plots() -> None:
+    def objective(choices, offset):
+        def value(trial: optuna.Trial) -> float:
+            return (trial.suggest_categorical("x", choices) == choices[0]) + (
+                trial.suggest_float("y", 0.0, 1.0) + offset
+            )
+
+        return value
+
+    parts = []
+    for seed, (choices, offset) in enumerate(((["a", "b"], -5.0), (["c", "d"], 0.0))):
+        part = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        part.optimize(objective(choices, offset), n_trials=8)
+        parts += part.trials
+    study = optuna.create_study()
+    study.add_trials(parts)
+    ring = _ring(plotting.plot_slice(study, "y"))
+    assert ring[0] in [t.params["y"] for t in study.trials if t.params["x"] in ("c", "d")]
+    plotting.plot_map(study, "x", "y")
+
+
+def test_texts_are_shown_as_they_are() -> None:
+    """Dollars begin formulas in matplotlib, and few digits of large integers are all the same."""
+
+    def objective(trial: optuna.Trial) -> float:
+        regex = trial.suggest_categorical("US$_low_to_$_high", ["^\\d+$|^\\w$", "^a$"])
+        return trial.suggest_int("seed", 1234560, 1234563) + len(regex)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=12)
+    axes = plotting.plot_slice(study, "US$_low_to_$_high")
+    axes.figure.draw_without_rendering()
+    axes = plotting.plot_slice(study, "seed")
+    axes.figure.draw_without_rendering()
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["1234560", "1234561", "1234562", "1234563"]
+
+
+def test_a_single_report_is_a_marker() -> None:
+    study = optuna.create_study()
+    for k in range(6):
+        trial = study.ask()
+        trial.report(1.0, 0)
+        if k % 2:
+            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        else:
+            trial.report(0.5, 1)
+            study.tell(trial, 0.5)
+    axes = plotting.plot_learning_curves(study)
+    for line in axes.lines:
+        if len(line.get_xdata()) == 1 and line.get_xdata()[0] == 0:
+            assert line.get_marker() == "."
+
+
+def test_the_acquisition_of_points_that_are_not_valid_is_the_smallest() -> None:
+    sampler = MondrianSampler(seed=0, is_valid=lambda params: params["x"] >= 0.0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", -5, 5), n_trials=12)
+    for line in plotting.plot_acquisition(study, "x").lines:
+        x, scores = line.get_xdata(), line.get_ydata()
+        assert (scores[x < 0.0] == scores.min()).all()
+        assert x[np.argmax(scores)] >= 0.0

@@ -185,3 +185,11 @@ def test_constraints_go_with_predictions() -> None:
     feasible = [t for t in study.trials[6:] if t.params["x"] >= 0.5 - 1e-9]
     assert len(feasible) > 6
     assert min(t.value for t in feasible if t.state == TrialState.COMPLETE) < 0.35
+
+
+def test_directions_are_mirror_images_without_reports() -> None:
+    """Of an even number of outcomes the worse one of the two in the middle counts."""
+    outcomes = [1.0, 3.0, 4.0, 7.0]
+    low, _ = _impute([_trial([], value=one) for one in outcomes], _pruned([]))
+    high, _ = _impute([_trial([], value=-one) for one in outcomes], _pruned([]), maximize=True)
+    assert (low, high) == (4.0, -4.0)

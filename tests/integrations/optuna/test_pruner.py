@@ -251,7 +251,7 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
     curves = reader.read(study)
     assert curves._counts_reports
-    assert all(curve.positions == list(range(12)) for curve, _ in curves.model._latest)
+    assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
 
 
 def test_epochs_and_folds_in_one_study() -> None:
@@ -358,3 +358,27 @@ def test_a_pruner_is_constructed_without_its_model() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_infeasible_trials_are_not_what_others_are_compared_with(seed) -> None:
+    """The best values violate the constraint: no feasible trial is as good as they are."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("at least", 0.6 - x)
+        for step in range(10):
+            trial.report(x + 0.5**step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    sampler = optuna.samplers.RandomSampler(seed=seed)
+    study = optimize(make_study(sampler, pruner=MondrianPruner()), objective, 60)
+    plain = optimize(
+        make_study(optuna.samplers.RandomSampler(seed=seed), pruner=optuna.pruners.NopPruner()),
+        objective,
+        60,
+    )
+    assert study.best_trial.number == plain.best_trial.number
+    assert states(study)[TrialState.PRUNED] > 5

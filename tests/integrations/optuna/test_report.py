@@ -197,8 +197,10 @@ def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[st
         capsys.readouterr().err
     )
     file = tmp_path / "none.db"
-    assert main(["report", f"sqlite:///{file}", "x"]) == 2
-    assert f"There is no database '{file}'" in capsys.readouterr().err
+    for driver in ("", "+pysqlite"):
+        assert main(["report", f"sqlite{driver}:///{file}", "x"]) == 2
+        assert f"There is no database '{file}'" in capsys.readouterr().err
+        assert not file.exists()
     assert not file.exists()
     text = tmp_path / "text.py"
     text.write_text("import optuna\n\n\nprint(optuna)\n")

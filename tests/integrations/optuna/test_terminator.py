@@ -211,3 +211,52 @@ def test_a_single_value_is_no_estimate() -> None:
     constant = optuna.create_study(sampler=MondrianSampler(seed=0))
     constant.optimize(lambda trial: 0.0 * _bowl(trial), n_trials=30, callbacks=[terminator])
     assert len(constant.trials) == 10
+
+
+def test_each_rule_has_estimates_of_its_own() -> None:
+    """A study that is done by one rule goes on by a stricter one."""
+
+    def plane(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", -5, 5) ** 2 + trial.suggest_float("y", -5, 5) ** 2
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(plane, n_trials=100, callbacks=[MondrianTerminator(10.0)])
+    n_first = len(study.trials)
+    assert n_first < 100
+    study.optimize(plane, n_trials=15, callbacks=[MondrianTerminator(1e-3)])
+    assert len(study.trials) == n_first + 15
+    # Two terminators at the same time do not disturb each other.
+    both = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    callbacks = [MondrianTerminator(1e-3), MondrianTerminator(10.0)]
+    both.optimize(plane, n_trials=100, callbacks=callbacks)
+    assert len(both.trials) == n_first
+
+
+def test_a_pruned_trial_is_not_the_best_one() -> None:
+    """Trials near the optimum never end: no trial that a user may take is near it."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for step in range(5):
+            trial.report(x + 0.5 ** (step + 5), step)
+            if step == 3 and x < 0.3:
+                raise optuna.TrialPruned
+        return x
+
+    study = optuna.create_study(sampler=MondrianSampler(seed=0))
+    study.optimize(objective, n_trials=45, callbacks=[MondrianTerminator(0.05)])
+    assert len(study.trials) == 45
+    assert study.user_attrs[KEY]["expected_gain"] > 0.2
+
+
+def test_points_that_are_not_valid_are_no_gain() -> None:
+    """The best valid trial is the optimum, and better points may not be suggested."""
+
+    def plane(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", -5, 5) + trial.suggest_float("y", 0, 1)
+
+    sampler = MondrianSampler(seed=0, is_valid=lambda params: params["x"] >= 0.0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(plane, n_trials=70, callbacks=[MondrianTerminator(0.1)])
+    assert len(study.trials) < 70
+    assert study.best_value < 0.05

@@ -106,6 +106,8 @@ def two_objectives(trial):
     [
         (lambda: study_of(), TypeError, "a list of studies"),
         (lambda: "former", TypeError, "a list of studies, got 'former'"),
+        (lambda: "", TypeError, "a list of studies, got ''"),
+        (lambda: 0, TypeError, "a list of studies, got 0"),
         (lambda: [study_of().trials], TypeError, "hold optuna studies"),
         (lambda: [optuna.create_study(study_name="empty")], ValueError, "'empty' has no complete"),
         (
@@ -171,3 +173,22 @@ def _never_feasible(trial):
     x = trial.suggest_float("x", 0.0, 1.0)
     trial.set_constraint("c", 1.0)
     return x
+
+
+@pytest.mark.parametrize(
+    ("suggest", "expected"),
+    [
+        (lambda trial: trial.suggest_float("x", -5, 5, step=0.5), 1.5),
+        (lambda trial: trial.suggest_int("x", -5, 5), 1),
+        (lambda trial: trial.suggest_float("x", -5, 1), 1.0),
+    ],
+)
+def test_a_first_value_is_the_nearest_one_of_the_range(suggest, expected):
+    earlier = optuna.create_study()
+    for x in (1.4, -3.0, 4.5):
+        distributions = {"x": optuna.distributions.FloatDistribution(-5, 5)}
+        earlier.add_trial(
+            optuna.create_trial(params={"x": x}, distributions=distributions, value=(x - 1.4) ** 2)
+        )
+    study = study_of(suggest, 1, MondrianSampler(seed=0, warm_start=[earlier]))
+    assert study.trials[0].params["x"] == expected

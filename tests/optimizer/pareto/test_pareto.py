@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from boxes import corners_of
 
 from mondrian_bo import Categorical, Condition, Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import LogExpectedImprovement, Usage, hypervolume
@@ -171,7 +172,7 @@ def test_a_lucky_trial_does_not_hold_the_front():
     more = bowls(repeated[61:]) + 0.05 * rng.standard_normal((15, 2))
     optimizer.tell_rows(repeated, np.vstack([values, more]))
     (model, _), _ = optimizer._search.whole.arms
-    _, upper = model._boxes(np.random.default_rng(0)).corners()
+    _, upper = corners_of(model._boxes(np.random.default_rng(0)))
     corners = np.where(np.isfinite(upper), upper, -np.inf).max(axis=0)
     transformed = [one.transform(np.array([0.5]))[0] for one in model.models]
     assert (corners < transformed).all()

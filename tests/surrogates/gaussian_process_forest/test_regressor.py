@@ -2,6 +2,7 @@
 
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 from example_runs import run_example
@@ -34,6 +35,21 @@ def make_data(n=60, seed=0):
 @parametrize_with_checks([make_forest(n_estimators=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("block_size", [20, 100])
+def test_n_jobs(block_size):
+    """Threads share the trees of predictions at many points, whatever joblib's backend."""
+    X, y = make_data()
+    many = make_data(300, seed=1)[0]
+    forest = make_forest(block_size).fit(X, y)
+    expected = forest.predict(many, return_std=True)
+    for n_jobs in (2, -1):
+        other = make_forest(block_size, n_jobs=n_jobs).fit(X, y)
+        np.testing.assert_array_equal(other.predict(many, return_std=True), expected)
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend, n_jobs=2):
+            np.testing.assert_array_equal(forest.predict(many, return_std=True), expected)
 
 
 class DenseDistribution:

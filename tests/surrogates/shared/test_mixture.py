@@ -149,3 +149,36 @@ def test_the_log_density_far_from_all_components():
     far = mixture.logpdf([1e100, 1e160, 1e308])
     assert far[0] == pytest.approx(-0.5e200)
     np.testing.assert_array_equal(far[1:], -np.inf)
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.2, 0.3, 0.5])])
+def test_components_of_all_points(weights):
+    rng = np.random.default_rng(0)
+    means, variances = rng.normal(size=(3, 5)), rng.gamma(2.0, size=(3, 5))
+    mixture = GaussianMixture.of_components(means, variances, weights=weights)
+    shares = np.full(3, 1.0 / 3.0) if weights is None else weights
+    expected = shares @ stats.norm.cdf((0.3 - means) / np.sqrt(variances))
+    assert len(mixture) == 5
+    assert np.allclose(mixture.cdf(np.full(5, 0.3)), expected, rtol=1e-12, atol=0.0)
+
+
+def test_components_as_rows():
+    rows = np.array([[0.0, 0.4, 1.0, 4.0], [0.0, 0.6, 2.0, 9.0], [1.0, 1.0, -1.0, 0.25]])
+    mixture = GaussianMixture.of_rows(rows, 1.0)
+    first = 0.4 * stats.norm.cdf(0.5) + 0.6 * stats.norm.cdf(0.0)
+    assert len(mixture) == 2
+    assert np.allclose(mixture.cdf([2.0, 3.0]), [first, stats.norm.cdf(8.0)], rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e200])
+def test_densities_of_point_masses_are_finite(scale):
+    """Standard deviations are at least a billionth of the scale of the targets, and positive."""
+    means, variances = np.zeros((2, 1)), np.zeros((2, 1))
+    rows = np.array([[0.0, 1.0, 0.0, 0.0]])
+    for mixture in (
+        GaussianMixture.of_components(means, variances, scale),
+        GaussianMixture.of_rows(rows, scale),
+    ):
+        assert np.all(mixture.std > 0.0)
+        assert np.allclose(mixture.std, max(1e-9 * scale, np.finfo(float).tiny), rtol=1e-12, atol=0)
+        assert np.isfinite(mixture.logpdf([0.0])).all()

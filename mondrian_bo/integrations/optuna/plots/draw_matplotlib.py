@@ -46,7 +46,7 @@ def _slice(data: model.SliceData, axes: Any) -> Any:
     if data.limits is not None:
         axes.set_ylim(*data.limits)
     _label_axis(axes, "x", line)
-    axes.set_ylabel(data.label)
+    axes.set_ylabel(_plain(data.label))
     return axes
 
 
@@ -54,7 +54,7 @@ def _slice(data: model.SliceData, axes: Any) -> Any:
 def _map(data: model.MapData, axes: Any) -> Any:
     """Draw values over two parameters."""
     mesh = axes.pcolormesh(data.x.edges, data.y.edges, data.surface, cmap="viridis")
-    axes.figure.colorbar(mesh, ax=axes, label=data.label)
+    axes.figure.colorbar(mesh, ax=axes, label=_plain(data.label))
     dots: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markersize": 5}
     axes.plot(*data.trials.T, ".", markeredgewidth=0.4, **dots)
     axes.plot(*data.best, "o", markeredgewidth=2, **_RING)
@@ -70,14 +70,14 @@ def _acquisition(data: model.AcquisitionData, axes: Any) -> Any:
     """Draw acquisitions along a parameter."""
     style = "o" if data.line.labels is not None else "-"
     for name, scores in data.scores:
-        axes.plot(data.line.values, scores, style, label=name)
+        axes.plot(data.line.values, scores, style, label=_plain(name))
     _label_axis(axes, "x", data.line)
     axes.set_ylabel("acquisition, standardised")
     axes.legend(fontsize="x-small")
     return axes
 
 
-def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
+def draw_pairs(panels: list[list[model.SliceData | model.MapData | None]]) -> Any:
     """Draw slices and maps in one new figure."""
     from matplotlib import pyplot
 
@@ -87,7 +87,10 @@ def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
     )
     for row, row_axes in zip(panels, grid, strict=True):
         for panel, axes in zip(row, row_axes, strict=True):
-            draw(panel, axes)
+            if panel is None:
+                axes.set_axis_off()
+            else:
+                draw(panel, axes)
     return figure
 
 
@@ -96,8 +99,8 @@ def _importance(data: model.ImportanceData, axes: Any) -> Any:
     """Draw shares of the variance as bars, the first on top."""
     n_effects = len(data.names) - data.n_pairs
     colours = [BLUE] * n_effects + [ORANGE] * data.n_pairs
-    axes.barh(data.names[::-1], data.shares[::-1], color=colours[::-1])
-    axes.set_xlabel(f"share of the variance of {data.label}")
+    axes.barh([_plain(name) for name in data.names[::-1]], data.shares[::-1], color=colours[::-1])
+    axes.set_xlabel(f"share of the variance of {_plain(data.label)}")
     return axes
 
 
@@ -112,7 +115,7 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
         colour = colormaps["viridis"](share)
         axes.add_patch(Rectangle(low, *(high - low), facecolor=colour, edgecolor="white"))
     axes.plot(*data.points.T, ".", color="black", markersize=3)
-    x, y = (f"{name}, unit scale" for name in data.names)
+    x, y = (f"{_plain(name)}, unit scale" for name in data.names)
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=x, ylabel=y)
     return axes
 
@@ -130,7 +133,7 @@ def _history(data: history.HistoryData, axes: Any) -> Any:
     if data.limits is not None:
         axes.set_ylim(*data.limits)
     axes.set_xlabel("trial")
-    axes.set_ylabel(data.label)
+    axes.set_ylabel(_plain(data.label))
     axes.legend(fontsize="small")
     return axes
 
@@ -144,6 +147,8 @@ def _learning_curves(data: history.CurvesData, axes: Any) -> Any:
         style: dict[str, Any] = {"color": COLOURS[curve.kind], "zorder": order, "alpha": 0.8}
         label = None if curve.kind in kinds else curve.kind
         kinds.add(curve.kind)
+        # A single report is no line.
+        style["marker"] = "." if len(curve.steps) == 1 else None
         axes.plot(curve.steps, curve.values, linewidth=width, label=label, **style)
     for curve in data.curves:
         if curve.end is not None:
@@ -154,7 +159,7 @@ def _learning_curves(data: history.CurvesData, axes: Any) -> Any:
     if data.end_positions:
         axes.errorbar([], [], [], fmt=".", color=COLOURS["pruned"], label="predicted value, 90 %")
     axes.set_xlabel("step")
-    axes.set_ylabel(data.label)
+    axes.set_ylabel(_plain(data.label))
     if kinds:
         axes.legend(fontsize="x-small")
     return axes
@@ -176,10 +181,16 @@ def _calibration(data: history.CalibrationData, axes: Any) -> Any:
 
 def _label_axis(axes: Any, which: str, line: Line) -> None:
     """Set label, scale and ticks of an axis, "x" or "y"."""
-    getattr(axes, f"set_{which}label")(line.name)
+    getattr(axes, f"set_{which}label")(_plain(line.name))
     if line.is_log:
         getattr(axes, f"set_{which}scale")("log")
     if line.ticks is not None:
+        values, labels = line.ticks
         set_ticks = getattr(axes, f"set_{which}ticks")
-        set_ticks(*line.ticks)
+        set_ticks(values, [_plain(label) for label in labels])
         set_ticks([], minor=True)
+
+
+def _plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is: it reads a formula between dollars."""
+    return text.replace("$", r"\$")

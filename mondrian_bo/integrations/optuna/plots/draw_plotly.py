@@ -178,7 +178,7 @@ def _acquisition(data: model.AcquisitionData) -> Any:
     return panel.figure
 
 
-def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
+def draw_pairs(panels: list[list[model.SliceData | model.MapData | None]]) -> Any:
     """Draw slices and maps in one figure."""
     import_plotly()
     from plotly.subplots import make_subplots
@@ -190,7 +190,7 @@ def draw_pairs(panels: list[list[model.SliceData | model.MapData]]) -> Any:
             panel = _Panel(figure, i + 1, j + 1)
             if isinstance(data, model.SliceData):
                 _fill_slice(data, panel)
-            else:
+            elif data is not None:
                 _fill_map(data, panel, has_scale=False)
     size = _PANEL_SIZE * n + 80
     figure.update_layout(template="plotly_white", showlegend=False, width=size, height=size)

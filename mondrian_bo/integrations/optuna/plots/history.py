@@ -14,14 +14,14 @@ from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
 from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.integrations.optuna.plots.lines import (
-    check_objective,
+from mondrian_bo.integrations.optuna.plots.lines import check_objective, objective_label
+from mondrian_bo.integrations.optuna.study_checks import (
     check_single_objective,
-    objective_label,
+    check_study,
+    sign_of,
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible, trial_rows
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible, trial_rows
 from mondrian_bo.number_types import check_count
 
 _MOST_PREDICTED = 200
@@ -266,11 +266,7 @@ def past_predictions(study: optuna.Study) -> FloatArray:
     """
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
-    trials = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values[0])
-    ]
+    trials = finite_trials(study)
     known = trial_rows(trials)
     if known is None:
         return np.empty(0)

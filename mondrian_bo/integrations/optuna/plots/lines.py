@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
 from optuna.distributions import CategoricalDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mondrian_bo.array_types import FloatArray
-from mondrian_bo.integrations.optuna.reading import (
-    ReadableSampler,
-    StudyModel,
-    check_reader,
-    model_of,
-)
-from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.integrations.optuna.study_reader import check_study, sign_of
+from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, check_reader
+from mondrian_bo.integrations.optuna.robust_best import asked_model, robust_best, trials_to_choose
+from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.trial_rows import finite_trials
 from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
 
@@ -30,15 +27,14 @@ _MOST_VALUES = 60
 _MOST_TICKS = 10
 """Largest grid of numbers that all get a tick, our choice: more labels overlap."""
 
+_FEWEST_DIGITS = 6
+"""Smallest number of significant digits of a tick's label that is no integer, our choice."""
+
+_LARGEST_INTEGER = 1e12
+"""Least size of an integer whose label has an exponent, our choice."""
+
 _LONGEST_LABEL = 16
 """Largest number of characters of a choice's label, our choice: longer labels overlap."""
-
-
-def check_single_objective(study: optuna.Study, name: str) -> None:
-    """Raise an error if `study` is no study or has several objectives; `name` is the plot's."""
-    check_study(study)
-    if len(study.directions) > 1:
-        raise ValueError(f"`{name}` needs a study with a single objective.")
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
@@ -91,7 +87,7 @@ class Line:
         if self.labels is not None:
             return self.values, self.labels
         if self.has_few_values:
-            return self.values, [f"{value:g}" for value in self.values]
+            return self.values, _tick_labels(self.values)
         return None
 
     @property
@@ -100,6 +96,21 @@ class Line:
         if self.labels is not None or self.has_few_values:
             return None
         return float(self.values.min()), float(self.values.max())
+
+
+class Centre(NamedTuple):
+    """The trial that slices go through.
+
+    Attributes
+    ----------
+    trial : FrozenTrial
+        The trial.
+    row : float64 array of shape (d,)
+        Its row; NaN at its inactive parameters.
+    """
+
+    trial: FrozenTrial
+    row: FloatArray
 
 
 @dataclass(frozen=True)
@@ -112,16 +123,23 @@ class StudyView:
         The study.
     model : StudyModel
         Its model.
-    base : float64 array of shape (d,)
-        The row of the best trial; NaN at its inactive parameters.
     trials : list of FrozenTrial
         Complete trials with finite values.
+    usable : list of FrozenTrial
+        Those that slices may go through: feasible ones, if there are any, whose active parameters
+        have a place in the model's space.
+    rows : float64 array of shape (m, d)
+        The rows of these.
+    best : int
+        The best of these.
     """
 
     study: optuna.Study
     model: StudyModel
-    base: FloatArray
     trials: list[FrozenTrial]
+    usable: list[FrozenTrial]
+    rows: FloatArray
+    best: int
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,41 +186,60 @@ class StudyView:
         distribution = self.model.reader.distributions[line.name]
         return np.array(
             [
-                distribution.to_internal_repr(trial.params[line.name])
-                if line.name in trial.params and _holds(distribution, trial.params[line.name])
-                else np.nan
+                values_under({line.name: distribution}, trial).get(line.name, np.nan)
                 for trial in trials
             ]
         )
 
-    def base_with(self, names: Sequence[str]) -> FloatArray:
-        """Return the row that slices go through: of the best trial that has some parameters."""
-        columns = [self.names.index(name) for name in names]
-        if not np.isnan(self.base[columns]).any():
-            return self.base
-        sign = sign_of(self.study, 0)
-        able = [t for t in self.trials if all(name in t.params for name in names)]
-        if not able:
-            return self.base
-        best = max(able, key=lambda trial: sign * trial.values[0])
-        known = {name: value for name, value in best.params.items() if name in self.names}
-        return np.asarray(self.model.rows([known])[0])
+    def centre(self, names: Sequence[str], objective: int = 0) -> Centre:
+        """Return the trial that slices along some parameters go through.
 
-    def rows(self, changes: Mapping[str, FloatArray]) -> FloatArray:
-        """Return rows through `base_with` where some parameters vary; inactive ones are NaN."""
+        It is the best trial or, if that lacks one of the parameters, the one with the best
+        predicted mean of those that have them.
+
+        Raises
+        ------
+        ValueError
+            If no trial has the parameters.
+        """
+        columns = [self.names.index(name) for name in names]
+        able = np.flatnonzero(~np.isnan(self.rows[:, columns]).any(axis=1))
+        if not len(able):
+            raise ValueError(
+                f"No complete trial has values of {' and '.join(map(repr, names))} in the present "
+                "space."
+            )
+        chosen = self.best
+        if chosen not in able:
+            means = self.model.optimizer.predict_rows(self.rows[able])[0][:, objective]
+            chosen = int(able[np.argmax(sign_of(self.study, objective) * means)])
+        return Centre(self.usable[chosen], self.rows[chosen])
+
+    def has_trial_with(self, names: Sequence[str]) -> bool:
+        """Return whether slices along some parameters have a trial to go through."""
+        columns = [self.names.index(name) for name in names]
+        return bool((~np.isnan(self.rows[:, columns]).any(axis=1)).any())
+
+    def rows_through(self, centre: Centre, changes: Mapping[str, FloatArray]) -> FloatArray:
+        """Return rows through a trial where some parameters vary; inactive ones are NaN."""
         space = self.model.optimizer.space
         m = len(next(iter(changes.values())))
-        rows = np.repeat(self.base_with(list(changes))[None], m, axis=0)
+        rows = np.repeat(centre.row[None], m, axis=0)
         for name, units in changes.items():
             rows[:, space.names.index(name)] = units
         # Parameters that become active have defaults.
         return space.snap(space.filled(rows))
 
 
-def _holds(distribution: optuna.distributions.BaseDistribution, value: object) -> bool:
-    if not isinstance(distribution, CategoricalDistribution):
-        return True
-    return value in distribution.choices
+def _tick_labels(values: FloatArray) -> list[str]:
+    """Return numbers with as many digits as tell them apart, integers with all of theirs."""
+    if (values == np.floor(values)).all() and np.abs(values).max() < _LARGEST_INTEGER:
+        return [f"{value:.0f}" for value in values]
+    for digits in range(_FEWEST_DIGITS, 17):
+        labels = [f"{value:.{digits}g}" for value in values]
+        if len(set(labels)) == len(labels):
+            return labels
+    return labels
 
 
 def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyView:
@@ -229,23 +266,25 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
     """
     check_study(study)
     check_reader(sampler)
-    model = (
-        model_of(study, MondrianSampler(seed=0)) if sampler is None else sampler.read_model(study)
-    )
-    trials = [
-        trial
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if np.isfinite(trial.values).all()
-    ]
+    model = asked_model(study, sampler)
+    trials = finite_trials(study)
     if not trials:
         raise ValueError("The study has no complete trial with finite values.")
-    if len(study.directions) == 1:
-        best = robust_best(study, sampler)
-    else:
-        best = (study.best_trials or trials)[0]
-    space = model.optimizer.space
-    params = {name: value for name, value in best.params.items() if name in space}
-    return StudyView(study, model, model.rows([params])[0], trials)
+    usable, rows = model.accepted(trials_to_choose(study))
+    columns = {name: j for j, name in enumerate(model.optimizer.space.names)}
+    is_whole = [
+        not np.isnan(row[[columns[name] for name in trial.params if name in columns]]).any()
+        for trial, row in zip(usable, rows, strict=True)
+    ]
+    if any(is_whole):
+        # Others have a choice that is gone.
+        usable, rows = list(compress(usable, is_whole)), rows[is_whole]
+    if not usable:
+        raise ValueError("No complete trial has values of all parameters in the present space.")
+    best = [robust_best(study, sampler)] if len(study.directions) == 1 else study.best_trials
+    numbers = [trial.number for trial in usable]
+    known = [numbers.index(trial.number) for trial in best if trial.number in numbers]
+    return StudyView(study, model, trials, usable, rows, (known or [0])[0])
 
 
 def objective_label(study: optuna.Study, objective: int) -> str:

@@ -15,13 +15,14 @@ from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.models import MondrianForestAnova
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots.lines import (
+    Centre,
     Line,
     StudyView,
     check_objective,
-    check_single_objective,
     objective_label,
     view,
 )
+from mondrian_bo.integrations.optuna.study_checks import check_single_objective
 from mondrian_bo.number_types import check_count
 from mondrian_bo.optimizer.shared.validation import check_flag
 from mondrian_bo.search_space import Float, SearchSpace
@@ -163,17 +164,17 @@ def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
     Raises
     ------
     ValueError
-        If the study has no such parameter.
+        If the study has no such parameter, or no complete trial that has it.
     """
     check_objective(seen.study, objective)
     line = seen.line(param)
-    rows = seen.rows({param: line.units})
+    centre = seen.centre([param], objective)
+    rows = seen.rows_through(centre, {param: line.units})
     optimizer = seen.model.optimizer
     mean = optimizer.predict_rows(rows)[0][:, objective]
     lower, upper = optimizer.predict_quantiles(rows, _TAILS)[:, objective].T
     values = np.array([trial.values[objective] for trial in seen.trials])
-    base = seen.base_with([param])
-    at = float(optimizer.predict_rows(base[None])[0][0, objective])
+    at = float(optimizer.predict_rows(centre.row[None])[0][0, objective])
     return SliceData(
         line,
         mean,
@@ -181,7 +182,7 @@ def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
         upper,
         np.column_stack([seen.positions(line, seen.trials), values]),
         [trial.number for trial in seen.trials],
-        (_nearest(seen, line, base), at),
+        (float(seen.positions(line, [centre.trial])[0]), at),
         _limits(values, mean),
         objective_label(seen.study, objective),
     )
@@ -197,16 +198,15 @@ def map_data(
     TypeError
         If `uncertainty` is not True or False.
     ValueError
-        If the study has no such parameters, or both are the same.
+        If the study has no such parameters, no complete trial that has both, or if both are the
+        same.
     """
     check_objective(seen.study, objective)
     check_flag("uncertainty", uncertainty)
-    first, second, rows = _mesh(seen, x, y)
-    predicted = seen.model.optimizer.predict_rows(rows)[1 if uncertainty else 0][:, objective]
+    mesh = _mesh(seen, x, y, objective)
+    predicted = seen.model.optimizer.predict_rows(mesh.rows)[1 if uncertainty else 0][:, objective]
     label = objective_label(seen.study, objective)
-    return _surface(
-        seen, first, second, predicted, f"deviation of {label}" if uncertainty else label
-    )
+    return _surface(seen, mesh, predicted, f"deviation of {label}" if uncertainty else label)
 
 
 def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> AcquisitionData | MapData:
@@ -218,25 +218,26 @@ def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> Acquisiti
     Raises
     ------
     ValueError
-        If the study has several objectives, or no such parameters.
+        If the study has several objectives, no such parameters, or no complete trial that has them.
     """
     check_single_objective(seen.study, "plot_acquisition")
     scores = seen.model.optimizer.scores()
     if y is not None:
-        first, second, rows = _mesh(seen, x, y)
+        mesh = _mesh(seen, x, y)
         _, score = scores[0]
-        return _surface(seen, first, second, _standardised(score(rows)), "acquisition")
+        return _surface(seen, mesh, _standardised(score(mesh.rows)), "acquisition")
     line = seen.line(x)
-    rows = seen.rows({x: line.units})
+    rows = seen.rows_through(seen.centre([x]), {x: line.units})
     return AcquisitionData(line, [(repr(one), _standardised(score(rows))) for one, score in scores])
 
 
 def pairs_data(
     seen: StudyView, params: Sequence[str] | None = None, objective: int = 0
-) -> list[list[SliceData | MapData]]:
+) -> list[list[SliceData | MapData | None]]:
     """Compute slices (diagonal), maps of means (below) and of deviations (above).
 
-    Parameters are the four most important ones if `params` is None.
+    Parameters are the four most important ones if `params` is None. Where no trial has both
+    parameters, as in different branches, there is None instead of a map.
 
     Raises
     ------
@@ -250,16 +251,22 @@ def pairs_data(
             raise TypeError(f"`params` must be a list of names of parameters, got {params!r}.")
         if not params:
             raise ValueError(f"`params` must have at least one name; there are {list(seen.names)}.")
-    chosen = important(seen.study, objective)[:4] if params is None else params
-    return [
-        [
-            slice_data(seen, x, objective)
-            if x == y
-            else map_data(seen, x, y, objective, uncertainty=j > i)
-            for j, x in enumerate(chosen)
-        ]
-        for i, y in enumerate(chosen)
-    ]
+    chosen = params
+    if chosen is None:
+        chosen = [name for name in important(seen.study, objective) if seen.has_trial_with([name])]
+        chosen = chosen[:4]
+
+    def panel(i: int, j: int) -> SliceData | MapData | None:
+        x, y = chosen[j], chosen[i]
+        if x == y:
+            return slice_data(seen, x, objective)
+        # A line checks the name.
+        names = [seen.line(name).name for name in (x, y)]
+        if not seen.has_trial_with(names):
+            return None
+        return map_data(seen, x, y, objective, uncertainty=j > i)
+
+    return [[panel(i, j) for j in range(len(chosen))] for i in range(len(chosen))]
 
 
 def important(study: optuna.Study, objective: int = 0) -> list[str]:
@@ -318,6 +325,8 @@ def partition_data(
     """
     check_objective(seen.study, objective)
     check_count("seed", seed, 0)
+    if x == y:
+        raise ValueError(f"`x` and `y` must be two parameters, got {x!r} for both.")
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
     for name in (x, y):
@@ -357,41 +366,56 @@ def _unit(parameter: Any, value: float) -> float:
         return float("nan")
 
 
-def _nearest(seen: StudyView, line: Line, row: FloatArray) -> float:
-    """Return the value of a line that is nearest to a row."""
-    distances = np.abs(line.units - row[seen.names.index(line.name)])
-    return float(line.values[np.argmin(distances)])
-
-
 def _standardised(scores: FloatArray) -> FloatArray:
+    """Return scores with mean 0 and deviation 1; infinitely bad ones are as the worst other one."""
     finite = scores[np.isfinite(scores)]
     if not len(finite) or finite.std() == 0.0:
         return np.zeros(len(scores))
     return np.asarray((np.maximum(scores, finite.min()) - finite.mean()) / finite.std())
 
 
-def _mesh(seen: StudyView, x: str, y: str) -> tuple[Line, Line, FloatArray]:
-    """Return the values along two parameters, and the rows of all pairs; the first varies fast."""
+class _Mesh(NamedTuple):
+    """All pairs of values of two parameters.
+
+    Attributes
+    ----------
+    first, second : Line
+        The values, m and k of them.
+    rows : float64 array of shape (k m, d)
+        The rows of all pairs; the first parameter varies fast.
+    centre : Centre
+        The trial that they go through.
+    """
+
+    first: Line
+    second: Line
+    rows: FloatArray
+    centre: Centre
+
+
+def _mesh(seen: StudyView, x: str, y: str, objective: int = 0) -> _Mesh:
+    """Return all pairs of values of two parameters."""
     if x == y:
         raise ValueError(f"`x` and `y` must be two parameters, got {x!r} for both.")
     first, second = seen.line(x, _GRID), seen.line(y, _GRID)
+    centre = seen.centre([x, y], objective)
     units = {
         x: np.tile(first.units, len(second.units)),
         y: np.repeat(second.units, len(first.units)),
     }
-    return first, second, seen.rows(units)
+    return _Mesh(first, second, seen.rows_through(centre, units), centre)
 
 
-def _surface(seen: StudyView, first: Line, second: Line, values: FloatArray, label: str) -> MapData:
-    """Return a map with values at the rows of `_mesh`."""
-    base = seen.base_with([first.name, second.name])
+def _surface(seen: StudyView, mesh: _Mesh, values: FloatArray, label: str) -> MapData:
+    """Return a map with values at the rows of a mesh."""
+    lines = mesh.first, mesh.second
+    at, besides = (float(seen.positions(line, [mesh.centre.trial])[0]) for line in lines)
     return MapData(
-        first,
-        second,
-        values.reshape(len(second.units), len(first.units)),
-        np.column_stack([seen.positions(line, seen.trials) for line in (first, second)]),
+        *lines,
+        values.reshape(len(mesh.second.units), len(mesh.first.units)),
+        np.column_stack([seen.positions(line, seen.trials) for line in lines]),
         [trial.number for trial in seen.trials],
-        (_nearest(seen, first, base), _nearest(seen, second, base)),
+        (at, besides),
         label,
     )
 

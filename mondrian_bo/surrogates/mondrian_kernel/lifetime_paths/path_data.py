@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
+from mondrian_bo.surrogates.shared.target_scale import is_constant
 
 Validation: TypeAlias = ArrayLike | None
 """Inputs or targets to validate with; None is none."""
@@ -52,8 +54,7 @@ class PathData:
 def target_variance(targets: FloatArray) -> float:
     """Return the variance of targets, or 1 if they are constant up to rounding."""
     variance = float(np.var(targets))
-    tiny = (4.0 * np.finfo(np.float64).eps * float(np.abs(targets).max())) ** 2
-    return variance if variance > tiny else 1.0
+    return 1.0 if is_constant(float(targets.mean()), math.sqrt(variance)) else variance
 
 
 def location_and_variance(targets: FloatArray, normalize: bool) -> tuple[float, float]:

@@ -5,7 +5,7 @@ See Balog2016, section 4.2.2.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,6 +19,7 @@ from mondrian_bo.surrogates.estimators.one_versus_rest import (
     one_versus_rest,
     several_classes,
 )
+from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES, Loss, take_step
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import (
     LifetimePath,
@@ -28,12 +29,6 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import 
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predict
-
-Loss = Literal["hinge", "log_loss", "squared_error", "epsilon_insensitive"]
-"""The loss of a sample, see :func:`sgd_lifetime_path`."""
-
-LOSSES = {"hinge": 0, "log_loss": 1, "squared_error": 2, "epsilon_insensitive": 3}
-"""Numbers of the losses in compiled functions."""
 
 _CLASSIFIES = ("hinge", "log_loss")
 """Losses of classifiers, whose targets are -1 and 1."""
@@ -301,40 +296,14 @@ def _check_settings(
 
 
 @njit(cache=True, nogil=True)
-def negative_gradient(loss, prediction, target, epsilon):  # type: ignore[no-untyped-def]
-    """Return minus the derivative of a loss with respect to the prediction."""
-    if loss == 0:
-        return target if target * prediction < 1.0 else 0.0
-    if loss == 1:
-        return target / (1.0 + np.exp(target * prediction))
-    error = target - prediction
-    if loss == 2:
-        return error
-    if abs(error) <= epsilon:
-        return 0.0
-    return 1.0 if error > 0.0 else -1.0
-
-
-@njit(cache=True, nogil=True)
 def _descend_one(vector, state, cells, targets, points, settings):  # type: ignore[no-untyped-def]
     """Take a step at each point, with one model."""
-    n_trees = cells.shape[1]
-    root = np.sqrt(n_trees)
     scale, step = state[0], state[1]
     for point in points:
         rate = settings.first_step / (1.0 + settings.first_step * settings.alpha * step)
         step += 1.0
-        total = 0.0
-        for t in range(n_trees):
-            total += vector[cells[point, t]]
-        gradient = negative_gradient(
-            settings.loss, scale * total / root, targets[point], settings.epsilon
-        )
-        scale *= 1.0 - rate * settings.alpha
-        if gradient != 0.0:
-            change = rate * gradient / (scale * root)
-            for t in range(n_trees):
-                vector[cells[point, t]] += change
+        decay = rate * settings.alpha
+        scale = take_step(vector, scale, cells, point, targets[point], settings, rate, decay)
         if scale < _SMALLEST_SCALE:
             vector *= scale
             scale = 1.0

@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from mondrian_bo.surrogates import sgd_lifetime_path
+from mondrian_bo.surrogates.mondrian_kernel.descent_step import LOSSES
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import CutSequence
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import (
-    LOSSES,
     DescentSettings,
     _Descent,
 )

@@ -1,1 +1,0 @@
-"""The suite ``speed``: cost of learning, predicting, suggesting, memory and starting up."""
