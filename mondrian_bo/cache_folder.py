@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 _CACHING = "numba.core.caching"
 """The module of numba that stores compiled code."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 
 def lazy_names(

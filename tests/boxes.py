@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.acquisitions import BoxDecomposition
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 
 def corners_of(boxes: BoxDecomposition) -> tuple[FloatArray, FloatArray]:

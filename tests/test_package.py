@@ -247,7 +247,7 @@ def test_trees_import_numpy_and_numba_alone(imports: dict[str, set[str]]) -> Non
         if _within(module, ("mondrian_bo.trees",))
         for name in names
         if name.partition(".")[0] not in allowed
-        and not _within(name, ("mondrian_bo.trees", "mondrian_bo.array_types"))
+        and not _within(name, ("mondrian_bo.trees", "mondrian_bo.shared.array_types"))
     }
     assert not offenders
 

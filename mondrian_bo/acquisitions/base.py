@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_number
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import FloatArray
 
 _FEW = 4
 """Largest number of components whose moments compiled code computes, in a tenth of numpy's time. Of

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mondrian_bo.acquisitions.base import ImprovementAcquisition, Prediction, Usage, improvements
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 
 @dataclass(frozen=True)

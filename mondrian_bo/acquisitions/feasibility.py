@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients, usage_of
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _LARGEST_SCORE = 1e100
 """Cap of standardised distances from a bound: their squares stay finite."""

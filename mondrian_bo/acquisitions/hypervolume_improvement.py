@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.pareto import BoxDecomposition
-from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.exponential import exp_below_zero
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.exponential import exp_below_zero
 
 _SQRT_HALF = math.sqrt(0.5)
 """Factor of the argument of the error function in the normal distribution function."""

@@ -16,7 +16,7 @@ from mondrian_bo.acquisitions.base import (
     improvements,
     non_negative,
 )
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 """Log of the normalising constant of the standard normal density."""

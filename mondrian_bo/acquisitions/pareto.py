@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 
 class BoxDecomposition(NamedTuple):

@@ -20,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.bayesmark_baseline import PREFIX, Baseline, baselines
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.problems import SUITES
 from mondrian_bo.benchmarks.report.paired_tests import holm_corrected, wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["BATCHES", "Losses", "losses", "main", "normalised"]
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.archive import Results, read_results
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
@@ -28,6 +27,7 @@ from mondrian_bo.benchmarks.report.paired_tests import (
     wilcoxon_p_value,
 )
 from mondrian_bo.benchmarks.report.text_table import to_markdown
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["BUDGETS", "Comparison", "compare", "main"]
 

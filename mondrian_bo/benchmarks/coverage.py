@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import norm
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.report.text_table import to_markdown
+from mondrian_bo.shared.array_types import FloatArray
 
 _LEVELS = (0.5, 0.9)
 """Nominal coverages of the two intervals: the middle half, and nearly all."""

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import Categorical, Int, Parameter, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 _MOST_VALUES = 64
 """Largest grid whose values are all nodes; a finer one is treated as continuous, our choice."""

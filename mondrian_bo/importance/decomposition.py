@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.axes import Axis, Mask
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class Terms(NamedTuple):

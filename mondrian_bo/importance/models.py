@@ -16,12 +16,12 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.axes import Axis, activity_patterns, new_axis
 from mondrian_bo.importance.decomposition import Decomposition, Terms, functional_anova
 from mondrian_bo.importance.partition import Boxes, partition_anova
 from mondrian_bo.optimizer.maximization.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.gaussian_process_forest.kernel_sums import kernel_sums
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import (

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.axes import Axis, Mask
 from mondrian_bo.importance.decomposition import Decomposition, products_after
+from mondrian_bo.shared.array_types import FloatArray
 
 _BLOCK = 256
 """Boxes in one block of the double sum: it limits the memory."""

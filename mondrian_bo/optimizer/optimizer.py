@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, SupportsFloat, overload
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.row_optimizer import Params
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice
 from mondrian_bo.optimizer.shared.transactions import transaction
@@ -21,6 +20,7 @@ from mondrian_bo.optimizer.shared.validation import (
 )
 from mondrian_bo.optimizer.stored_optimizer import StoredOptimizer
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Score
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
@@ -22,13 +21,13 @@ from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
 from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
 from mondrian_bo.optimizer.shared.validation import (
     Direction,
-    check_callable,
     check_directions,
-    check_flag,
     check_reference,
     seed_sequence,
 )
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.argument_checks import check_callable, check_flag
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
@@ -105,7 +104,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             n_objectives=len(self.directions),
             is_plain=not may_be_absent and fidelity is None,
         )
-        check_callable(is_valid, "is_valid")
+        check_callable("is_valid", is_valid)
         super().__init__()
         self.space = space
         self._valid = None if is_valid is None else ValidRows(is_valid, space)

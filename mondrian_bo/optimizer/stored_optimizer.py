@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.row_optimizer import OptimizerState, Params, RowOptimizer
@@ -28,6 +27,7 @@ from mondrian_bo.optimizer.shared.transactions import transaction
 from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
 from mondrian_bo.optimizer.shared.validation import check_names
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space.conditions import Condition
 from mondrian_bo.search_space.parameters import MAX_VECTOR_CELLS, Parameter
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 
 class Link(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space.parameters import Categorical, Float, Int, Parameter
 from mondrian_bo.search_space.space import SearchSpace
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import FloatArray
 
 
 def encode_outside(space: SearchSpace, trials: Sequence[Mapping[str, Any]]) -> FloatArray:

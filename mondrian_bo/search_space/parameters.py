@@ -17,8 +17,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space.conditions import Condition, distinct_values, equal_values
+from mondrian_bo.shared.array_types import FloatArray
 
 MAX_VECTOR_CELLS = 2**40
 """Largest grid that vectorised float64 arithmetic handles: up to this many cells it finds the cell

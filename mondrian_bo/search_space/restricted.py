@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.search_space.parameters import Categorical, Parameter
 from mondrian_bo.search_space.space import SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _TOLERANCE = 1e-12
 """Share of a sum's largest absolute value by which it may exceed its bound: above rounding errors

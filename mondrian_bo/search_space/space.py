@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space.links import Family, families, link_conditions
 from mondrian_bo.search_space.parameters import (
     MAX_VECTOR_CELLS,
@@ -22,6 +21,7 @@ from mondrian_bo.search_space.parameters import (
     log_cell_centres,
     log_cells,
 )
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 
 class SearchSpace(Mapping[str, Parameter]):

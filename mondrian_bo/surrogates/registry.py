@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 from mondrian_bo.surrogates.base import SurrogateFactory
 
 SurrogateName: TypeAlias = Literal["gaussian_process", "forest", "amf", "kernel"]

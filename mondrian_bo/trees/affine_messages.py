@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,

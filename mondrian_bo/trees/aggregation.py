@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.aggregation_ahead import forecast_point
 from mondrian_bo.trees.aggregation_nodes import (
     MASS,

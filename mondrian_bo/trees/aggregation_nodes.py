@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.memory import mapped_zeros

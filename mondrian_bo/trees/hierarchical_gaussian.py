@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING, INNER
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import is_leaf, tree_at

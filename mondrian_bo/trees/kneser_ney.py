@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, in_chunks, split_points

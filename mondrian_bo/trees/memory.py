@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from mondrian_bo.array_types import AnyArray
+from mondrian_bo.shared.array_types import AnyArray
 
 _LARGE = 1 << 20
 """Smallest size in bytes of arrays whose spare capacity is mapped: half of a huge page of Linux."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import AnyArray
+from mondrian_bo.shared.array_types import AnyArray
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, ROOT
 from mondrian_bo.trees.memory import mapped_zeros
 from mondrian_bo.trees.tree import NODE_FIELDS, Tree, nodes_used, preorder, view_of

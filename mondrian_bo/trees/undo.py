@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.trees.layout import FIRST_POINT, N_NODES, NONE, ROOT
 from mondrian_bo.trees.tree import NODE_FIELDS, Tree, child_towards, is_leaf, view_of
 

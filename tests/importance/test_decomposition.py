@@ -9,10 +9,10 @@ import pytest
 from scipy.special import gamma, kv
 
 from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance import Decomposition, decompose
 from mondrian_bo.importance.axes import activity_patterns, new_axis
 from mondrian_bo.importance.models import GaussianProcessAnova, MondrianForestAnova, scale_mixture
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.harness.results import (
     ProblemFacts,
     TrialRecord,
@@ -26,6 +25,7 @@ from mondrian_bo.benchmarks.harness.results import (
     read_sessions,
     run_paths,
 )
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 __all__ = ["Curve", "Results", "read_results", "write_archive"]
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import OutcomeProblem, Outcomes
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["OutcomeScore"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["N_POINTS", "new_generator", "random_values"]
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = [
     "BBOB_FUNCTIONS",

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half
 from mondrian_bo.benchmarks.problems.fronts import branin_currin, dtlz2
 from mondrian_bo.benchmarks.problems.outcomes import (
@@ -17,6 +16,7 @@ from mondrian_bo.benchmarks.problems.outcomes import (
 )
 from mondrian_bo.benchmarks.problems.synthetic import box
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["CONSTRAINED_FRONT_PROBLEMS"]
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.suites.curves.recorded import load
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["FIDELITY", "PROBLEMS", "FidelityProblem", "get_fidelity_problem"]
 

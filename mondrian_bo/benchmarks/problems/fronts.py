@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.functions import branin
 from mondrian_bo.benchmarks.problems.outcomes import (
     OutcomeProblem,
@@ -23,6 +22,7 @@ from mondrian_bo.benchmarks.problems.outcomes import (
 )
 from mondrian_bo.benchmarks.problems.penicillin import PENICILLIN
 from mondrian_bo.benchmarks.problems.synthetic import box
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["FRONT_PROBLEMS", "branin_currin", "dtlz2"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = [
     "BRANIN_MINIMUM",

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.problems.base import Problem
 from mondrian_bo.search_space import Categorical, Float, Int, SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 __all__ = ["LARGER_LEARNING_PROBLEMS", "Split", "photographs", "terrain"]
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.problems.base import Problem, problem
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 
 __all__ = ["LEARNING_PROBLEMS", "PERCEPTRON_SPACE", "perceptron", "shuffled_data"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.benchmarks.problems.synthetic import box, of_vector
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 __all__ = ["NEAR_BOUNDS_PROBLEMS", "CornerProblem"]
 

@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import USUAL_BUDGET, Objective
 from mondrian_bo.benchmarks.problems.bbob import (
     COCO_BOUND,
@@ -32,6 +31,7 @@ from mondrian_bo.benchmarks.problems.bbob import (
     regret,
 )
 from mondrian_bo.benchmarks.problems.synthetic import box
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["NOISY_FUNCTIONS", "NoisyFunction"]
 

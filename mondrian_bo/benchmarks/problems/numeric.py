@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Half, Problem
 from mondrian_bo.benchmarks.problems.near_bounds import NEAR_BOUNDS_PROBLEMS
 from mondrian_bo.benchmarks.problems.synthetic import BRANIN_SPACE, box, of_vector
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["NUMERIC_PROBLEMS"]
 

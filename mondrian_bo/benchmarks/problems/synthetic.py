@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems import functions
 from mondrian_bo.benchmarks.problems.base import Objective, Problem
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["BRANIN_SPACE", "SYNTHETIC_PROBLEMS", "box", "of_vector"]
 

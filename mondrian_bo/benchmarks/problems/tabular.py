@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.base import Half, Problem
 from mondrian_bo.search_space import Int, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["TABULAR_PROBLEMS", "Table", "load_table", "tabular_problem"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.problems.learning import PERCEPTRON_SPACE, perceptron, shuffled_data
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 
 __all__ = ["TRADEOFF_PROBLEMS", "n_weights"]
 

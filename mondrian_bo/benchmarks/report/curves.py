@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.report.score import PairedRuns, bootstrap
 from mondrian_bo.benchmarks.report.summary import ProblemResults
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 
 __all__ = ["plot_regret", "plot_score"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import permutation_test, rankdata, wilcoxon
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = [
     "SIGNIFICANCE",

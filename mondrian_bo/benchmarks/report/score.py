@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.stats import rankdata
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.results import ProblemFacts
 from mondrian_bo.benchmarks.report.paired_tests import (
     SIGNIFICANCE,
@@ -21,6 +20,7 @@ from mondrian_bo.benchmarks.report.paired_tests import (
     signed_rank_test,
 )
 from mondrian_bo.benchmarks.report.summary import ProblemResults
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = [
     "POINTS",

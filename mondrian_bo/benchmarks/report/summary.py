@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import rankdata
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.benchmarks.harness.archive import Curve, Results
 from mondrian_bo.benchmarks.harness.results import ProblemFacts
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 __all__ = ["ProblemResults", "SamplerSummary", "per_problem", "summarize"]
 

@@ -21,7 +21,6 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
 from scipy.stats import rankdata, spearmanr
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.methods import (
     Method,
     hyperband,
@@ -40,6 +39,7 @@ from mondrian_bo.benchmarks.problems.fidelities import (
 )
 from mondrian_bo.benchmarks.report.paired_tests import SIGNIFICANCE, wilcoxon_p_value
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.shared.array_types import FloatArray
 
 BUDGET = 30.0
 """Cost of a run, in mean costs of a trial at the target: our choice."""

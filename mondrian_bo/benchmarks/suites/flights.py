@@ -27,9 +27,9 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.run_log import keep, read_log
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates import MondrianForestRegressor
 
 N_TREES = 10

@@ -31,11 +31,11 @@ from optuna.importance import (
     get_param_importances,
 )
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.methods import random_search, tpe
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.speed.clock import timed
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
+from mondrian_bo.shared.array_types import FloatArray
 
 TRIALS = (50, 200)
 """Numbers of trials of a study, our choice: a short one, and the budget of the default suite."""

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.stats import norm
 from tqdm import tqdm
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.speed.memory import array_bytes, resident_bytes
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates import MondrianForestRegressor
 
 N_ROWS = 5_000_000

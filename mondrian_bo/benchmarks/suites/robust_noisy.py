@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 from tqdm import tqdm
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.problems.bbob import COCO_PRECISION
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS, NoisyFunction
 from mondrian_bo.benchmarks.report.paired_tests import (
@@ -25,6 +24,7 @@ from mondrian_bo.benchmarks.report.paired_tests import (
 )
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.benchmarks.suites.robust import SAMPLERS, regrets
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["differences", "problems", "run", "table"]
 

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.acquisitions import Prediction, UpperConfidenceBound
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.run_log import in_parallel, keep, read_log
 from mondrian_bo.benchmarks.problems import get_problem
 from mondrian_bo.benchmarks.problems.tabular import load_table
 from mondrian_bo.benchmarks.report.text_table import publish
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 

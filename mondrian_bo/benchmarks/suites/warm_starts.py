@@ -31,7 +31,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.optimizer_run import OptimizerRun, Trial
 from mondrian_bo.benchmarks.harness.random_points import random_values
 from mondrian_bo.benchmarks.harness.run_log import archived_runs
@@ -41,6 +40,7 @@ from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.recorded import load
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 Objective: TypeAlias = Callable[[Mapping[str, Any]], float]
 """A function of the parameters by name."""

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
-from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.benchmarks.tables.measured import MeasuredTable
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 __all__ = ["svm_table"]
 

@@ -25,7 +25,6 @@ from ax.generators.types import TConfig
 from pandas import DataFrame
 
 from mondrian_bo.acquisitions.pareto import non_dominated
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.engine import Observation
 from mondrian_bo.integrations.ax.generator import MondrianGenerator
 from mondrian_bo.integrations.ax.goal import read_goal
@@ -38,6 +37,7 @@ from mondrian_bo.integrations.ax.observations import (
     read_experiment_data,
 )
 from mondrian_bo.integrations.ax.space import TranslatedSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 _BEYOND_NADIR = 0.1
 """Distance of inferred thresholds from the Pareto front's worst values, as a share of its range;

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.goal import Expression, Goal
 from mondrian_bo.integrations.ax.space import TranslatedSpace
-from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.models.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.search.portfolio import SearchOptions
 from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.argument_checks import is_integer
+from mondrian_bo.shared.array_types import FloatArray
 
 _N_BEST = 10
 """Observed points among which `Engine.best_row` chooses, as many as the optimizer considers for its

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from ax.generators.torch_base import TorchGenerator
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.ax.engine import Engine, Observation, check_seed
 from mondrian_bo.integrations.ax.goal import Goal
 from mondrian_bo.integrations.ax.observations import Parameters
 from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class MondrianGenerator(TorchGenerator):

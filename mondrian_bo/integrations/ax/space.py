@@ -20,8 +20,6 @@ from ax.core.search_space import SearchSpace as AxSearchSpace
 from ax.core.types import TParameterization, TParamValue
 from ax.exceptions.core import UnsupportedError, UserInputError
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space import (
     Categorical,
     Condition,
@@ -33,6 +31,8 @@ from mondrian_bo.search_space import (
 )
 from mondrian_bo.search_space import Parameter as OurParameter
 from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class _Column(NamedTuple):

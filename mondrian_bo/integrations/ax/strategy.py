@@ -16,8 +16,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from mondrian_bo.integrations.ax.engine import check_seed
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
 from mondrian_bo.integrations.ax.registry import MondrianGenerators
-from mondrian_bo.number_types import is_integer
-from mondrian_bo.optimizer.shared.validation import check_flag
+from mondrian_bo.shared.argument_checks import check_flag, is_integer
 
 _NAME = "Mondrian"
 """Name of the search node; Ax saves it with generator runs."""

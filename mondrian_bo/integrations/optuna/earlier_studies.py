@@ -11,17 +11,17 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from mondrian_bo.array_types import BoolArray
 from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number
 from mondrian_bo.integrations.optuna.study_checks import check_argument_fits
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.number_types import is_number
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
     N_START,
     EarlierTrials,
     encode_with_warnings,
 )
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import BoolArray
 
 _SPACING = 10
 """Different first trials are so many parts of the earlier trials apart, in the order of values:

@@ -14,8 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
-from mondrian_bo.number_types import check_count
-from mondrian_bo.optimizer.shared.validation import check_callable, check_flag
+from mondrian_bo.shared.argument_checks import check_callable, check_count, check_flag
 
 if TYPE_CHECKING:
     from mondrian_bo.importance import Decomposition
@@ -190,7 +189,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         self, study: optuna.Study, target: Callable[[FrozenTrial], float] | None
     ) -> list[tuple[TrialRows, Decomposition]]:
         """Decompose the target, or each objective that varies."""
-        check_callable(target, "target")
+        check_callable("target", target)
         targets = [partial(_value, number=k) for k in range(len(study.directions))]
         wanted = targets if target is None else [target]
         found = [self.decompose(study, one) for one in wanted]

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
-from mondrian_bo.number_types import check_count, check_number
+from mondrian_bo.shared.argument_checks import check_count, check_number
 
 
 class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):

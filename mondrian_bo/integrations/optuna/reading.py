@@ -13,12 +13,12 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
-from mondrian_bo.number_types import check_number
 from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.shared.argument_checks import check_number
+from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer

@@ -15,8 +15,6 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
@@ -27,10 +25,12 @@ from mondrian_bo.integrations.optuna.valid_points import (
     fixed_values,
     may_be_valid,
 )
-from mondrian_bo.number_types import is_integer
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice, check_settings
-from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES, check_callable
+from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.shared.argument_checks import check_callable, is_integer
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.garbage_collection import without_collections
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         cost: str | None = None,
     ) -> None:
         check_settings(surrogate, acquisition, n_startup_trials, n_estimators, n_candidates)
-        check_callable(is_valid, "is_valid")
-        check_callable(constraints_func, "constraints_func")
+        check_callable("is_valid", is_valid)
+        check_callable("constraints_func", constraints_func)
         if constraints_func is not None:
             text = _deprecated._DEPRECATION_WARNING_TEMPLATE.format(
                 name="`constraints_func`", d_ver="5.0.0", r_ver="7.0.0"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.learning_curves.curve_regression import Curve

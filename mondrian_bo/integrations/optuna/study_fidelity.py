@@ -12,7 +12,6 @@ import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_parameter
 from mondrian_bo.integrations.optuna.study_checks import (
     check_argument_fits,
@@ -23,6 +22,7 @@ from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTria
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice, check_fidelity
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class StudyFidelity:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import optuna
 
-from mondrian_bo.optimizer.shared.forks import HasLock
+from mondrian_bo.shared.forks import HasLock
 
 Memory = TypeVar("Memory")
 """What is remembered of a study."""

@@ -12,7 +12,6 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import internal_of, union
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.integrations.optuna.proposals import (
@@ -22,6 +21,7 @@ from mondrian_bo.integrations.optuna.proposals import (
 )
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
 from mondrian_bo.integrations.optuna.trial_feed import Feed, TrialFeed, local_time
+from mondrian_bo.shared.array_types import FloatArray
 
 N_WITHOUT = 10
 """Number of finished trials after which a warning names a parameter that none of them has."""

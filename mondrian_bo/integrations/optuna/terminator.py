@@ -13,10 +13,9 @@ from tqdm.auto import tqdm
 from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-from mondrian_bo.number_types import check_count, check_number
-from mondrian_bo.optimizer.shared.forks import HasLock
-from mondrian_bo.optimizer.shared.validation import check_flag
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
+from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
+from mondrian_bo.shared.forks import HasLock
 
 TERMINATOR_KEY = "mondrian:terminator"
 """Name of the study's user attribute with the latest estimate."""

@@ -13,8 +13,6 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.garbage_collection import without_collections
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
@@ -26,6 +24,8 @@ from mondrian_bo.integrations.optuna.valid_points import (
 from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.garbage_collection import without_collections
 
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies

@@ -10,11 +10,11 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import to_space, values_under
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class TrialRows(NamedTuple):

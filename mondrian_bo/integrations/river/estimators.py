@@ -16,8 +16,8 @@ import numpy as np
 from river import base
 from sklearn.base import clone
 
-from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.integrations.river.features import FeatureTable
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.classifier import AMFClassifier
 from mondrian_bo.surrogates.amf.regressor import AMFRegressor
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _DAY = 86400.0
 """Seconds of a day, the unit of dates."""

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.shared.float_range import SHRINK, TINY
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.float_range import SHRINK, TINY
 
 _LINEAR = 100.0
 """Margin, in median sizes, up to which the transform is linear, our choice: it then only compresses

@@ -14,13 +14,13 @@ from mondrian_bo.acquisitions.feasibility import (
     log_probabilities_above,
     log_probability_gradients,
 )
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces, find_half_space
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel, Transform
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
 from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, TrialsState
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _N_STARTS = 10
 """Number of least violating trials that candidates start from while no trial is feasible."""

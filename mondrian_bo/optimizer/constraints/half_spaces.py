@@ -16,10 +16,10 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.base import Score, ScoreGradients
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.maximization.candidates import CandidateSearch, LocalSearch, maximize
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.projected_lbfgs import minimise_in_box
 
 _SPARE = 2
 """Number of trials beyond the coefficients that a linear function must predict, our choice."""

@@ -10,13 +10,13 @@ from copy import deepcopy
 import numpy as np
 from scipy.optimize import nnls
 
-from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.search_space.space import row_gaps
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction, Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 
 _IMAGINARY = 3.0
 """Number of trials that the prior of the studies' weights counts as; our choice."""

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.search_space import Parameter, SearchSpace
 from mondrian_bo.search_space.outside import entry_outside
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 _MOST_TRIALS = 200
 """Largest number of trials of an earlier study that are learnt: those of one Gaussian process."""

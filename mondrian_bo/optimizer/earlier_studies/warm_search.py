@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.earlier_studies.earlier_mean import (
     EarlierMean,
     EarlierModel,
@@ -25,6 +24,7 @@ from mondrian_bo.optimizer.search.search_factory import (
 )
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.growing_array import GrowingArray
 
 _COST_NOISE = 0.1
 """Standard deviation of the logarithm of a cost, our choice: 10 % of the cost."""

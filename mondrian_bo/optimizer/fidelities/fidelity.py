@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.number_types import is_number
 from mondrian_bo.search_space import Categorical, SearchSpace
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 FidelityChoice: TypeAlias = str | Mapping[str, float]
 """Values of the parameter `fidelity`: a name, or a name with its target."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.acquisitions.log_expected_improvement import log_gaussian_expected_improvement
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.fidelities.cost_model import CostModel
 from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelities.fidelity_surrogate import with_fidelity
@@ -25,8 +24,9 @@ from mondrian_bo.optimizer.search.search_factory import (
 )
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _MOST_SPENT = 1.0
 """Cost of the trials since the last one at the target at which the next one is there, in costs of a

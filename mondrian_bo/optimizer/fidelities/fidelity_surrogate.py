@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Gradients, RandomFunction, Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 

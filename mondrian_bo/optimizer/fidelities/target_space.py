@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class TargetSpace(RestrictedSpace):

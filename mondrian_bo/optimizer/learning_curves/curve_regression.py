@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _WIDTH = 0.5
 """Standard deviation of the weights of other curves, in standard deviations of all reports. Widths

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.learning_curves.curve_regression import (
     Curve,
     LocalRegression,
     StudentPrediction,
 )
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.shared.array_types import FloatArray
 
 _MOST_CURVES = 128
 """Number of latest finished curves that the model knows: bounds the time of a call. Our choice."""

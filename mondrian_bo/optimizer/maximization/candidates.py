@@ -16,9 +16,9 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.base import Score
-from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.maximization.sobol import sobol_points
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 LocalSearch: TypeAlias = Callable[[FloatArray], FloatArray]
 """Maps rows to better ones, both of shape (m, d)."""

@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.acquisitions.base import Score, ScoreGradients
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.shared.float_range import TINY
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED, minimise_in_box
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.float_range import TINY
+from mondrian_bo.shared.projected_lbfgs import UNLIMITED, minimise_in_box
 
 _FIRST_MOVE = 0.02
 """Length of the largest column of a first step, in sides of the unit cube; our choice."""

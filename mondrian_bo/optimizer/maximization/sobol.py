@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 _N_BITS = 30
 """Binary digits of a coordinate, as many as scipy takes."""

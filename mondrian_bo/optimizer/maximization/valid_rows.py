@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Score
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.maximization.candidates import (
     EXHAUSTIVE,
     CandidateSearch,
@@ -22,6 +21,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
 )
 from mondrian_bo.optimizer.shared.validation import check_answer
 from mondrian_bo.search_space import Categorical, RestrictedSpace, SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _MOST_DRAWN = 8192
 """Number of points, a power of two, that are drawn before the search for a valid one gives up: a

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
-from mondrian_bo.optimizer.shared.float_range import SHRINK
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.float_range import SHRINK
 from mondrian_bo.surrogates.base import ComparingSurrogate
 
 _GOOD = 0.05

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _N_TAKEN = 8
 """Number of first values that are learnt unchanged, our choice: a model of fewer trials predicts

@@ -20,12 +20,12 @@ from mondrian_bo.acquisitions.base import (
     usage_of,
 )
 from mondrian_bo.acquisitions.score_gradients import gradient_of, moved_moments
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
-from mondrian_bo.optimizer.shared.float_range import TINY
 from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.float_range import TINY
 from mondrian_bo.surrogates.base import (
     ComparingSurrogate,
     Gradients,

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.shared.trials import Trials, TrialsState
+from mondrian_bo.shared.array_types import FloatArray
 
 NewModel: TypeAlias = Callable[[Trials, int], OutcomeModel]
 """Makes an empty model of trials; the number of the outcome determines its draws."""

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.optimizer.shared.float_range import SHRINK, TINY
-from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.float_range import SHRINK, TINY
+from mondrian_bo.shared.projected_lbfgs import minimise_in_box
 
 _WORST = 100.0
 """Interquartile ranges below the median at which values are clipped: our choice, so that a

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtri
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.shared.array_types import FloatArray
 
 _LEVELS = 512
 """Points of each component's distribution, our choice: levels of mixtures are right to 1e-3."""

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class SearchModel(Protocol):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class TrackedMetrics:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _MEMORY = 20.0
 """Number of latest trials in the average, our choice: enough for a stable mean of squares."""

@@ -23,9 +23,9 @@ from mondrian_bo.acquisitions.hypervolume_improvement import (
     log_expected_hypervolume_improvement_gradient,
 )
 from mondrian_bo.acquisitions.pareto import BoxDecomposition, decompose, non_dominated
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.pareto.pareto_trials import ParetoTrials
+from mondrian_bo.shared.array_types import FloatArray
 
 _MARGIN = 0.1
 """Distance of the reference point below the worst values of the front, in ranges of the front: a

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.optimizer.shared.float_range import SHRINK
 from mondrian_bo.optimizer.shared.trials import Trials, TrialsState
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.float_range import SHRINK
+from mondrian_bo.shared.growing_array import GrowingArray
 
 _NEAR_FRONT = 2.0
 """Largest number of trials that dominate one near the front, our choice: with noise, the model may

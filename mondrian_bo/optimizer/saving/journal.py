@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.growing_array import GrowingArray
 
 
 class Batch(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space.space import row_gaps
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.growing_array import GrowingArray
 
 _N_FAILED = 2
 """Number of nearest trials that must have failed for a failed trial to be learnt: a single failure

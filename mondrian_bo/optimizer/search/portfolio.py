@@ -17,8 +17,7 @@ from mondrian_bo.acquisitions import (
     UpperConfidenceBound,
     get_acquisition,
 )
-from mondrian_bo.number_types import check_count, check_number
-from mondrian_bo.optimizer.shared.validation import check_flag
+from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients, usage_of
 from mondrian_bo.acquisitions.feasibility import constrained
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.maximization.candidates import (
@@ -28,11 +27,12 @@ from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.step_choice import step
-from mondrian_bo.optimizer.shared.float_range import TINY
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.shared.projected_lbfgs import UNLIMITED
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
+from mondrian_bo.shared.float_range import TINY
+from mondrian_bo.shared.projected_lbfgs import UNLIMITED
 
 _STEPS = 20
 """Gradient steps of a local search over a prediction with one component: our choice."""

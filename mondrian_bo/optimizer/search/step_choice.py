@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from mondrian_bo.acquisitions.base import mixture_moments
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.maximization.candidates import CandidateSearch, Maximize
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
@@ -21,6 +20,7 @@ from mondrian_bo.optimizer.steps.evolution_step import offspring
 from mondrian_bo.optimizer.steps.local_quadratic import draw_quadratic
 from mondrian_bo.optimizer.steps.plateau_step import plateau_steps
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import FloatArray
 
 _TRIALS_PER_DIMENSION = 20
 """Number of trials for each parameter up to which a quadratic must predict nearly perfectly, if

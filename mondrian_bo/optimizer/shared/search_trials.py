@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 
 class SearchTrials(Protocol):

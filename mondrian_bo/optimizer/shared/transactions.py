@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from mondrian_bo.optimizer.shared.forks import HasLock
+from mondrian_bo.shared.forks import HasLock
 
 State = TypeVar("State")
 """What an object returns to after an interruption."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.growing_array import GrowingArray
 
 _N_BEST = 10
 """Number of best trials that candidates start from: several, so that one lucky trial of a noisy

@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.argument_checks import is_truth_value
+from mondrian_bo.shared.array_types import FloatArray
 
 Direction: TypeAlias = Literal["minimize", "maximize"]
 """Direction in which values are better."""
@@ -64,34 +65,6 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_callable(function: object, name: str) -> None:
-    """Check an argument that must be a function or None.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-    """
-    if function is not None and not callable(function):
-        raise TypeError(f"`{name}` must be a function or None, got {function!r}.")
-
-
-_TRUTH_VALUES = (bool, np.bool_)
-"""Types of truth values. A union of types would be made anew for each of many answers."""
-
-
-def check_flag(name: str, value: object) -> None:
-    """Check an argument that must be True or False.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    """
-    if not isinstance(value, _TRUTH_VALUES):
-        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
-
-
 def check_answer(answer: object) -> bool:
     """Return what a user's `is_valid` returned.
 
@@ -100,7 +73,7 @@ def check_answer(answer: object) -> bool:
     TypeError
         If it is neither True nor False.
     """
-    if isinstance(answer, _TRUTH_VALUES):
+    if is_truth_value(answer):
         return bool(answer)
     raise TypeError(f"`is_valid` must return True or False, got {answer!r}.")
 

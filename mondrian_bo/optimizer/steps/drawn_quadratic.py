@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 _SWEEPS = 1000
 """Largest number of rounds of coordinate ascent, our choice: along an oblique valley it is slow."""

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _WINDOW = 16
 """Number of latest trials for each parameter among which parents are chosen, our choice."""

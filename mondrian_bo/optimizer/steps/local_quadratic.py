@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.optimizer.shared.float_range import TINY
 from mondrian_bo.optimizer.steps.drawn_quadratic import DrawnQuadratic
 from mondrian_bo.optimizer.steps.ridge_regression import RidgeFit, RidgeRegression, ranks_of
 from mondrian_bo.search_space.space import row_gaps
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.float_range import TINY
 
 FEWEST_TRIALS = 8
 """Smallest number of trials that a quadratic is fitted to, our choice."""

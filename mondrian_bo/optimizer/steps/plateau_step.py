@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.space import row_gaps
+from mondrian_bo.shared.array_types import FloatArray
 
 _GOOD_SHARE = 0.2
 """Share of all trials that are good, our choice."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _RIDGES = 10.0 ** np.linspace(-12.0, 2.0, 29)
 """Ratios of the noise variance to the prior variance among which the evidence chooses."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 TRIALS_PER_NUMBER = 5
 """Least number of trials in a branch for each number that varies in it, our choice: with fewer of

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mondrian_bo.acquisitions.base import mixture_moments
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.search_space.space import row_gaps
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import ScaledSurrogate, Surrogate
 
 _BASIN = 0.1

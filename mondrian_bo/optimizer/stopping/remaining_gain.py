@@ -17,7 +17,6 @@ import numpy as np
 
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.acquisitions.base import mixture_moments
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.candidates import perturb, quasi_random_rows
 from mondrian_bo.optimizer.maximization.local_search import climb
@@ -32,6 +31,7 @@ from mondrian_bo.optimizer.stopping.cautious_model import (
     roughened,
 )
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _BOUNDS = (1.0, 3.0)
 """Deviations above the mean of the two bounds by which candidates are chosen, our choice: one

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.validation import (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS

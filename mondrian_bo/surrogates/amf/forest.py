@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.forest import AggregatedForest
 from mondrian_bo.surrogates.amf.stacking import Stacking
 from mondrian_bo.surrogates.shared.ensemble import Ensemble

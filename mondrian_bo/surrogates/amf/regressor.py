@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._tags import Tags
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
 from mondrian_bo.surrogates.amf.model import Step
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin

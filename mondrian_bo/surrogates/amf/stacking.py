@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _LEAST_DEVIATION = 0.01
 """Added to standard deviations, in units of the root mean predicted variance so far: weights stay

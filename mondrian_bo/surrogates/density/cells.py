@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.cells import add_cell
 from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER

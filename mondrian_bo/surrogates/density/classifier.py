@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_of
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import check_samples, sorted_classes

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import WITHOUT
 from mondrian_bo.surrogates.density.model import DensityModel

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.shared.lifetimes import PiecewiseByLifetime, check_criterion
 
 Criterion = Literal["validation", "leave_one_out"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, RIGHT, ROOT, UPPER
 from mondrian_bo.trees.tree import Tree, is_leaf, tree_at
 

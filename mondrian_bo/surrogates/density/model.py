@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.cells import grow_partitions
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import (

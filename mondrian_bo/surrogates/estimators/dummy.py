@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils._tags import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin

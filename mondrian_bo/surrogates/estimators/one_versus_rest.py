@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.validation import sorted_classes
 
 

@@ -8,7 +8,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import check_new_targets
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import IntArray
+from mondrian_bo.shared.array_types import IntArray
 from mondrian_bo.trees.layout import N_NODES, NONE
 from mondrian_bo.trees.tree import Tree
 

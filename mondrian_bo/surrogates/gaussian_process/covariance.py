@@ -19,8 +19,8 @@ import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.exponential import exp_below_zero
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.exponential import exp_below_zero
 
 _ROOT_5 = math.sqrt(5.0)
 """Factor of the distance in the Matern-5/2 kernel (Rasmussen2006, eq. 4.17)."""

@@ -14,15 +14,15 @@ import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
+from mondrian_bo.shared.projected_lbfgs import Changes, minimise_in_box
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     factorise,
     kernel_matrix,
     precision_gradient,
 )
-from mondrian_bo.surrogates.shared.projected_lbfgs import Changes, minimise_in_box
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _LOG_BOUNDS = (math.log(1e-4), math.log(1e4))
 """Bounds of log precisions (lengthscales from 0.01 to 100) and of the log amplitude: beyond them

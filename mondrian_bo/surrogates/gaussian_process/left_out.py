@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.gaussian_process.covariance import factorise
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Prior,
     fit_hyperparameters,
     initial_estimates,
 )
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 _ITERATIONS = 30
 """Largest number of iterations of the fit, our choice: more change no ranks."""

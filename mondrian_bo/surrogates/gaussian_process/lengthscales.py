@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.fit import (
     REGRESSION_PRIOR,
     fit_hyperparameters,

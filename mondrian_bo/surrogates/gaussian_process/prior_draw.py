@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.trees.random import hashed_normal, hashed_word
 

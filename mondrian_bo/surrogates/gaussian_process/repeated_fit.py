@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import (
     Prior,

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 from mondrian_bo.trees.equivalent_weights import leaf_mean_weights
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
+from mondrian_bo.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.repeated_fit import RepeatedFit
@@ -23,9 +25,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     predict_leaves,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.parallel import run_parallel, split_trees
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 if TYPE_CHECKING:
     from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.gaussian_process.covariance import factorise
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 
 
 def joint_draws(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.shared.leaf_cells import leaf_cells
 

@@ -19,7 +19,7 @@ from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from scipy.linalg import lapack
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     cross_kernel,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.trees.layout import N_NODES
 from mondrian_bo.trees.leaf_models import all_leaves, leaf_means, members_of, set_messages

@@ -14,14 +14,14 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.gaussian_process.fit import REGRESSION_PRIOR
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.variance_correction import VarianceCorrection
 from mondrian_bo.surrogates.mondrian_forest.evidence import log_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 from mondrian_bo.surrogates.shared.parallel import FEW_POINTS
 from mondrian_bo.surrogates.shared.scales import Scales, scaled

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
-from mondrian_bo.surrogates.shared.threads import single_threaded_blas
 from mondrian_bo.trees.leaf_models import draw_leaf_mean
 
 DrawnFunction = Callable[[FloatArray | None, FloatArray], FloatArray]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import BoolArray, FloatArray
-from mondrian_bo.number_types import check_count, check_number
+from mondrian_bo.shared.argument_checks import check_count, check_number
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments

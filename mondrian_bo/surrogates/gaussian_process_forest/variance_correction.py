@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin

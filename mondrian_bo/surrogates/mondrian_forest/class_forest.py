@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.tree_paths import node_indicator
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
     NOISE_BOUNDS,

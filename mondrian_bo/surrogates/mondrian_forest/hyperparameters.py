@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import Bounds, minimize, minimize_scalar
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest
 from mondrian_bo.surrogates.shared.parallel import trees_of
 from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters

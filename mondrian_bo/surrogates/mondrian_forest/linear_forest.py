@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest, Kernels
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.trees.affine_draw import sample_affine

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_forest.hyperparameters import (
     Learnt,
     best_amplitude,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import softmax
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.gaussian_process.lengthscales import inverse_lengthscales
 from mondrian_bo.surrogates.mondrian_forest.evidence import learn_by_evidence, log_evidence
 from mondrian_bo.surrogates.mondrian_forest.forest import GaussianForest

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.validation import check_bounds, check_feature_weights
 from mondrian_bo.surrogates.mondrian_forest.base import ForestRegressor

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.model import (
     BranchOff,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import EMPTY, Cut, merge, split
 
 

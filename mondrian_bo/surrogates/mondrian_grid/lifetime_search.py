@@ -13,8 +13,8 @@ from typing import Any, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.number_types import check_count, check_number
+from mondrian_bo.shared.argument_checks import check_count, check_number
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import Criterion
 from mondrian_bo.surrogates.shared.lifetimes import check_criterion

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import FloatArray
-from mondrian_bo.number_types import is_number
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cuts import Cut
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import root_mean_square

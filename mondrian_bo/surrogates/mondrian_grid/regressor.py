@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import own_copy, seed_sequence
 from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel

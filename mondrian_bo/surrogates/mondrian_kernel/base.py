@@ -15,7 +15,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin

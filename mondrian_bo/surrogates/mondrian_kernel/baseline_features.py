@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import all_finite
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.features import LaplaceFeatureMap

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 
 def indicator_features(

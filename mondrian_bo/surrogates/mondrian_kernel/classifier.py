@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.surrogates.shared.parallel import run_on_trees

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import (
     StationaryKernelMixin,
 )
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 
 class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
     check_training_data,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.mondrian_partition.nodes import PartitionCuts, PartitionNodes
 from mondrian_bo.trees.layout import LEFT, NONE, RIGHT
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.layout import LEFT, LOWER, NONE, RIGHT, UPPER
 
 

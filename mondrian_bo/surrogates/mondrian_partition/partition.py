@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.array_types import FloatArray, IntArray
-from mondrian_bo.number_types import is_number
+from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
     check_feature_weights,

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.fast_cluster_kernel import FastClusterKernel
 from mondrian_bo.surrogates.partition_kernels.linear_system import ShiftedSystem

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,

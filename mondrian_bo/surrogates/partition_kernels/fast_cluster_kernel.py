@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from sklearn.utils._param_validation import Interval
 
-from mondrian_bo.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 from mondrian_bo.surrogates.shared.scales import scaled

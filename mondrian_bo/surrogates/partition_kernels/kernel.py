@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Clusters, PartitionGram
 

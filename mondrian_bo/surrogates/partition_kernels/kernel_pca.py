@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
 from mondrian_bo.surrogates.partition_kernels.base import PartitionKernelMixin
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram

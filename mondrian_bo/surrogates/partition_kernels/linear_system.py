@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 from mondrian_bo.surrogates.partition_kernels.preconditioner import PartitionPreconditioner
 

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel, numbers_among
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 

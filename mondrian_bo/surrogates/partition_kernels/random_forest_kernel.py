@@ -13,7 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from mondrian_bo.array_types import AnyArray, BoolArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, BoolArray, FloatArray
 from mondrian_bo.surrogates.estimators.validation import N_JOBS, check_numeric, check_squares
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters

@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.partition_kernels.kernel import PartitionKernel, numbers_among
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.validation import check_new_targets, check_training_data
 from mondrian_bo.surrogates.partition_kernels.base import DENSE_LIMIT, PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram

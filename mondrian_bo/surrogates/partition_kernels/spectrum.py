@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 
 _BREAKDOWN = 1e-10

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.shared.growing_forest import GrowingForest
 from mondrian_bo.trees.layout import N_NODES, ROOT
 

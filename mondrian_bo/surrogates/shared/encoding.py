@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.base import Columns
 
 

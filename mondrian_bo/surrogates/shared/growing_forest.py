@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 from mondrian_bo.surrogates.shared.parallel import run_on_trees
 from mondrian_bo.trees.growth import NO_LIMIT, room_for_insertion

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT, ROOT
 from mondrian_bo.trees.tree import Tree
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2.0 * np.pi)
 """Log of the normalising constant of a standard normal density."""

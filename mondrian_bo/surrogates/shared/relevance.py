@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.layout import LEFT, N_NODES, NONE, RIGHT
 from mondrian_bo.trees.tree import Tree, preorder, view_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _LARGEST = 4_000_000
 """Entries of the dense rows at a time: 32 MB."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, RandomFunction
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble

@@ -51,7 +51,7 @@ COMPILING = """
 import os, signal, threading, time
 import numba
 from numba.core.compiler_lock import global_compiler_lock
-import mondrian_bo.optimizer.shared.forks
+import mondrian_bo.shared.forks
 
 @numba.njit
 def increment(x):
@@ -85,7 +85,7 @@ def test_a_fork_waits_until_other_threads_have_compiled():
 LOADING = """
 import os, signal, sys, threading, time
 from importlib.machinery import ModuleSpec
-import mondrian_bo.optimizer.shared.forks
+import mondrian_bo.shared.forks
 
 is_loading = threading.Event()
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.stopping.branches import branches
 from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL, Caution, roughened
+from mondrian_bo.shared.array_types import FloatArray
 
 TREE = SearchSpace(
     {

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.shared.trials import Trials
@@ -17,6 +16,7 @@ from mondrian_bo.optimizer.stopping.cautious_model import (
     roughened,
     surprise,
 )
+from mondrian_bo.shared.array_types import FloatArray
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 BOLD = Caution(1.0, surprise=False, branches=False)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Task
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["Recording", "main", "record"]
 

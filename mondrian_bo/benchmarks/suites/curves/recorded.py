@@ -10,8 +10,8 @@ from itertools import product
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS, Outcome
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["TOLERANCE", "Recorded", "load", "outcomes_of"]
 

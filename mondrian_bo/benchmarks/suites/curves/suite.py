@@ -16,7 +16,6 @@ import numpy as np
 import optuna
 from tqdm import tqdm
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
 from mondrian_bo.benchmarks.harness.run_log import in_parallel, read_log
@@ -30,6 +29,7 @@ from mondrian_bo.benchmarks.suites.curves.smac_replay import (
     replay_smac,
 )
 from mondrian_bo.benchmarks.suites.curves.tasks import TASKS
+from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["Key", "read", "run", "time_to", "write_tables"]
 

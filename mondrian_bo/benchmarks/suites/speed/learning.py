@@ -9,11 +9,11 @@ from typing import Any
 
 from sklearn.ensemble import ExtraTreesRegressor
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.suites.speed.clock import Cost, best, in_turns, timed, typical
 from mondrian_bo.benchmarks.suites.speed.data import regression_data
 from mondrian_bo.benchmarks.suites.speed.onelearn_process import OnelearnProcess
 from mondrian_bo.benchmarks.suites.speed.rows import Limit, Row, time_row
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates import GaussianProcessForestRegressor, MondrianForestRegressor
 
 __all__ = ["against_extra_trees", "partial_fit", "process_updates", "warm_up"]

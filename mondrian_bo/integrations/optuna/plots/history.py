@@ -13,7 +13,6 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
-from mondrian_bo.array_types import BoolArray, FloatArray
 from mondrian_bo.integrations.optuna.plots.lines import check_objective, objective_label
 from mondrian_bo.integrations.optuna.study_checks import (
     check_single_objective,
@@ -22,7 +21,8 @@ from mondrian_bo.integrations.optuna.study_checks import (
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible, trial_rows
-from mondrian_bo.number_types import check_count
+from mondrian_bo.shared.argument_checks import check_count
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _MOST_PREDICTED = 200
 """Number of latest trials whose predictions are made again, our choice: it bounds the time."""

@@ -12,14 +12,14 @@ import optuna
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, check_reader
 from mondrian_bo.integrations.optuna.robust_best import asked_model, robust_best, trials_to_choose
 from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials
-from mondrian_bo.number_types import is_integer
 from mondrian_bo.search_space import Categorical
+from mondrian_bo.shared.argument_checks import is_integer
+from mondrian_bo.shared.array_types import FloatArray
 
 _MOST_VALUES = 60
 """Largest grid whose values are all shown, our choice: more points touch each other."""

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import optuna
 
-from mondrian_bo.array_types import FloatArray
 from mondrian_bo.importance.models import MondrianForestAnova
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots.lines import (
@@ -23,9 +22,9 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     view,
 )
 from mondrian_bo.integrations.optuna.study_checks import check_single_objective
-from mondrian_bo.number_types import check_count
-from mondrian_bo.optimizer.shared.validation import check_flag
 from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.shared.argument_checks import check_count, check_flag
+from mondrian_bo.shared.array_types import FloatArray
 
 _TAILS = np.array([0.05, 0.95])
 """Levels of the ends of intervals: 90 % in all."""

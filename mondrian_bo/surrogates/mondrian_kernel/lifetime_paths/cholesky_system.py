@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from scipy.linalg import cholesky, solve_triangular
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 NOT_POSITIVE_DEFINITE = (
     "the regularised matrix is not positive definite in floating point: "

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mondrian_bo.array_types import IntArray
+from mondrian_bo.shared.array_types import IntArray
 from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.trees.layout import LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.partition import arrange

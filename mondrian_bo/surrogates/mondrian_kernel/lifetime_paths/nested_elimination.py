@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from scipy.linalg import cholesky, solve_triangular
 
-from mondrian_bo.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import normal_equations
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.cholesky_system import (
     NOT_POSITIVE_DEFINITE,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     decided_classes,
     one_versus_rest,

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from mondrian_bo.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import (
     add_to_cells,
     count_shared_cells,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize, rosen, rosen_der
 
-from mondrian_bo.surrogates.shared.projected_lbfgs import minimise_in_box
+from mondrian_bo.shared.projected_lbfgs import minimise_in_box
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 Loss: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 """Maps a point of shape (d,) to a value and its gradient of shape (d,)."""

@@ -12,8 +12,8 @@ import pytest
 START = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from mondrian_bo.surrogates.shared import threads
-from mondrian_bo.surrogates.shared.threads import _controllers, single_threaded_blas
+from mondrian_bo.shared import blas_threads
+from mondrian_bo.shared.blas_threads import _controllers, single_threaded_blas
 
 def n_threads():
     return [pool["num_threads"] for pool in _controllers()[0].info() if pool["user_api"] == "blas"]
@@ -80,13 +80,13 @@ def interrupted():
     raise KeyboardInterrupt
 
 for name in ("_lift", "_limit"):
-    whole = getattr(threads, name)
-    setattr(threads, name, interrupted)
+    whole = getattr(blas_threads, name)
+    setattr(blas_threads, name, interrupted)
     try:
         with single_threaded_blas():
             pass
     except KeyboardInterrupt:
-        setattr(threads, name, whole)
+        setattr(blas_threads, name, whole)
     with single_threaded_blas():
         assert set(n_threads()) == {1}
     assert n_threads() == before
@@ -124,7 +124,7 @@ def often(seed):
 with ThreadPoolExecutor(4) as pool:
     list(pool.map(often, range(4)))
 assert n_threads() == before
-assert not threads._inside
+assert not blas_threads._inside
 """
 
 
@@ -159,7 +159,7 @@ def test_the_former_number_of_threads_is_restored(script):
 ONE_THREAD = """
 assert set(before) == {1}
 with single_threaded_blas():
-    assert threads._former is None
+    assert blas_threads._former is None
 assert n_threads() == before
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_bo.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 
 _SMALLEST_CAPACITY = 64
 """Rows. Fewer would be copied several times within the first trials of a study."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mondrian_bo.surrogates.shared.growing_array import GrowingArray
+from mondrian_bo.shared.growing_array import GrowingArray
 
 CHANGES = st.lists(st.tuples(st.sampled_from(["extend", "shorten", "replace"]), st.integers(0, 90)))
 

@@ -11,7 +11,7 @@ import optuna
 import pytest
 
 import mondrian_bo
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 # Each script runs in its own process: the collector belongs to the whole process.
 IMPORT = """
@@ -24,7 +24,7 @@ print(gc.get_stats()[0]["collections"] - before)
 
 FROZEN = """
 import gc
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 gc.freeze()
 before = gc.get_freeze_count()
@@ -35,7 +35,7 @@ print(gc.get_freeze_count() - before)
 
 OFF = """
 import gc
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 gc.disable()
 with without_collections():
@@ -45,7 +45,7 @@ print(int(gc.isenabled()))
 
 AFTER_AN_ERROR = """
 import gc
-from mondrian_bo.garbage_collection import without_collections
+from mondrian_bo.shared.garbage_collection import without_collections
 
 try:
     with without_collections(), without_collections():

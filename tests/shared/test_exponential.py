@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mondrian_bo.exponential import exp_below_zero
+from mondrian_bo.shared.exponential import exp_below_zero
 
 
 @njit
