@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
+from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     all_finite,
@@ -79,7 +80,7 @@ def _points_of(data: FloatArray, offset: FloatArray) -> NDArray[np.float32]:
     return points
 
 
-class AggregatedEstimator(BaseEstimator):
+class AggregatedEstimator(UndoesInterruptions):
     """Parameters, checks and learning of the AMF estimators."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -96,6 +97,9 @@ class AggregatedEstimator(BaseEstimator):
     }
     _STEP = Interval(Real, 0, None, closed="neither")
 
+    _learnt = "model_"
+
+    _settings: dict[str, Any]
     model_: AggregationModel
     offset_: FloatArray
     n_features_in_: int
@@ -133,6 +137,10 @@ class AggregatedEstimator(BaseEstimator):
         cumulative = np.cumsum(loss, axis=1)
         return LossTrace(loss, cumulative, best, cumulative - best)
 
+    def _new_model(self) -> AggregationModel:
+        # A copy, as a model draws seeds from its ensemble's.
+        return AggregationModel(**deepcopy(self._settings))
+
     def _points(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self, "model_")
         return _points_of(check_samples(self, X), self.offset_)[None]
@@ -143,16 +151,31 @@ class AggregatedEstimator(BaseEstimator):
         if weights is not None and np.any(weights == 0.0):
             counted = weights > 0.0
             data, targets, weights = data[counted], targets[counted], weights[counted]
-        offset = self.offset_
-        if self.bounds is None and self.model_.n_points == 0 and len(data) > 0:
+        model, offset = self.model_, self.offset_
+        n_known = model.n_points
+        if n_known == 0 and not model.scales.is_fixed and len(data) > 0:
             offset = _offset(data[0])
         points = _points_of(data, offset)
         check_differences(points)
         self._check_not_lost(data, points)
         self._check_within_bounds(points)
         self.offset_ = offset
-        self.model_.learn(points[None], targets, weights, self.n_jobs)
+        self._learn_completely(n_known, model.learn, points[None], targets, weights, self.n_jobs)
         return self
+
+    def _former(self, learnt: AggregationModel, n_samples: int) -> dict[str, Any]:
+        forest = learnt.forest
+        if n_samples > forest.n_points:
+            raise RuntimeError(
+                "partial_fit was interrupted, and its samples cannot be removed, as the trees of "
+                f"max_nodes={forest.max_nodes} nodes have not kept all samples: call `fit`"
+            )
+        points, targets, importance = forest.samples
+        weights = importance[:n_samples] if len(importance) > 0 else None
+        model = self._new_model()
+        part = points[:, :n_samples].copy(), targets[:n_samples].copy()
+        model.learn(*part, weights, self.n_jobs)
+        return {"model_": model}
 
     def _check_not_lost(self, data: FloatArray, points: NDArray[np.float32]) -> None:
         """Raise a ValueError if rounding makes a feature constant because its values are too small.

@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.trees.aggregation_predict import SUM, SUM_OF_LOGS
 
@@ -129,13 +128,14 @@ class AMFClassifier(AggregatedEstimator, OnlineClassifier):
 
     def _reset(self, n_features: int, n_classes: int) -> None:
         usual = _DIRICHLET_OF_TWO if n_classes <= 2 else _DIRICHLET
-        self.model_ = AggregationModel(
+        self._settings = {
             **self._shared_settings(n_features),
-            n_classes=n_classes,
-            dirichlet=usual if self.dirichlet is None else float(self.dirichlet),
-            step=float(self.step),
-            split_pure=bool(self.split_pure),
-        )
+            "n_classes": n_classes,
+            "dirichlet": usual if self.dirichlet is None else float(self.dirichlet),
+            "step": float(self.step),
+            "split_pure": bool(self.split_pure),
+        }
+        self.model_ = self._new_model()
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         points = self._points(X)

@@ -423,16 +423,16 @@ class AggregatedForest(GrowingForest[Aggregation]):
         )
 
     def _set_node_capacity(self, capacity: int) -> None:
+        if self.records:  # first: an interruption leaves it with too much room, not too little
+            self._progress = self._progress._replace(best=resized(self._progress.best, 1, capacity))
         super()._set_node_capacity(capacity)
-        if not self.restricted:
-            self._arrays = with_box_capacity(self._arrays, capacity)
-        if self.records:
-            best = resized(self._progress.best, 1, capacity)
-            self._progress = self._progress._replace(best=best)
+
+    def _with_nodes(self, capacity: int) -> Tree:
+        trees = super()._with_nodes(capacity)
+        return trees if self.restricted else with_box_capacity(trees, capacity)
 
     def _with_room(self, trees: Tree, n_points: int) -> Tree:
-        if self.max_nodes is not None:
-            # In complete trees every node has a box.
+        if self.max_nodes is not None:  # in complete trees every node has a box
             n_boxes = min(2 * n_points, self.max_nodes)
             return with_box_capacity(with_point_capacity(trees, n_points), n_boxes)
         if self.restricted:

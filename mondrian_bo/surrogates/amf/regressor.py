@@ -12,7 +12,7 @@ from sklearn.utils._tags import Tags
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.amf.base import AggregatedEstimator
-from mondrian_bo.surrogates.amf.model import AggregationModel, Step
+from mondrian_bo.surrogates.amf.model import Step
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
@@ -69,7 +69,8 @@ class AMFRegressor(
         Largest number of nodes of a tree, which bounds the memory. A tree without room for another
         split removes two leaves whose split has gained little or has had no samples for long, so it
         follows inputs that drift (``docs/amf.md``). Samples are kept until no tree has room, and up
-        to four for each node. It needs `bounds` of None and no `record_losses`. None is no limit.
+        to four for each node, so an interrupted `partial_fit` of more cannot be undone, and `fit`
+        must follow. It needs `bounds` of None and no `record_losses`. None is no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees. Results do not depend on `n_jobs`, nor on how a stream is divided into
         calls of `partial_fit`.
@@ -167,12 +168,13 @@ class AMFRegressor(
                 "stacking=True needs use_aggregation=True and online_to_batch=False; "
                 "predictions with leaves alone, or of a forest of the past, are not combined"
             )
-        self.model_ = AggregationModel(
+        self._settings = {
             **self._shared_settings(n_features),
-            n_classes=REAL,
-            step=self.step if isinstance(self.step, str) else float(self.step),
-            stacking=stacking,
-        )
+            "n_classes": REAL,
+            "step": self.step if isinstance(self.step, str) else float(self.step),
+            "stacking": stacking,
+        }
+        self.model_ = self._new_model()
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         points = self._points(X)

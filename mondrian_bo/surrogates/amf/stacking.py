@@ -28,6 +28,10 @@ _PRIOR = 0.3
 """Number of samples that the prior, equal coefficients, counts as much as; chosen on the streams of
 ``docs/appendix/amf.md``, where 1 has errors that are larger by 1 %."""
 
+_LEAST_PENALTY = 1e-14
+"""Least penalty, in units of the largest sum of squares of a forecast: beside a sample whose weight
+is 1e14 times that of all others the ridge would vanish, and the matrix be singular. Our choice."""
+
 _MASS, _TOTAL, _COUNTED, _VARIANCES, _WEIGHTS, _WEIGHTED_VARIANCES, _PRODUCTS = range(7)
 """Entries of the sums of :class:`Stacking`: weights of all samples and their sum of targets; of the
 samples with a forecast, their weights, variances, final weights and variances times these; then the
@@ -154,7 +158,8 @@ class Stacking:
             equal = np.full(k, 1.0 / k)
             unit = total / weights if weights > 0.0 else 0.0
             if unit > 0.0:
-                penalty = _PRIOR * unit
+                largest = float(products.diagonal()[:k].max())
+                penalty = max(_PRIOR * unit, _LEAST_PENALTY * largest)
                 penalised = products[:k, :k] + penalty * np.eye(k)
                 b = np.linalg.solve(penalised, products[:k, k] + penalty * equal)
                 error = total - 2.0 * b @ products[:k, k] + b @ products[:k, :k] @ b

@@ -1,9 +1,16 @@
-"""Bases of the estimators: `fit` once, over a hook for each estimator."""
+"""Bases of the estimators: `fit` once, over a hook for each, and learning that may be interrupted.
+
+An exception may come at any moment of `partial_fit`, such as that of Ctrl-C or of memory that does
+not suffice. While an estimator learns, the attribute that holds its model is set aside. If learning
+does not end, it is missing. The next access undoes the call: the estimator learns its former
+samples again, which the model has kept.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -17,6 +24,77 @@ class _OwnsItsArrays(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(with_writable_arrays(state))
+
+
+class _SetAside:
+    """What an estimator has learnt, where its own attribute is missing: not yet, or set aside.
+
+    A method `__getattr__` would make the access to all other attributes slower.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, estimator: UndoesInterruptions | None, owner: type) -> Any:
+        """Undo a call that has not ended, and return what was learnt before."""
+        if estimator is None or estimator._unfinished is None:
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
+        n_samples, learnt = estimator._unfinished
+        estimator.__dict__.update(estimator._former(learnt, n_samples))
+        estimator._unfinished = None
+        return estimator.__dict__[self._name]
+
+
+class UndoesInterruptions(BaseEstimator):
+    """An estimator with a `partial_fit` that happens completely or not at all.
+
+    A subclass names the attribute that holds what it has learnt, changes it in a function that it
+    passes to `_learn_completely`, and computes its former value in `_former`.
+    """
+
+    _learnt: ClassVar[str]
+    """Name of the attribute that every prediction needs, and that learning changes in place."""
+
+    _unfinished: tuple[int, Any] | None = None
+    """The number of samples before a call that has not ended, and what was learnt."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_learnt" in vars(cls):
+            setattr(cls, cls._learnt, _SetAside(cls._learnt))
+
+    def _learn_completely(
+        self, n_samples: int, learn: Callable[..., dict[str, Any] | None], *arguments: Any
+    ) -> None:
+        """Learn more samples, or none of them.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of samples learnt so far.
+        learn : callable
+            Learns more samples, given `arguments`. What was learnt must be one of them or the
+            owner of the method, as the attribute is not there. It may return new values of others.
+        """
+        name = self._learnt
+        learnt = getattr(self, name)
+        self._unfinished = n_samples, learnt
+        delattr(self, name)
+        replaced = learn(*arguments)
+        if replaced is None:
+            setattr(self, name, learnt)
+        else:
+            # In one step, as an exception may come between any two.
+            self.__dict__.update({name: learnt} | replaced)
+        self._unfinished = None
+
+    def _former(self, learnt: Any, n_samples: int) -> dict[str, Any]:
+        """Return attributes as they were, given what an interruption has left of what was learnt.
+
+        It may be in any state, but has kept the first `n_samples` samples. This must not change it,
+        as it may be interrupted too.
+        """
+        raise NotImplementedError
 
 
 class SupervisedEstimator(_OwnsItsArrays):

@@ -51,9 +51,9 @@ class OnlineDummyRegressor(PredictiveMomentsMixin, OnlineRegressor):
             total = self.weight_ + added
             share, gap = added / total, mean - self.mean_
             between = share * (1.0 - share) * gap * gap
-            self.variance_ += share * (variance - self.variance_) + between
-            self.mean_ += share * gap
-            self.weight_ = total
+            variance = self.variance_ + share * (variance - self.variance_) + between
+            # In one step, as an exception may come between any two.
+            self.__dict__.update(weight_=total, mean_=self.mean_ + share * gap, variance_=variance)
         return self
 
     def __sklearn_tags__(self) -> Tags:

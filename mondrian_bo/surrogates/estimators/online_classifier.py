@@ -40,7 +40,8 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
     ) -> Self:
         """Learn more samples, one after the other.
 
-        Invalid input leaves the estimator unchanged. The result is that of `fit`.
+        Invalid input leaves the estimator unchanged, and a call that is interrupted, as by Ctrl-C,
+        is undone at the next one. The result is that of `fit`.
 
         Parameters
         ----------

@@ -27,7 +27,8 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
     ) -> Self:
         """Learn more samples, one after the other.
 
-        Invalid samples raise the errors of `fit` and leave the estimator unchanged.
+        Invalid samples raise the errors of `fit` and leave the estimator unchanged. A call that is
+        interrupted, as by Ctrl-C, is undone at the next one.
 
         Parameters
         ----------

@@ -131,6 +131,12 @@ def check_numeric(y: ArrayLike, name: str = "y") -> None:
     values = np.asarray(y)
     if values.ndim == 0 or values.dtype.kind in "biufc":
         return  # scikit-learn's validation refuses scalars and complex numbers.
+    if values.dtype.kind in "mM":
+        # As numbers, dates in nanoseconds would be integers.
+        raise ValueError(
+            f"{name} must hold numbers, the targets of a regression; got dtype {values.dtype}. "
+            "Encode it as a number, or use a classifier for classes."
+        )
     for value in values.ravel().tolist():
         if values.dtype.kind != "O" or not _is_number(value):
             raise ValueError(
@@ -204,6 +210,8 @@ def comparable_labels() -> Iterator[None]:
 
 def is_empty_batch(estimator: Any, X: Any, y: Any) -> bool:
     """Return whether X and y hold no samples, and X the features of the first samples."""
+    if type(X) is np.ndarray and X.size > 0:
+        return False  # without the costs of `np.shape`, for single samples
     return bool(np.shape(X) == (0, getattr(estimator, "n_features_in_", None)) and len(y) == 0)
 
 
@@ -236,10 +244,7 @@ def unchanged_by_failure(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for name in set(vars(estimator)) - set(before):
-            delattr(estimator, name)
-        for name, attribute in before.items():
-            setattr(estimator, name, attribute)
+        estimator.__dict__ = before
         raise
 
 

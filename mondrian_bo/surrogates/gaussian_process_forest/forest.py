@@ -406,8 +406,9 @@ class GaussianProcessForest:
                 continue
             n_points += len(targets)
             parts.append((rows, targets))
-        self._fits.fit(parts, self.n_points)
+        # Before: leaves may not stay as they are if the fit is interrupted.
         self._mark_all_stale()
+        self._fits.fit(parts, self.n_points)
 
     def _update_tree(self, t: int) -> None:
         """Compute the posteriors of stale leaves and pass their messages up the tree."""
@@ -423,10 +424,10 @@ class GaussianProcessForest:
                 self._tables[t].enter(node, leaf)
                 if self._trees is not None:
                     messages[k] = leaf.message(self._gamma_1)
-        self._stale[t].clear()
         self._tables[t].numbers[:, 2:] = math.nan
         if self._trees is not None:
             self._trees.set_messages(t, stale, messages)
+        self._stale[t].clear()
 
     def _grow_trees(self) -> LeafTrees:
         """Grow the trees as if they had seen the points at the time: all leaves are stale then.
@@ -438,9 +439,7 @@ class GaussianProcessForest:
         from mondrian_bo.surrogates.gaussian_process_forest.leaf_trees import LeafTrees
         from mondrian_bo.trees.hierarchical_gaussian import Hyperparameters
 
-        self._trees = trees = LeafTrees(
-            deepcopy(self._ensemble), min_samples_split=self._block_size + 1
-        )
+        trees = LeafTrees(deepcopy(self._ensemble), min_samples_split=self._block_size + 1)
         first, *later = self._batches
         n_first, rates = first.shape[1], self._rates()
         # The trees keep the arrays that they are given.
@@ -448,6 +447,8 @@ class GaussianProcessForest:
         trees.build(first, targets[:n_first], rates, Hyperparameters(self._gamma_2, 1.0))
         if later:
             trees.extend(np.concatenate(later, axis=1), targets[n_first:], rates[None])
+        # Only now: an interruption must not lose the points.
+        self._trees = trees
         self._batches = []
         self._mark_all_stale()
         return trees

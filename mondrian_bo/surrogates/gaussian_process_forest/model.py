@@ -103,6 +103,11 @@ class GaussianProcessForestModel:
         return self._processes.trees
 
     @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The points and their targets; after an interruption, at least those learnt before."""
+        return self._processes.points, self._targets.rows
+
+    @property
     def target_mean(self) -> float:
         """The prior mean: that of the targets at the latest refresh of the scales."""
         return self._target_mean

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -34,7 +36,8 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     n_estimators : int, default=10
         Number of trees.
     block_size : int, default=500
-        Largest number of samples of a leaf.
+        Largest number of samples of a leaf. No split separates equal inputs: a leaf of inputs that
+        all are equal has no limit, see the notes.
     bounds : array-like of shape (n_features, 2) or None, default=None
         Lower and upper end of each feature, which scale it to [0, 1]. None follows the range of
         the data seen so far. Data may lie outside the bounds.
@@ -60,6 +63,10 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     With T trees and leaves of at most m samples, fitting takes O(T n m^2), a prediction O(T m^2),
     and a new sample O(T m^2) on average plus the cost of storing it. Scales and hyper-parameters
     are refreshed whenever the number of samples has grown by a quarter.
+
+    Where an input repeats r times and r is larger than `block_size`, m is r: with few different
+    inputs, as of a single binary feature, fitting takes O(T n^3). For such data take
+    :class:`MondrianForestRegressor`, or the mean of the targets of each input.
 
     A first `partial_fit` grows the trees in a batch. Later ones insert sample after sample. After
     the same first batch, the result does not depend on how the rest of the stream is divided.
@@ -112,10 +119,9 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
-    def _new_model(self, ensemble: Ensemble) -> GaussianProcessForestModel:
-        n_features = ensemble.n_dimensions
-        return GaussianProcessForestModel(
-            ensemble,
+    def _model_for(self, n_features: int) -> Callable[[Ensemble], GaussianProcessForestModel]:
+        return partial(
+            GaussianProcessForestModel,
             block_size=self.block_size,
             bounds=check_bounds(self.bounds, n_features),
             feature_weights=check_feature_weights(self.feature_weights, n_features),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
 from numbers import Integral
 from typing import Any, Protocol, Self
 
@@ -15,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
-from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -41,6 +43,14 @@ class ForestModel(Protocol):
     def forest(self) -> GaussianForest:
         """The trees."""
 
+    @property
+    def n_points(self) -> int:
+        """Number of points learnt."""
+
+    @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The points, shape (1, n, d), and their targets; at least those of completed calls."""
+
     def learn(self, points: FloatArray, targets: FloatArray, n_jobs: int | None) -> None:
         """Learn more points."""
 
@@ -58,7 +68,11 @@ class ForestModel(Protocol):
 
 
 class ForestRegressor(
-    PredictiveDistributionMixin, TreePathsMixin, RegressorMixin, SupervisedEstimator
+    PredictiveDistributionMixin,
+    TreePathsMixin,
+    RegressorMixin,
+    UndoesInterruptions,
+    SupervisedEstimator,
 ):
     """Learning and prediction of a :class:`ForestModel`, which a subclass creates."""
 
@@ -70,26 +84,33 @@ class ForestRegressor(
         "n_jobs": N_JOBS,
     }
 
+    _learnt = "model_"
+
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     model_: ForestModel
 
     @abstractmethod
-    def _new_model(self, ensemble: Ensemble) -> ForestModel:
-        """Return a model that has learnt nothing; raise ValueError if a parameter is wrong."""
+    def _model_for(self, n_features: int) -> Callable[[Ensemble], ForestModel]:
+        """Return what makes an empty model; raise ValueError if a parameter is wrong."""
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         """Learn a batch (Lakshminarayanan2016, Algorithms 1 and 2)."""
         data, targets = check_training_data(self, X, y)
         seed = seed_sequence(self.random_state)
-        model = self._new_model(Ensemble(int(self.n_estimators), data.shape[1], seed))
+        ensemble = Ensemble(int(self.n_estimators), data.shape[1], seed)
+        new_model = partial(self._model_for(data.shape[1]), ensemble)
+        self._first = len(targets), new_model
+        # A copy, as a model draws seeds from its ensemble's.
+        model = deepcopy(new_model)()
         model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
-        The first call learns a batch as `fit` does.
+        The first call learns a batch as `fit` does. A call that is interrupted, as by Ctrl-C, is
+        undone at the next one.
 
         Parameters
         ----------
@@ -105,13 +126,22 @@ class ForestRegressor(
         ValueError
             As `fit`. The estimator then stays unchanged.
         """
-        if not hasattr(self, "model_"):
+        model: ForestModel | None = getattr(self, "model_", None)
+        if model is None:
             return self.fit(X, y)
         if is_empty_batch(self, X, y):
             return self
         data, targets = check_further_samples(self, X, y)
-        self.model_.learn(data[None], targets, self.n_jobs)
+        self._learn_completely(model.n_points, model.learn, data[None], targets, self.n_jobs)
         return self
+
+    def _former(self, learnt: ForestModel, n_samples: int) -> dict[str, Any]:
+        points, targets = learnt.samples
+        n_first, new_model = self._first
+        model = deepcopy(new_model)()
+        for part in (slice(n_first), slice(n_first, n_samples)):
+            model.learn(points[:, part].copy(), targets[part].copy(), self.n_jobs)
+        return {"model_": model}
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         """Return the moments of the mixture over trees (Lakshminarayanan2016, eq. 4 and 5)."""

@@ -145,10 +145,11 @@ class ClassForest(GrowingForest[KneserNey]):
         n_jobs : int or None, default=1
             Number of workers, as joblib counts.
         """
-        points, targets = self.points, self.targets
-        importance = self.importance if len(self.importance) > 0 else None
+        points, targets, weights = self._regrown = self.samples
+        importance = weights if len(weights) > 0 else None
         self.forget()
         self.extend(points, targets, rates[None], importance, n_jobs)
+        self._regrown = None
 
     def _growth_settings(self) -> GrowthSettings:
         return GrowthSettings(int(self.min_samples_split), float(self.lifetime), self._node_limit)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -12,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -34,7 +37,7 @@ _DISCOUNT_PER_FEATURE = 10.0
 """Default discount per feature, in inverse time of data in the unit cube; 10 as in the paper."""
 
 
-class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
+class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassifier):
     """Mondrian forest for classification, online, with smoothed class probabilities.
 
     Trees are Mondrian processes over the data whose blocks are split until they hold one class.
@@ -132,6 +135,8 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         "n_jobs": N_JOBS,
     }
 
+    _learnt = "forest_"
+
     classes_: AnyArray
     forest_: ClassForest
     scales_: Scales
@@ -162,25 +167,43 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
         self.n_jobs = n_jobs
 
     def _learn_batch(self, data: FloatArray, numbers: NDArray[np.int32]) -> Self:
-        points, scales = own_copy(data)[None], self.scales_
+        self._n_first = len(numbers)
+        state = self.forest_, self.scales_, self._regrowth
+        self.forest_ = self._grow(*state, own_copy(data)[None], numbers)
+        return self
+
+    def _grow(
+        self,
+        forest: ClassForest,
+        scales: Scales,
+        regrowth: Regrowth,
+        points: FloatArray,
+        numbers: NDArray[np.int32],
+    ) -> ClassForest:
+        """Grow the trees of a batch and return them."""
         scales.follow(points)
-        self.forest_.build(points, numbers, scales.rates, self.n_jobs)
+        forest.build(points, numbers, scales.rates, self.n_jobs)
         if self.feature_relevance and len(numbers) >= RELEVANCE_START:
             scales.feature_weights = scales.feature_weights * learnt_rates(
-                self.forest_.arrays, self.forest_.code_lengths()
+                forest.arrays, forest.code_lengths()
             )
-            self.forest_ = self.forest_.unlearnt()
-            self.forest_.build(points, numbers, scales.rates, self.n_jobs)
-        self._regrowth.grown(self.forest_.n_points)
-        return self
+            forest = forest.unlearnt()
+            forest.build(points, numbers, scales.rates, self.n_jobs)
+        regrowth.grown(forest.n_points)
+        return forest
 
     def _probabilities(self, X: ArrayLike) -> FloatArray:
         """Return the mean over trees (Algorithms 7 and 8 of the paper)."""
         points = self._points(X)
+        if self.forest_.n_points == 0:  # all samples have had the weight 0
+            n_classes = len(self.classes_)
+            return np.full((points.shape[1], n_classes), 1.0 / n_classes)
         return self.forest_.predict_proba(points, self.scales_.rates, self.n_jobs)
 
     def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
         points = self._points(X)
+        if self.forest_.n_points == 0:
+            raise ValueError("there are no trees yet: all samples have had the weight 0")
         return self.forest_.arrays, self.forest_.leaves(points)
 
     def _points(self, X: ArrayLike) -> FloatArray:
@@ -190,13 +213,24 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
     def _learn(
         self, data: FloatArray, numbers: NDArray[np.int32], sample_weight: ArrayLike | None
     ) -> Self:
-        forest, scales, regrowth = self.forest_, self.scales_, self._regrowth
         weights = check_sample_weight(sample_weight, len(data))
         if weights is not None:
             counted = weights > 0.0
-            if forest.n_points == 0 and not np.any(counted):
-                raise ValueError("at least one of the first samples must have a positive weight")
             data, numbers, weights = data[counted], numbers[counted], weights[counted]
+        state = forest, _, _ = self.forest_, self.scales_, self._regrowth
+        self._learn_completely(forest.n_points, self._insert, *state, data, numbers, weights)
+        return self
+
+    def _insert(
+        self,
+        forest: ClassForest,
+        scales: Scales,
+        regrowth: Regrowth,
+        data: FloatArray,
+        numbers: NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> None:
+        """Insert samples one after the other."""
         known, start = forest.n_points, 0
         while start < len(data):
             end, milestone = len(data), RELEVANCE_START
@@ -219,19 +253,31 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
                 learnt = learnt_rates(forest.arrays, forest.code_lengths())
                 scales.feature_weights = learnt if own is None else own * learnt
             start = end
-        return self
+
+    def _former(self, learnt: ClassForest, n_samples: int) -> dict[str, Any]:
+        all_points, numbers, importance = learnt.samples
+        points, numbers = all_points[0, :n_samples], numbers[:n_samples]
+        weights = importance[:n_samples] if len(importance) > 0 else None
+        n_first = self._n_first
+        former, scales, regrowth = self._new_state()
+        if n_first > 0:
+            first = points[:n_first].copy()[None], numbers[:n_first].copy()
+            former = self._grow(former, scales, regrowth, *first)
+        later = None if weights is None else weights[n_first:]
+        self._insert(former, scales, regrowth, points[n_first:], numbers[n_first:], later)
+        return {"forest_": former, "scales_": scales, "_regrowth": regrowth}
 
     def _reset(self, n_features: int, n_classes: int) -> None:
-        self.scales_ = Scales(
-            n_features,
-            check_bounds(self.bounds, n_features),
-            check_feature_weights(self.feature_weights, n_features),
+        weights = check_feature_weights(self.feature_weights, n_features)
+        self._new_scales = partial(
+            Scales, n_features, check_bounds(self.bounds, n_features), weights
         )
-        self._regrowth = Regrowth(self.scales_)
         discount = self.discount
         if discount is None:
-            discount = _DISCOUNT_PER_FEATURE * float(self.scales_.feature_weights.sum())
-        self.forest_ = ClassForest(
+            total = float(n_features if weights is None else weights.sum())
+            discount = _DISCOUNT_PER_FEATURE * total
+        self._new_forest = partial(
+            ClassForest,
             Ensemble(int(self.n_estimators), n_features, seed_sequence(self.random_state)),
             n_classes=n_classes,
             discount=float(discount),
@@ -239,3 +285,11 @@ class MondrianForestClassifier(TreePathsMixin, OnlineClassifier):
             lifetime=float(self.lifetime),
             max_nodes=None if self.max_nodes is None else int(self.max_nodes),
         )
+        self._n_first = 0
+        self.forest_, self.scales_, self._regrowth = self._new_state()
+
+    def _new_state(self) -> tuple[ClassForest, Scales, Regrowth]:
+        """Return what has learnt nothing."""
+        scales = self._new_scales()
+        # A copy, as a forest draws seeds from its ensemble's.
+        return deepcopy(self._new_forest)(), scales, Regrowth(scales)

@@ -128,9 +128,10 @@ class GaussianForest(GrowingForest[Gaussian]):
 
         Parameters are those of :meth:`build`.
         """
-        points, targets = self.points, self.targets
+        points, targets, _ = self._regrown = self.samples
         self.forget()
         self.build(points, targets, rates, self.hyperparameters, n_jobs)
+        self._regrown = None
 
     def extend(self, points: FloatArray, targets: FloatArray, rates: FloatArray) -> None:
         """Insert points one after the other (Algorithms 3 and 4), messages included.

@@ -155,6 +155,16 @@ class HierarchicalGaussianModel(ScaledForestModel):
         return self.scales.rates
 
     @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The points and their targets; after an interruption, at least those learnt before."""
+        return self.forest.samples[:2]
+
+    @property
+    def weighs_trees(self) -> bool:
+        """Whether trees have weights in proportion to their evidence."""
+        return self._weigh_trees
+
+    @property
     def tree_weights(self) -> FloatArray:
         """The weights of the trees in the mixture, shape (T,): posterior probabilities, or equal.
 

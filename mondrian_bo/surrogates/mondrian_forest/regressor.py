@@ -218,10 +218,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         self.n_jobs = n_jobs
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        if not self.weigh_trees:
-            return super()._moments(X, with_variance)
         # First, as it raises NotFittedError while there is no `model_`.
         points = self._points(X)
+        if not self.model_.weighs_trees:
+            return super()._moments(X, with_variance)
         means, variances = self.model_.predict(points, self.n_jobs)
         weights = self.model_.tree_weights
         mean = weights @ means
@@ -230,8 +230,7 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
     def _weights(self, X: ArrayLike, tolerance: float) -> csr_matrix:
         return self.model_.weights(self._points(X), tolerance)
 
-    def _new_model(self, ensemble: Ensemble) -> HierarchicalGaussianModel:
-        n_features = ensemble.n_dimensions
+    def _model_for(self, n_features: int) -> Callable[[Ensemble], HierarchicalGaussianModel]:
         if self.leaf == "linear" and (self.posterior, self.branch_off) not in _LINEAR_RULES:
             raise ValueError(
                 "leaf='linear' needs posterior='exact', and branch_off='remaining' or 'paper'. "
@@ -240,8 +239,8 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         if self.leaf == "linear" and self.hyperparameters == "marginal_likelihood":
             raise ValueError("hyperparameters='marginal_likelihood' needs leaf='constant'.")
         kind = LinearLeafModel if self.leaf == "linear" else HierarchicalGaussianModel
-        return kind(
-            ensemble,
+        return functools.partial(
+            kind,
             min_samples_split=self.min_samples_split,
             lifetime=float(self.lifetime),
             posterior=self.posterior,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
-from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -134,7 +135,7 @@ class KernelRegressionWithPaths(KernelRegression):
         return data.variances(float(self.noise_variance), float(self.prior_variance))
 
 
-class LinearMachine(KernelEstimator):
+class LinearMachine(UndoesInterruptions, KernelEstimator):
     """A linear model on Mondrian features whose loss has no closed form (Balog2016, 4.2.2).
 
     The weights minimise ``prior_variance * sum(losses) + |w|^2 / 2``.
@@ -146,6 +147,8 @@ class LinearMachine(KernelEstimator):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
+
+    _learnt = "features_"
 
     _learning_rate: float
 
@@ -228,20 +231,22 @@ class LinearMachine(KernelEstimator):
 
         Cells that are new have the weight 0, their prior mean. Without `coef_` all weights are 0.
         """
-        if not hasattr(self, "coef_"):
-            self.features_ = self._new_features().fit(data)
-            self.coef_, n_before, self.n_iter_ = np.zeros((len(targets), 0)), 0, 1
-        else:
-            n_before = self.features_.partitions_.n_points
-            self.features_.partial_fit(data)
-        partitions = self.features_.partitions_
-        new = partitions.n_cells - self.coef_.shape[1]
-        weights = np.pad(np.asarray(self.coef_, dtype=np.float64), ((0, 0), (0, new)))
         settings = OnlineSettings(
             LOSSES[loss], float(self.prior_variance), float(epsilon), self._learning_rate
         )
-        descend_online(weights, partitions.cells[n_before:], targets, n_before, settings)
-        self.coef_ = weights
+        if hasattr(self, "coef_"):
+            state = features, _ = self.features_, self.coef_
+            n_known = features.partitions_.n_points
+            self._learn_completely(n_known, _learn_more, *state, data, targets, settings)
+        else:
+            self.features_ = self._new_features().fit(data)
+            self.coef_ = _descended(self.features_, np.zeros((len(targets), 0)), targets, settings)
+            self.n_iter_ = 1
+
+    def _former(self, learnt: MondrianFeatures, n_samples: int) -> dict[str, Any]:
+        features = copy(learnt)
+        features.partitions_ = features.partitions_.former(n_samples, self.n_jobs)
+        return {"features_": features}
 
     def _keep(self, models: Sequence[Any]) -> None:
         """Keep the weights of fitted linear models: of one, or of one for each class."""
@@ -262,3 +267,27 @@ class LinearMachine(KernelEstimator):
         """Return the functions at inputs, shape (n_samples, 1 or n_classes)."""
         check_is_fitted(self, "coef_")
         return np.asarray(self.features_.transform(check_samples(self, X)) @ self.coef_.T)
+
+
+def _learn_more(
+    features: MondrianFeatures,
+    coef: FloatArray,
+    data: FloatArray,
+    targets: FloatArray,
+    settings: OnlineSettings,
+) -> dict[str, Any]:
+    """Extend the partitions, and return the weights after a step at each sample."""
+    features.partial_fit(data)
+    return {"coef_": _descended(features, coef, targets, settings)}
+
+
+def _descended(
+    features: MondrianFeatures, coef: FloatArray, targets: FloatArray, settings: OnlineSettings
+) -> FloatArray:
+    """Return the weights after a step at each of the last samples of the partitions."""
+    partitions = features.partitions_
+    n_before = partitions.n_points - targets.shape[1]
+    new = partitions.n_cells - coef.shape[1]
+    weights = np.pad(np.asarray(coef, dtype=np.float64), ((0, 0), (0, new)))
+    descend_online(weights, partitions.cells[n_before:], targets, n_before, settings)
+    return weights

@@ -90,7 +90,7 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
             phases = data @ self.frequencies_ + self.offsets_
         if not all_finite(phases):
             raise ValueError("X has values whose products with the frequencies overflow")
-        return np.asarray(np.sqrt(2.0 / self.n_estimators) * np.cos(phases))
+        return np.asarray(np.sqrt(2.0 / len(self.offsets_)) * np.cos(phases))
 
 
 class RandomBinningFeatures(LaplaceFeatureMap):
@@ -172,9 +172,9 @@ class RandomBinningFeatures(LaplaceFeatureMap):
     def _keys(self, data: FloatArray) -> NDArray[np.uint64]:
         """Return the key of each input's bin in each grid, shape (n_samples, M)."""
         scaled = data * self._scale
-        keys = np.empty((len(data), self.n_estimators), dtype=np.uint64)
-        for m in range(self.n_estimators):
-            bins = np.floor((scaled - self.shift_[m]) / self.pitch_[m])
+        keys = np.empty((len(data), len(self.pitch_)), dtype=np.uint64)
+        for m, (shift, pitch) in enumerate(zip(self.shift_, self.pitch_, strict=True)):
+            bins = np.floor((scaled - shift) / pitch)
             bins = np.clip(bins, -_LARGEST_BIN, _LARGEST_BIN).astype(np.int64)
             keys[:, m] = (bins.view(np.uint64) * self._hash).sum(axis=1, dtype=np.uint64)
         return keys

@@ -189,23 +189,25 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             if `classes` are not those of the first call.
         """
         self._validate_params()
+        if hasattr(self, "coef_"):
+            check_same_classes(classes, self.classes_)
+            data = check_samples(self, X)
+            self._step(data, check_labels(y, len(data)))
+            return self
         with unchanged_by_failure(self):
-            if not hasattr(self, "coef_"):
-                data, labels = validate_data(self, X, y, dtype=np.float64)
-                self.classes_ = initial_classes(labels, classes)
-                if len(self.classes_) < 2:
-                    raise ValueError(
-                        "there must be at least two classes; got 1 class, "
-                        f"{self.classes_[0]}. Pass all labels as `classes`."
-                    )
-            else:
-                check_same_classes(classes, self.classes_)
-                data = check_samples(self, X)
-                labels = check_labels(y, len(data))
-            numbers = class_numbers(labels, self.classes_)
-            signs = one_versus_rest(numbers, len(self.classes_))
-            self._descend(own_copy(data), signs, self.loss, 0.0)
+            data, labels = validate_data(self, X, y, dtype=np.float64)
+            self.classes_ = initial_classes(labels, classes)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    "there must be at least two classes; got 1 class, "
+                    f"{self.classes_[0]}. Pass all labels as `classes`."
+                )
+            self._step(data, labels)
         return self
+
+    def _step(self, data: FloatArray, labels: AnyArray) -> None:
+        signs = one_versus_rest(class_numbers(labels, self.classes_), len(self.classes_))
+        self._descend(own_copy(data), signs, self.loss, 0.0)
 
     def _fit_weights(self, data: FloatArray, targets: AnyArray) -> None:
         classes, numbers = several_classes(targets)

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import FloatArray
-from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
+from mondrian_bo.surrogates.estimators.base import UndoesInterruptions, UnsupervisedEstimator
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     check_feature_weights,
@@ -85,7 +85,7 @@ class LaplaceFeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsup
         return seed_sequence(self.random_state)
 
 
-class MondrianFeatures(LaplaceFeatureMap):
+class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
     """Features of the Mondrian kernel: the cells of random partitions that hold each input.
 
     M partitions are sampled by Mondrian processes, and the features of an input indicate its M
@@ -150,6 +150,8 @@ class MondrianFeatures(LaplaceFeatureMap):
         "n_jobs": N_JOBS,
     }
 
+    _learnt = "partitions_"
+
     partitions_: PartitionForest
     factors_: FloatArray
 
@@ -177,21 +179,23 @@ class MondrianFeatures(LaplaceFeatureMap):
             float(self.lifetime),
         )
         self.factors_ = np.ones(self.n_estimators)
+        points = own_copy(data)[None]
         if self.lifetime_shape is not None:
             # E[exp(-lifetime s G)] = (1 + lifetime s / a)^-a for G of shape a and mean 1.
             shape = float(self.lifetime_shape)
             rng = np.random.default_rng(seed.spawn(1)[0])
             self.factors_ = rng.gamma(shape, 1.0 / shape, size=self.n_estimators)
-        partitions.build(self._seen(own_copy(data)), np.zeros(len(data)), self.n_jobs)
+            points = self._scaled(data)
+        partitions.build(points, np.zeros(len(data)), self.n_jobs)
         self.partitions_ = partitions
 
     def _seen(self, data: FloatArray) -> FloatArray:
-        """Return inputs as the partitions see them, shape (1 or M, n, d).
+        """Return inputs as the partitions see them, shape (1 or M, n, d)."""
+        are_shared = len(self.partitions_.points) < len(self.factors_)
+        return data[None] if are_shared else self._scaled(data)
 
-        A longer lifetime is the same as a larger scale of the inputs.
-        """
-        if self.lifetime_shape is None:
-            return data[None]
+    def _scaled(self, data: FloatArray) -> FloatArray:
+        """Return inputs for each partition: a longer lifetime is the same as a larger scale."""
         return np.ascontiguousarray(self.factors_[:, None, None] * data)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -219,9 +223,13 @@ class MondrianFeatures(LaplaceFeatureMap):
         """
         if not hasattr(self, "partitions_"):
             return self.fit(X)
-        data = check_samples(self, X)
-        self.partitions_.extend(self._seen(data), np.zeros(len(data)))
+        data, partitions = check_samples(self, X), self.partitions_
+        points, targets = self._seen(data), np.zeros(len(data))
+        self._learn_completely(partitions.n_points, partitions.extend, points, targets)
         return self
+
+    def _former(self, learnt: PartitionForest, n_samples: int) -> dict[str, Any]:
+        return {"partitions_": learnt.former(n_samples, self.n_jobs)}
 
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Return the features of inputs.

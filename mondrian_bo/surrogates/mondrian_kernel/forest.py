@@ -57,6 +57,8 @@ class PartitionForest(GrowingForest[NoStats]):
         self.lifetime = self.cell_lifetime = lifetime
         self.n_cells = 0
         self._cells = np.empty((0, ensemble.n_trees), dtype=np.int32)
+        # Of the first batch: its size, and the random streams before it.
+        self._start = 0, self._arrays.stream
 
     @property
     def cells(self) -> NDArray[np.int32]:
@@ -76,6 +78,7 @@ class PartitionForest(GrowingForest[NoStats]):
             Number of trees to grow at a time, as joblib counts.
         """
         n_points = len(targets)
+        self._start = n_points, self._arrays.stream.copy()
         self._targets = targets
         self.n_points = n_points
         trees = self._with_room(with_node_capacity(self._arrays, 2 * n_points - 1), n_points)
@@ -113,13 +116,37 @@ class PartitionForest(GrowingForest[NoStats]):
             _NO_CLASSES,
             self._growth_settings(),
         )
-        self.n_points = end
-        if len(self._cells) < end:
-            self._cells = resized(self._cells, 0, self._points.shape[1], start)
-        self._cells[start:end] = NONE
-        self.n_cells = assign_new_cells(
-            self._arrays, self._points, self.cell_lifetime, self.cells, start, self.n_cells
+        cells = self._cells
+        if len(cells) < end:
+            cells = resized(cells, 0, self._points.shape[1], start)
+        cells[start:end] = NONE
+        n_cells = assign_new_cells(
+            self._arrays, self._points, self.cell_lifetime, cells[:end], start, self.n_cells
         )
+        self._cells, self.n_cells, self.n_points = cells, n_cells, end
+
+    def former(self, n_points: int, n_jobs: int | None = 1) -> PartitionForest:
+        """Return the partitions as they were after so many points, bit for bit.
+
+        The trees are grown anew, at the cost of learning the points. This forest may be in any
+        state that an interruption of :meth:`extend` leaves.
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points after one of the calls that are to be kept.
+        n_jobs : int or None, default=1
+            As in :meth:`build`.
+        """
+        n_first, streams = self._start
+        points, targets = self._points[:, :n_points].copy(), self._targets[:n_points].copy()
+        other = copy(self)
+        other.forget()
+        other._arrays = other._arrays._replace(stream=streams.copy())
+        other.build(points[:, :n_first].copy(), targets[:n_first].copy(), n_jobs)
+        if n_first < n_points:
+            other.extend(points[:, n_first:], targets[n_first:])
+        return other
 
     @contextmanager
     def extended(

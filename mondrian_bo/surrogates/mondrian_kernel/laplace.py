@@ -91,14 +91,21 @@ class LaplaceKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         Raises
         ------
         ValueError
-            If the number of lifetimes is neither 1 nor that of the features, or if
-            `eval_gradient` is given with Y.
+            If a lifetime is not a finite number from 0 on, if their number is neither 1 nor that of
+            the features, if X and Y have different numbers of features, or if `eval_gradient` is
+            given with Y.
         """
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can only be evaluated when Y is None")
         left = np.atleast_2d(np.asarray(X, dtype=np.float64))
         right = left if Y is None else np.atleast_2d(np.asarray(Y, dtype=np.float64))
+        if left.shape[1] != right.shape[1]:
+            raise ValueError(
+                f"X and Y must have the same features, got {left.shape[1]} and {right.shape[1]}"
+            )
         lifetimes = np.atleast_1d(np.asarray(self.lifetime, dtype=np.float64))
+        if not np.all(np.isfinite(lifetimes) & (lifetimes >= 0.0)):
+            raise ValueError(f"lifetime must hold finite numbers from 0 on, got {self.lifetime!r}")
         if len(lifetimes) not in (1, left.shape[1]):
             raise ValueError(
                 f"lifetime must be one number or one for each of {left.shape[1]} features, "

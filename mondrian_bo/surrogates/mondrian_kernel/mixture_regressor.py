@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
@@ -19,6 +20,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     own_copy,
 )
 from mondrian_bo.surrogates.mondrian_kernel.base import KernelRegressionWithPaths
+from mondrian_bo.surrogates.mondrian_kernel.forest import PartitionForest
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import (
@@ -34,7 +36,9 @@ from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
 
-class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressionWithPaths):
+class MondrianKernelMixtureRegressor(
+    PredictiveDistributionMixin, UndoesInterruptions, KernelRegressionWithPaths
+):
     """Gaussian-process regression with the Mondrian kernel and a prior over its lifetime.
 
     The marginal likelihood is computed for all lifetimes up to `max_lifetime`. The predictive
@@ -95,6 +99,8 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         "max_models": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    _learnt = "models_"
+
     path_: LifetimePath
     posterior_: LifetimePosterior
     models_: list[KernelModel]
@@ -126,7 +132,8 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         self.n_jobs = n_jobs
 
     def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
-        self._follow(self._sample_path_data(data, targets, None, None, self.max_lifetime))
+        path_data = self._sample_path_data(data, targets, None, None, self.max_lifetime)
+        self.__dict__.update(self._follow(path_data))
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples and update the posterior over the lifetime.
@@ -156,20 +163,32 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
         if not hasattr(self, "models_"):
             return self.fit(X, y)
         data, targets = check_further_samples(self, X, y)
-        partitions = self._partitions
-        partitions.extend(own_copy(data)[None], targets)
-        mean, unit = location_and_variance(partitions.targets, bool(self.normalize_y))
-        self._follow(PathData(partitions, partitions.targets - mean, np.empty(0), unit))
+        partitions, points = self._partitions, own_copy(data)[None]
+        learn = self._learn_more
+        self._learn_completely(partitions.n_points, learn, partitions, points, targets)
         return self
 
-    def _follow(self, path_data: PathData) -> None:
-        """Compute the posterior over the lifetime, and the models that represent it."""
-        self._partitions = path_data.partitions
+    def _learn_more(
+        self, partitions: PartitionForest, points: FloatArray, targets: FloatArray
+    ) -> dict[str, Any]:
+        partitions.extend(points, targets)
+        return self._fitted(partitions)
+
+    def _former(self, learnt: list[KernelModel], n_samples: int) -> dict[str, Any]:
+        return self._fitted(self._partitions.former(n_samples, self.n_jobs))
+
+    def _fitted(self, partitions: PartitionForest) -> dict[str, Any]:
+        """Return the fitted attributes for all targets of the partitions."""
+        mean, unit = location_and_variance(partitions.targets, bool(self.normalize_y))
+        return self._follow(PathData(partitions, partitions.targets - mean, np.empty(0), unit))
+
+    def _follow(self, path_data: PathData) -> dict[str, Any]:
+        """Return the posterior over the lifetime and its models, as fitted attributes."""
         noise, prior = self._variances(path_data)
-        self.path_ = kernel_path(path_data, noise, prior)
-        self.posterior_ = lifetime_posterior(self.path_, self.lifetime_cdf)
-        lifetimes, self.weights_ = self.posterior_.representatives(self.max_models)
-        self.models_ = [
+        path = kernel_path(path_data, noise, prior)
+        posterior = lifetime_posterior(path, self.lifetime_cdf)
+        lifetimes, weights = posterior.representatives(self.max_models)
+        models = [
             KernelModel(
                 path_data.partitions.at_lifetime(lifetime),
                 noise / prior,
@@ -178,6 +197,13 @@ class MondrianKernelMixtureRegressor(PredictiveDistributionMixin, KernelRegressi
             )
             for lifetime in lifetimes.tolist()
         ]
+        return {
+            "_partitions": path_data.partitions,
+            "path_": path,
+            "posterior_": posterior,
+            "weights_": weights,
+            "models_": models,
+        }
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
         means, variances = self._components(X, with_variance)

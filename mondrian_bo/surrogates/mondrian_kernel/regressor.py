@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_further_samples,
@@ -47,7 +48,7 @@ class LifetimePaths(NamedTuple):
     forest: LifetimePath
 
 
-class MondrianKernelRegressor(KernelRegressionWithPaths):
+class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
     """Gaussian-process regression with the Mondrian kernel, online.
 
     A target is the sum of the weights of the M cells that hold its input, plus noise. Weights and
@@ -100,6 +101,8 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
         "lifetime": [Interval(Real, 0, None, closed="left")],
     }
 
+    _learnt = "model_"
+
     model_: KernelModel
 
     def __init__(
@@ -149,9 +152,18 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
         if not hasattr(self, "model_"):
             return self.fit(X, y)
         data, targets = check_further_samples(self, X, y)
-        self.model_.learn(data[None], targets)
-        self._set_prior_variance()
+        model = self.model_
+        n_known = model.partitions.n_points
+        self._learn_completely(n_known, self._learn_more, model, data[None], targets)
         return self
+
+    def _learn_more(self, model: KernelModel, points: FloatArray, targets: FloatArray) -> None:
+        model.learn(points, targets)
+        self._set_prior_variance(model)
+
+    def _former(self, learnt: KernelModel, n_samples: int) -> dict[str, Any]:
+        partitions = learnt.partitions.former(n_samples, self.n_jobs)
+        return {"model_": self._solved(partitions, learnt.ridge)}
 
     def predict_forest(self, X: ArrayLike) -> FloatArray:
         """Predict with the same partitions and prior, but independent trees (Balog2016, eq. 4).
@@ -284,8 +296,14 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
     def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
         partitions = self._new_partitions()
         partitions.build(own_copy(data)[None], targets, self.n_jobs)
-        self.model_ = KernelModel(partitions, self._ridge, centred=bool(self.normalize_y))
-        self._set_prior_variance()
+        self._prior = float(self.prior_variance), bool(self.normalize_y)
+        self.model_ = self._solved(partitions, self._ridge)
+
+    def _solved(self, partitions: PartitionForest, ridge: float) -> KernelModel:
+        """Return the model of partitions and their targets, with the prior of the last `fit`."""
+        model = KernelModel(partitions, ridge, centred=self._prior[1])
+        self._set_prior_variance(model)
+        return model
 
     def _forest_path(self, data: PathData) -> LifetimePath:
         return forest_path(data, *self._variances(data))
@@ -304,7 +322,8 @@ class MondrianKernelRegressor(KernelRegressionWithPaths):
             float(self.lifetime),
         )
 
-    def _set_prior_variance(self) -> None:
+    def _set_prior_variance(self, model: KernelModel) -> None:
         """Set the prior variance, in the squared units of the targets."""
-        _, unit = location_and_variance(self.model_.partitions.targets, bool(self.normalize_y))
-        self.model_.prior_variance = unit * float(self.prior_variance)
+        prior_variance, normalizes = self._prior
+        _, unit = location_and_variance(model.partitions.targets, normalizes)
+        model.prior_variance = unit * prior_variance

@@ -134,15 +134,18 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
             As `fit`.
         """
         self._validate_params()
-        with unchanged_by_failure(self):
-            if not hasattr(self, "coef_"):
+        if hasattr(self, "coef_"):
+            self._step(*check_further_samples(self, X, y))
+        else:
+            with unchanged_by_failure(self):
                 data, targets = check_training_data(self, X, y)
                 self._mean, self._deviation = _location_and_scale(targets)
-            else:
-                data, targets = check_further_samples(self, X, y)
-            scaled = (targets - self._mean) / self._deviation
-            self._descend(own_copy(data), scaled[None], "epsilon_insensitive", self.epsilon)
+                self._step(data, targets)
         return self
+
+    def _step(self, data: FloatArray, targets: FloatArray) -> None:
+        scaled = (targets - self._mean) / self._deviation
+        self._descend(own_copy(data), scaled[None], "epsilon_insensitive", self.epsilon)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict targets.

@@ -39,14 +39,26 @@ class PartitionKernelMixin:
         """Fit a copy of the kernel; return the Gram matrix of the training points."""
         kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
         self.kernel_ = kernel.fit(X, y)
-        gram: PartitionGram = self.kernel_.gram(X)
+        gram: PartitionGram = self.kernel_.gram(self._as_known(X))
         return gram
 
     def _clusters(self, X: ArrayLike) -> Clusters:
         """Return the clusters of new inputs, which are checked here."""
         data = validate_data(self, X, dtype=np.float64, reset=False)
-        clusters: Clusters = self.kernel_.assign(data)
+        clusters: Clusters = self.kernel_.assign(self._as_known(data))
         return clusters
+
+    def _as_known(self, X: FloatArray) -> Any:
+        """Return checked inputs with names of columns if a frozen kernel was fitted with names.
+
+        The kernel then checks the names and their order.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or not hasattr(self.kernel_, "feature_names_in_"):
+            return X
+        from pandas import DataFrame
+
+        return DataFrame(X, columns=names)
 
 
 class PartitionSolver(PartitionKernelMixin, SupervisedEstimator):

@@ -79,6 +79,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self._node_stats = node_stats
         self._targets = targets
         self._importance: FloatArray = np.empty(0)
+        # The samples while trees are grown anew: an interruption must not lose them.
+        self._regrown: tuple[AnyArray, AnyArray, FloatArray] | None = None
 
     @property
     def n_trees(self) -> int:
@@ -113,6 +115,12 @@ class GrowingForest(ABC, Generic[NodeStats]):
     def importance(self) -> FloatArray:
         """The weights of the samples, shape (n,); empty if all are 1."""
         return self._importance[: self.n_points]
+
+    @property
+    def samples(self) -> tuple[AnyArray, AnyArray, FloatArray]:
+        """Points, targets and weights; after an interruption, at least those learnt before."""
+        kept = self._regrown
+        return (self.points, self.targets, self.importance) if kept is None else kept
 
     @property
     def mass(self) -> float:
@@ -206,8 +214,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
         fields: Any = (resized(field, 1, capacity) for field in self._node_stats)
         node_stats = type(self._node_stats)(*fields)
         run_on_trees(grow_chunk, (arrays, node_stats), points, settings, n_jobs)
-        self._targets, self.n_points = targets, n_points
-        self._arrays, self._node_stats = arrays, node_stats
+        self._targets, self._arrays, self._node_stats = targets, arrays, node_stats
+        self.n_points = n_points
 
     def _make_room_for_all_nodes(self, n_points: int) -> None:
         """Make room for the largest number of nodes of restricted trees of `n_points` points.
@@ -229,9 +237,14 @@ class GrowingForest(ABC, Generic[NodeStats]):
 
     def _set_node_capacity(self, capacity: int) -> None:
         used = nodes_used(self._arrays)
-        self._arrays = with_node_capacity(self._arrays, capacity)
+        arrays = self._with_nodes(capacity)
         fields: Any = (resized(field, 1, capacity, used) for field in self._node_stats)
-        self._node_stats = type(self._node_stats)(*fields)
+        # Together, and when nothing is left that may fail: memory may not suffice for all arrays.
+        self._arrays, self._node_stats = arrays, type(self._node_stats)(*fields)
+
+    def _with_nodes(self, capacity: int) -> Tree:
+        """Return arrays with a capacity of exactly `capacity` nodes per tree."""
+        return with_node_capacity(self._arrays, capacity)
 
     def _make_room_for_nodes(self, n_more: int = 0) -> None:
         """Make room for one insertion after others, which add at most so many nodes."""
@@ -248,8 +261,8 @@ class GrowingForest(ABC, Generic[NodeStats]):
             # The first batch gets no spare capacity, because it may be the only one.
             capacity = int(GROWTH * n_points) + 8 if self.n_points > 0 else max(n_points, 8)
             points = resized(self._points, 1, capacity)
-            self._targets = resized(self._targets, 0, capacity)
-            self._arrays = self._with_room(self._arrays._replace(points=points), capacity)
+            arrays = self._with_room(self._arrays._replace(points=points), capacity)
+            self._targets, self._arrays = resized(self._targets, 0, capacity), arrays
 
     def _with_room(self, arrays: Tree, n_points: int) -> Tree:
         """Return arrays with room for the boxes and lists of `n_points` points."""

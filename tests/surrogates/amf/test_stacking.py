@@ -180,3 +180,16 @@ def test_the_default_stacks_where_no_paper_rule_is_asked_for(options, stacked):
 def test_what_cannot_be_stacked(other):
     with pytest.raises(ValueError, match="stacking=True needs"):
         AMFRegressor(stacking=True, **other).fit([[0.0]], [0.0])
+
+
+@pytest.mark.parametrize("ratio", [1e12, 1e18, 1e25, 1e30])
+def test_weights_of_any_ratio(ratio):
+    """The forecasts of one sample decide, and the others break the tie."""
+    X, y = stream(60)
+    for heavy in (7, 59):
+        weights = np.where(np.arange(60) == heavy, ratio, 1.0)
+        forest = AMFRegressor(5, random_state=0).partial_fit(X, y, sample_weight=weights)
+        mean, std = forest.predict(X, return_std=True)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(std).all()
+        assert np.all((mean >= y.min() - 1e-9) & (mean <= y.max() + 1e-9))

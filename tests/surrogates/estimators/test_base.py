@@ -2,15 +2,20 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mondrian_bo.surrogates import (
     AMFClassifier,
     AMFRegressor,
     GaussianProcessForestRegressor,
+    LaplaceFourierFeatures,
+    MondrianFeatures,
     MondrianForestDensity,
     MondrianForestRegressor,
+    MondrianKernelRegressor,
     OnlineDummyRegressor,
+    RandomBinningFeatures,
 )
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
 
@@ -76,3 +81,35 @@ def test_numbers_of_draws(kind):
         model.sample_y([[0.5]], 2.0)
     with pytest.raises(ValueError, match=r"quantiles must be numbers in \(0, 1\), got \[\]"):
         model.predict_quantiles([[0.5]], [])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "later"),
+    [
+        (MondrianFeatures(6), {"lifetime_shape": 2.0, "n_estimators": 3}),
+        (MondrianFeatures(6, lifetime_shape=2.0), {"lifetime_shape": None}),
+        (LaplaceFourierFeatures(6), {"n_estimators": 3}),
+        (RandomBinningFeatures(6), {"n_estimators": 3}),
+        (MondrianForestRegressor(6), {"weigh_trees": True}),
+        (MondrianForestRegressor(6, weigh_trees=True), {"weigh_trees": False}),
+        (MondrianKernelRegressor(6), {"prior_variance": 9.0, "noise_variance": 2.0}),
+        (MondrianKernelRegressor(6), {"normalize_y": False}),
+    ],
+)
+def test_parameters_that_are_set_later_count_from_the_next_fit_on(estimator, later):
+    X = np.random.default_rng(0).random((30, 2))
+    y = X.sum(axis=1)
+    one, other = (clone(estimator).set_params(random_state=0).fit(X, y) for _ in range(2))
+    other.set_params(**later)
+    for _ in range(2):
+        if hasattr(one, "predict"):
+            for found, expected in zip(
+                other.predict(X, return_std=True), one.predict(X, return_std=True), strict=True
+            ):
+                assert np.array_equal(found, expected)
+        else:
+            difference = other.transform(X) - one.transform(X)
+            assert abs(difference).max() == 0.0
+        if hasattr(one, "partial_fit"):
+            for model in (one, other):
+                model.partial_fit(X + 0.1, y)

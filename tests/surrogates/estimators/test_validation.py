@@ -59,6 +59,8 @@ REGRESSORS = [
         (np.array([1.0, 2.0, "c"], dtype=object), "'c' of type str"),
         (np.array([b"1", b"2", b"3"]), "b'1' of type bytes"),
         ([1.0, None, 3.0], "None of type NoneType"),
+        (np.array([1, 2, 3], dtype="datetime64[ns]"), r"dtype datetime64\[ns\]"),
+        (np.array([1, 2, 3], dtype="timedelta64[D]"), r"dtype timedelta64\[D\]"),
     ],
 )
 def test_targets_that_are_no_numbers(regressor, targets, found):

@@ -124,8 +124,18 @@ def test_weight_zero_is_absence():
     assert_same(one, two)
     assert np.array_equal(one.scales_.rates, two.scales_.rates)
     assert_same(one.partial_fit(far, y, sample_weight=np.zeros(60)), two)
-    with pytest.raises(ValueError, match="positive weight"):
-        MondrianForestClassifier().partial_fit(X, y, sample_weight=np.zeros(60))
+
+
+def test_first_samples_may_all_have_weight_zero():
+    X, y = make_data()
+    forest = MondrianForestClassifier(random_state=0).partial_fit(X, y, sample_weight=np.zeros(60))
+    assert np.array_equal(forest.predict_proba(X), np.full((60, 3), 1.0 / 3.0))
+    for paths in (forest.apply, forest.decision_path):
+        with pytest.raises(ValueError, match="no trees yet"):
+            paths(X)
+    assert_same(
+        forest.partial_fit(X, y), MondrianForestClassifier(random_state=0).partial_fit(X, y)
+    )
 
 
 # Errors -------------------------------------------------------------------------------------------

@@ -65,3 +65,14 @@ def test_wrong_use():
         LaplaceKernel([1.0, 2.0])(X)
     with pytest.raises(ValueError, match="Y is None"):
         LaplaceKernel()(X, Y, eval_gradient=True)
+
+
+@pytest.mark.parametrize("lifetime", [-1.0, None, np.nan, np.inf, [1.0, -2.0, 1.0]])
+def test_lifetimes_that_are_no_widths(lifetime):
+    with pytest.raises(ValueError, match="lifetime must hold finite numbers from 0 on"):
+        LaplaceKernel(lifetime)(X)
+
+
+def test_features_of_both_inputs():
+    with pytest.raises(ValueError, match="same features, got 3 and 2"):
+        LaplaceKernel()(X, Y[:, :2])

@@ -106,6 +106,29 @@ def test_frozen_kernels_know_more_inputs(model):
     assert len(result) == 300
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        PartitionGaussianProcessRegressor(random_state=0),
+        PartitionSVC(),
+        PartitionKernelPCA(random_state=0),
+    ],
+)
+def test_frozen_kernels_know_the_names_of_features(model, recwarn):
+    pandas = pytest.importorskip("pandas")
+    X, _ = make_classes(100)
+    y = (X[:, 0] > 0).astype(float)
+    frame = pandas.DataFrame(X, columns=[f"x{d}" for d in range(X.shape[1])])
+    kernel = FastClusterKernel(20, random_state=0).fit(frame)
+    own = clone(model).set_params(kernel=FrozenEstimator(kernel))
+    result = own.fit(frame, y)
+    known = result.predict(frame) if hasattr(own, "predict") else result.transform(frame)
+    assert len(known) == 100
+    assert not [one for one in recwarn if "feature names" in str(one.message)]
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        own.fit(frame[frame.columns[::-1]], y)
+
+
 @pytest.mark.parametrize("kernel", [*KERNELS, RandomPartitionKernel(n_partitions=3)])
 def test_seeds_and_pickles(kernel):
     X, y = make_classes()
