@@ -14,7 +14,7 @@ import numpy as np
 
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.space import row_gaps
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _GOOD_SHARE = 0.2
 """Share of all trials that are good, our choice."""
@@ -35,6 +35,11 @@ _OTHER_CHOICE = 0.2
 """Probability that a point has the choice of another good trial, for each categorical parameter."""
 
 
+_FEW_CATEGORICAL = 3
+"""Number of categorical parameters beyond which points get any choices, instead of those of other
+good trials: our choice. What all good trials have in common may keep them on their plateau."""
+
+
 def plateau_steps(
     space: SearchSpace,
     rows: FloatArray,
@@ -46,7 +51,8 @@ def plateau_steps(
 
     Each starts from a good trial. A number moves by a normal step: its deviation is that of the
     good trials times k^(-1 / (d + 4)) for k of them (Scott's rule), and at least one cell of a
-    grid.
+    grid. Choices are exchanged among good trials. Beyond three categorical parameters, about one of
+    them gets any of its choices instead.
 
     Parameters
     ----------
@@ -75,14 +81,30 @@ def plateau_steps(
     uniform = rng.random((_N_DRAWN, d))
     missing = np.where(space.is_categorical, np.floor(uniform * space.n_choices), uniform)
     parents = np.where(np.isnan(parents), missing, parents)
-    others = good[rng.integers(n_good, size=(_N_DRAWN, d)), np.arange(d)]
-    moved = space.is_categorical & ~np.isnan(others)
-    moved = moved & (rng.random((_N_DRAWN, d)) < _OTHER_CHOICE)
+    if space.is_categorical.sum() > _FEW_CATEGORICAL:
+        others, moved = _new_choices(space, rng)
+        moved &= ~np.isnan(parents)
+    else:
+        others = good[rng.integers(n_good, size=(_N_DRAWN, d)), np.arange(d)]
+        moved = space.is_categorical & ~np.isnan(others)
+        moved = moved & (rng.random((_N_DRAWN, d)) < _OTHER_CHOICE)
     steps = _deviations(space, good) * rng.standard_normal((_N_DRAWN, d))
     drawn = np.where(moved, others, parents + np.where(space.is_categorical, 0.0, steps))
     drawn = space.snap(drawn)
     known = np.concatenate([good, pending])
     return np.asarray(drawn[np.argsort(-_distances(space, drawn, known), kind="stable")])
+
+
+def _new_choices(space: SearchSpace, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+    """Draw choices for ten points, and which of them they get: one each on average, at least one.
+
+    Both arrays have shape (10, d).
+    """
+    shape = _N_DRAWN, space.n_dimensions
+    categorical = np.flatnonzero(space.is_categorical)
+    is_new = space.is_categorical & (rng.random(shape) < 1.0 / len(categorical))
+    is_new[np.arange(_N_DRAWN), rng.choice(categorical, _N_DRAWN)] = True
+    return np.floor(rng.random(shape) * space.n_choices), is_new
 
 
 def _good(values: FloatArray, rng: np.random.Generator) -> FloatArray:

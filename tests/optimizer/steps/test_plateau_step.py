@@ -193,3 +193,18 @@ def test_shares_are_checked():
     for share in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match=r"`plateau` of an arm must be in \[0, 1\]"):
             searched(share, 0, 0)
+
+
+def test_many_choices_are_drawn_anew():
+    """About one of them, with any choice, also one that no good trial has."""
+    space = SearchSpace({f"x{i}": Categorical(("a", "b", "c")) for i in range(12)})
+    rows, values = np.zeros((20, 12)), np.ones(20)
+    rng = np.random.default_rng(0)
+    nobody = np.empty((0, 12))
+    drawn = np.concatenate([plateau_steps(space, rows, values, nobody, rng) for _ in range(300)])
+    n_changed = (drawn != 0.0).sum(axis=1)
+    # At least one is drawn, and two of its three choices are others: 2/3 (1 + 11/12).
+    assert n_changed.mean() == pytest.approx(2.0 / 3.0 * (1.0 + 11.0 / 12.0), abs=0.06)
+    assert set(np.unique(drawn)) == {0.0, 1.0, 2.0}
+    few = SearchSpace({f"x{i}": Categorical(("a", "b", "c")) for i in range(3)})
+    assert not plateau_steps(few, rows[:, :3], values, nobody[:, :3], rng).any()
