@@ -13,6 +13,9 @@ _N_FAILED = 2
 """Number of nearest trials that must have failed for a failed trial to be learnt: a single failure
 may be an accident. Our choice."""
 
+_LOWEST = float(np.finfo(np.float64).min)
+"""Smallest finite float64."""
+
 _MANY_FAILED = 2
 """Failed trials for each other one beyond which a failed trial is learnt as the worst, our choice:
 the median of few values is too good for most of the space."""
@@ -82,10 +85,14 @@ class FailedTrials:
 def _worse_than_most(values: FloatArray) -> FloatArray:
     """Return the worst finite values, below them where all are equal, shape (1,) or (1, K)."""
     finite = np.isfinite(values)
+    has_finite = finite.any(axis=0, keepdims=True)
     low = np.where(finite, values, np.inf).min(axis=0, keepdims=True)
     high = np.where(finite, values, -np.inf).max(axis=0, keepdims=True)
-    below = np.where(low < high, low, low - np.maximum(np.abs(low), 1.0))
-    return np.asarray(np.where(np.isfinite(low), below, values.min(axis=0, keepdims=True)))
+    low = np.where(has_finite, low, 0.0)
+    # Halves of numbers next to the largest float64 do not overflow.
+    below = 2.0 * np.maximum(0.5 * low - 0.5 * np.maximum(np.abs(low), 1.0), 0.5 * _LOWEST)
+    worst = np.where(low < high, low, below)
+    return np.asarray(np.where(has_finite, worst, values.min(axis=0, keepdims=True)))
 
 
 def _distances(row: FloatArray, others: FloatArray) -> FloatArray:

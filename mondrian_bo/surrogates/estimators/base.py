@@ -3,11 +3,13 @@
 An exception may come at any moment of `partial_fit`, such as that of Ctrl-C or of memory that does
 not suffice. While an estimator learns, the attribute that holds its model is set aside. If learning
 does not end, it is missing. The next access undoes the call: the estimator learns its former
-samples again, which the model has kept.
+samples again, which the model has kept. Other threads meanwhile read the model that learns.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -17,6 +19,12 @@ from sklearn.base import BaseEstimator
 
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
+
+_learning: dict[int, int] = {}
+"""The thread that is inside of `_learn_completely`, by the id of the estimator."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_learning.clear)
 
 
 class _OwnsItsArrays(BaseEstimator):
@@ -37,11 +45,19 @@ class _SetAside:
 
     def __get__(self, estimator: UndoesInterruptions | None, owner: type) -> Any:
         """Undo a call that has not ended, and return what was learnt before."""
-        if estimator is None or estimator._unfinished is None:
+        unfinished = None if estimator is None else estimator._unfinished
+        if estimator is not None and self._name in estimator.__dict__:
+            # The call of another thread has just ended.
+            return estimator.__dict__[self._name]
+        if estimator is None or unfinished is None:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
-        n_samples, learnt = estimator._unfinished
+        n_samples, learnt = unfinished
+        this_thread = threading.get_ident()
+        if _learning.get(id(estimator), this_thread) != this_thread:
+            return learnt
         estimator.__dict__.update(estimator._former(learnt, n_samples))
         estimator._unfinished = None
+        _learning.pop(id(estimator), None)
         return estimator.__dict__[self._name]
 
 
@@ -78,15 +94,19 @@ class UndoesInterruptions(BaseEstimator):
         """
         name = self._learnt
         learnt = getattr(self, name)
-        self._unfinished = n_samples, learnt
-        delattr(self, name)
-        replaced = learn(*arguments)
-        if replaced is None:
-            setattr(self, name, learnt)
-        else:
-            # In one step, as an exception may come between any two.
-            self.__dict__.update({name: learnt} | replaced)
-        self._unfinished = None
+        _learning[id(self)] = threading.get_ident()
+        try:
+            self._unfinished = n_samples, learnt
+            delattr(self, name)
+            replaced = learn(*arguments)
+            if replaced is None:
+                setattr(self, name, learnt)
+            else:
+                # In one step, as an exception may come between any two.
+                self.__dict__.update({name: learnt} | replaced)
+            self._unfinished = None
+        finally:
+            _learning.pop(id(self), None)
 
     def _former(self, learnt: Any, n_samples: int) -> dict[str, Any]:
         """Return attributes as they were, given what an interruption has left of what was learnt.
@@ -132,6 +152,8 @@ class SupervisedEstimator(_OwnsItsArrays):
         self._validate_params()
         with unchanged_by_failure(self):
             self._fit(X, y)
+            # What an interrupted `partial_fit` has left is not needed any more.
+            self.__dict__.pop("_unfinished", None)
         return self
 
     @abstractmethod
@@ -169,6 +191,8 @@ class UnsupervisedEstimator(_OwnsItsArrays):
         self._validate_params()
         with unchanged_by_failure(self):
             self._fit(X, y)
+            # What an interrupted `partial_fit` has left is not needed any more.
+            self.__dict__.pop("_unfinished", None)
         return self
 
     @abstractmethod

@@ -64,7 +64,7 @@ _NO_DUPLICATES: IntArray = np.empty((0, 2), dtype=np.int64)
 class Prior(NamedTuple):
     """Prior distribution of the hyper-parameters, for targets of variance 1.
 
-    The defaults are those of Optuna's GPSampler, which has no categorical features.
+    The defaults are those of Optuna's GPSampler, except for more than three categorical features.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
@@ -218,10 +219,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         self.n_jobs = n_jobs
 
     def _moments(self, X: ArrayLike, with_variance: bool) -> tuple[FloatArray, FloatArray]:
-        # First, as it raises NotFittedError while there is no `model_`.
-        points = self._points(X)
+        check_is_fitted(self, "model_")
         if not self.model_.weighs_trees:
             return super()._moments(X, with_variance)
+        points = self._points(X)
         means, variances = self.model_.predict(points, self.n_jobs)
         weights = self.model_.tree_weights
         mean = weights @ means

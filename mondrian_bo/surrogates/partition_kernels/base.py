@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -49,16 +50,25 @@ class PartitionKernelMixin:
         return clusters
 
     def _as_known(self, X: FloatArray) -> Any:
-        """Return checked inputs with names of columns if a frozen kernel was fitted with names.
+        """Return checked inputs as a frozen kernel expects them that was fitted with names.
 
-        The kernel then checks the names and their order.
+        Raises
+        ------
+        ValueError
+            If its names are others, or in another order.
         """
         names = getattr(self, "feature_names_in_", None)
-        if names is None or not hasattr(self.kernel_, "feature_names_in_"):
+        known = getattr(self.kernel_, "feature_names_in_", None)
+        if names is None or known is None:
             return X
-        from pandas import DataFrame
-
-        return DataFrame(X, columns=names)
+        if not np.array_equal(names, known):
+            raise ValueError(
+                "The feature names should match those that the kernel was fitted with, in the same "
+                f"order: got {list(names)}, and the kernel has {list(known)}."
+            )
+        # The kernel would warn of inputs without names. Names of another library are checked above.
+        pandas = sys.modules.get("pandas")
+        return X if pandas is None else pandas.DataFrame(X, columns=names)
 
 
 class PartitionSolver(PartitionKernelMixin, SupervisedEstimator):

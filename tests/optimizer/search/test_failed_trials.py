@@ -79,3 +79,16 @@ def test_the_worst_of_equal_values_is_below_them():
     for k in range(4):
         fail(search, (0.9 - 0.01 * k, 0.9))
     assert search.trials.values.tolist() == [5.0, 0.0, 0.0]
+
+
+def test_the_worst_without_finite_values_or_room_below_them(recwarn):
+    for first in (np.inf, -np.inf, -1.7e308, 1.7e308):
+        search = search_of()
+        tell(search, (0.1, 0.1), first)
+        for k in range(5):
+            fail(search, (0.9 - 0.01 * k, 0.9))
+        values = search.trials.values
+        assert len(values) == 4
+        assert np.isfinite(values[1:]).all() == bool(np.isfinite(first))
+        assert (values[1:] <= first).all()
+    assert not list(recwarn)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -187,3 +188,49 @@ def test_samples_that_were_not_kept_cannot_be_learnt_again():
         with pytest.raises(RuntimeError, match=r"interrupted.*call `fit`"):
             call()
     assert np.isfinite(estimator.fit(X, y).predict(X)).all()
+
+
+@pytest.mark.parametrize("name", ["forest", "amf", "amf with few nodes", "classes"])
+def test_a_prediction_beside_learning_undoes_nothing(name):
+    """Another thread is not interrupted: it learns."""
+    estimator = copy.deepcopy(CASES[name])
+    rng = np.random.default_rng(0)
+    X = rng.random((1500, 2))
+    y = (X[:, 0] > 0.5).astype(int) if is_classifier(estimator) else X.sum(axis=1)
+    estimator.fit(X[:1000], y[:1000])
+    is_over, errors = threading.Event(), []
+
+    def read():
+        while not is_over.is_set():
+            try:
+                answer(estimator, X[:3])
+            except RuntimeError as error:
+                errors.append(error)
+            except IndexError:
+                # Trees may grow while they are read: learning and reading need a lock.
+                continue
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for k in range(1000, 1500):
+        estimator.partial_fit(X[k : k + 1], y[k : k + 1])
+    is_over.set()
+    reader.join()
+    assert not errors
+    assert getattr(estimator, estimator._learnt).n_points == 1500
+
+
+@pytest.mark.parametrize("name", ["forest", "amf", "classes", "kernel", "features"])
+def test_a_new_fit_forgets_an_interrupted_call(name):
+    estimator = CASES[name]
+    X, y = make_data(estimator)
+    broken = fitted(estimator, X, y)
+    batch = X[N_KNOWN:], y[N_KNOWN:]
+    other = copy.deepcopy(broken)
+    _, n_events = count_events(lambda: other.partial_fit(*batch))
+    with pytest.raises(Interrupted):
+        interrupt_at(n_events // 2, lambda: broken.partial_fit(*batch))
+    assert broken._unfinished is not None
+    again = broken.fit(X, y)
+    assert again._unfinished is None
+    assert "_unfinished" not in vars(again)

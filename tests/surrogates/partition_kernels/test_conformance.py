@@ -125,7 +125,7 @@ def test_frozen_kernels_know_the_names_of_features(model, recwarn):
     known = result.predict(frame) if hasattr(own, "predict") else result.transform(frame)
     assert len(known) == 100
     assert not [one for one in recwarn if "feature names" in str(one.message)]
-    with pytest.raises(ValueError, match="same order as they were in fit"):
+    with pytest.raises(ValueError, match="in the same order: got"):
         own.fit(frame[frame.columns[::-1]], y)
 
 
