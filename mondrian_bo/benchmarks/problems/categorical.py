@@ -121,7 +121,11 @@ _PESTICIDES = np.array(
 
 
 def _draw_pest(rng: np.random.Generator) -> _Choices:
-    """Pest control (Oh2019): which pesticide, if any, to use at each of 21 stages."""
+    """Pest control (Oh2019): which pesticide, if any, to use at each of 21 stages.
+
+    Pests count after the action of a stage; in the code of Oh2019 they count before it, so that the
+    last action has no effect.
+    """
     n = 21
     first = rng.beta(1.0, 30.0, _N_SIMULATIONS)
     spread = rng.beta(1.0, 17.0 / 3.0, (n, _N_SIMULATIONS))
