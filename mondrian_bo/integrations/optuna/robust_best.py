@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
@@ -15,6 +17,7 @@ from mondrian_bo.integrations.optuna.reading import (
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible
+from mondrian_bo.shared.array_types import FloatArray
 
 
 def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> FrozenTrial:
@@ -75,9 +78,29 @@ def robust_best(study: optuna.Study, sampler: ReadableSampler | None = None) -> 
     accepted, rows = model.accepted(trials)
     if not accepted:
         return luckiest
+    return accepted[best_predicted(model, accepted, rows, sign)]
+
+
+def best_predicted(
+    model: StudyModel, trials: Sequence[FrozenTrial], rows: FloatArray, sign: float
+) -> int:
+    """Return the position of the trial with the best predicted mean, of a single objective.
+
+    Parameters
+    ----------
+    model : StudyModel
+        The model.
+    trials : sequence of m FrozenTrial
+        The trials, m >= 1.
+    rows : float64 array of shape (m, d)
+        Their rows.
+    sign : float
+        1 if the objective is maximised, else -1.
+    """
     means = sign * model.optimizer.predict_rows(rows)[0][:, 0]
     # Of equal means, such as those of a repeated point, the best value counts.
-    return _luckiest([accepted[i] for i in np.flatnonzero(means == means.max())], sign)
+    equal = np.flatnonzero(means == means.max()).tolist()
+    return int(max(equal, key=lambda i: _luck(trials[i], sign)))
 
 
 def trials_to_choose(study: optuna.Study) -> list[FrozenTrial]:
@@ -95,4 +118,9 @@ def asked_model(study: optuna.Study, sampler: ReadableSampler | None) -> StudyMo
 
 def _luckiest(trials: list[FrozenTrial], sign: float) -> FrozenTrial:
     """Return the trial with the best value, of equal ones the first."""
-    return max(trials, key=lambda trial: (sign * trial.values[0], -trial.number))
+    return max(trials, key=lambda trial: _luck(trial, sign))
+
+
+def _luck(trial: FrozenTrial, sign: float) -> tuple[float, int]:
+    """Return what orders trials by their values, of equal ones the first as the largest."""
+    return sign * trial.values[0], -trial.number

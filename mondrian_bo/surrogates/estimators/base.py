@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
@@ -117,6 +118,14 @@ class UndoesInterruptions(BaseEstimator):
         raise NotImplementedError
 
 
+@contextmanager
+def _fitting(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave an estimator unchanged if the block raises, and nothing of interrupted calls if not."""
+    with unchanged_by_failure(estimator):
+        yield
+        vars(estimator).pop("_unfinished", None)
+
+
 class SupervisedEstimator(_OwnsItsArrays):
     """A regressor or a classifier. A failed `fit` leaves it unchanged.
 
@@ -150,10 +159,8 @@ class SupervisedEstimator(_OwnsItsArrays):
             If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
-        with unchanged_by_failure(self):
+        with _fitting(self):
             self._fit(X, y)
-            # What an interrupted `partial_fit` has left is not needed any more.
-            self.__dict__.pop("_unfinished", None)
         return self
 
     @abstractmethod
@@ -189,10 +196,8 @@ class UnsupervisedEstimator(_OwnsItsArrays):
             If a parameter, X or y is not as described. The estimator then stays unchanged.
         """
         self._validate_params()
-        with unchanged_by_failure(self):
+        with _fitting(self):
             self._fit(X, y)
-            # What an interrupted `partial_fit` has left is not needed any more.
-            self.__dict__.pop("_unfinished", None)
         return self
 
     @abstractmethod

@@ -14,12 +14,16 @@ from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel, check_reader
-from mondrian_bo.integrations.optuna.robust_best import asked_model, robust_best, trials_to_choose
+from mondrian_bo.integrations.optuna.robust_best import (
+    asked_model,
+    best_predicted,
+    trials_to_choose,
+)
 from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials
 from mondrian_bo.search_space import Categorical
 from mondrian_bo.shared.argument_checks import is_integer
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 _MOST_VALUES = 60
 """Largest grid whose values are all shown, our choice: more points touch each other."""
@@ -202,8 +206,7 @@ class StudyView:
         ValueError
             If no trial has the parameters.
         """
-        columns = [self.names.index(name) for name in names]
-        able = np.flatnonzero(~np.isnan(self.rows[:, columns]).any(axis=1))
+        able = np.flatnonzero(self._has(names))
         if not len(able):
             raise ValueError(
                 f"No complete trial has values of {' and '.join(map(repr, names))} in the present "
@@ -217,8 +220,12 @@ class StudyView:
 
     def has_trial_with(self, names: Sequence[str]) -> bool:
         """Return whether slices along some parameters have a trial to go through."""
+        return bool(self._has(names).any())
+
+    def _has(self, names: Sequence[str]) -> BoolArray:
+        """Return which usable trials have some parameters, shape (m,)."""
         columns = [self.names.index(name) for name in names]
-        return bool((~np.isnan(self.rows[:, columns]).any(axis=1)).any())
+        return np.asarray(~np.isnan(self.rows[:, columns]).any(axis=1))
 
     def rows_through(self, centre: Centre, changes: Mapping[str, FloatArray]) -> FloatArray:
         """Return rows through a trial where some parameters vary; inactive ones are NaN."""
@@ -281,10 +288,12 @@ def view(study: optuna.Study, sampler: ReadableSampler | None = None) -> StudyVi
         usable, rows = list(compress(usable, is_whole)), rows[is_whole]
     if not usable:
         raise ValueError("No complete trial has values of all parameters in the present space.")
-    best = [robust_best(study, sampler)] if len(study.directions) == 1 else study.best_trials
-    numbers = [trial.number for trial in usable]
-    known = [numbers.index(trial.number) for trial in best if trial.number in numbers]
-    return StudyView(study, model, trials, usable, rows, (known or [0])[0])
+    if len(study.directions) == 1:
+        best = best_predicted(model, usable, rows, sign_of(study, 0))
+    else:
+        front = {trial.number for trial in study.best_trials}
+        best = next((i for i, trial in enumerate(usable) if trial.number in front), 0)
+    return StudyView(study, model, trials, usable, rows, best)
 
 
 def objective_label(study: optuna.Study, objective: int) -> str:

@@ -324,8 +324,7 @@ def partition_data(
     """
     check_objective(seen.study, objective)
     check_count("seed", seed, 0)
-    if x == y:
-        raise ValueError(f"`x` and `y` must be two parameters, got {x!r} for both.")
+    _check_two(x, y)
     # The unit square of the two parameters, with choices at equal distances.
     columns = []
     for name in (x, y):
@@ -392,10 +391,14 @@ class _Mesh(NamedTuple):
     centre: Centre
 
 
-def _mesh(seen: StudyView, x: str, y: str, objective: int = 0) -> _Mesh:
-    """Return all pairs of values of two parameters."""
+def _check_two(x: str, y: str) -> None:
     if x == y:
         raise ValueError(f"`x` and `y` must be two parameters, got {x!r} for both.")
+
+
+def _mesh(seen: StudyView, x: str, y: str, objective: int = 0) -> _Mesh:
+    """Return all pairs of values of two parameters."""
+    _check_two(x, y)
     first, second = seen.line(x, _GRID), seen.line(y, _GRID)
     centre = seen.centre([x, y], objective)
     units = {
