@@ -16,8 +16,11 @@ from mondrian_bo.search_space import Condition
 _MANY_CHOICES = 16
 """Largest number of values of an integer parameter that can be a parent of others; our choice."""
 
-Pattern: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
-"""The names of a trial's parameters, and the choices of possible parents among them."""
+Names: TypeAlias = tuple[str, ...]
+"""Names of parameters."""
+
+Pattern: TypeAlias = tuple[Names, Names, tuple[int, ...]]
+"""The names of a trial's parameters, the possible parents among them, and the parents' choices."""
 
 
 class ConditionLearner:
@@ -39,52 +42,72 @@ class ConditionLearner:
         self._n_patterns = 0
         self._present: Counter[str] = Counter()
         self._seen: set[Pattern] = set()
+        # One object of equal names: most trials have the same ones.
+        self._names: dict[Names, Names] = {}
         # Of each possible parent, the choices of all patterns; in the order they were noticed.
         self._choices: dict[str, set[int]] = {}
-        # Of each parameter by possible parent: the parent's choices with it, and those without.
+        self._n_as_parent: Counter[str] = Counter()
+        # Of each parameter that some pattern lacks, by possible parent: the parent's choices with
+        # it, and those without.
         self._parents: dict[str, dict[str, tuple[set[int], set[int]]]] = {}
         self.conditions: dict[str, Condition] = {}
         self.unexplained = False
 
-    def learn(self, names: tuple[str, ...], choices: Mapping[str, int]) -> None:
-        """Learn from one trial; O(1) if one like it has been seen.
+    def learn(
+        self, values: Mapping[str, float], distributions: Mapping[str, BaseDistribution]
+    ) -> None:
+        """Learn from one trial; O(number of its parameters) if one like it has been seen.
 
-        Otherwise the time is proportional to the number of parameters so far and their possible
-        parents, of which few are left soon.
+        Otherwise the time is proportional to the number of parameters that some trial lacks and
+        their possible parents, of which few are left soon.
 
         Parameters
         ----------
-        names : tuple of str
-            The parameters it has.
-        choices : mapping of str to int
-            Of those that may be parents: the index of the choice, or the integer.
+        values : mapping of str to float
+            Optuna's internal values of the parameters that it has.
+        distributions : mapping of str to BaseDistribution
+            The distributions of these parameters.
         """
-        pattern = (names, tuple(choices.items()))
+        choices = {n: int(value) for n, value in values.items() if _may_be_parent(distributions[n])}
+        names, parents_here = self._one_of(tuple(values)), self._one_of(tuple(choices))
+        pattern = names, parents_here, tuple(choices.values())
         if pattern in self._seen:
             return
+        for p in [p for p, count in self._present.items() if count == self._n_patterns]:
+            if p not in values:
+                # All former patterns have it, so each parent that they have may explain it.
+                self._parents[p] = {
+                    q: (known.copy(), set())
+                    for q, known in self._choices.items()
+                    if q != p and self._n_as_parent[q] == self._n_patterns
+                }
+        for p in names:
+            if p not in self._present and self._n_patterns > 0:
+                # A parent is present wherever the parameter is; all former patterns are without it.
+                self._parents[p] = {
+                    q: (set(), self._choices.get(q, set()).copy()) for q in choices if q != p
+                }
         self._seen.add(pattern)
         self._n_patterns += 1
         self._present.update(names)
-        for name in names:
-            if name not in self._parents:
-                # A parent is present wherever the parameter is; all former patterns are without it.
-                self._parents[name] = {
-                    q: (set(), self._choices.get(q, set()).copy()) for q in choices if q != name
-                }
-        present = set(names)
+        self._n_as_parent.update(choices.keys())
         for p, parents in self._parents.items():
             for q in list(parents):
                 if q in choices:
                     sides = parents[q]
-                    sides[0 if p in present else 1].add(choices[q])
+                    sides[0 if p in values else 1].add(choices[q])
                     if sides[0].isdisjoint(sides[1]):
                         continue
-                elif p not in present:
+                elif p not in values:
                     continue
                 del parents[q]
         for q, choice in choices.items():
             self._choices.setdefault(q, set()).add(choice)
         self._explain()
+
+    def _one_of(self, names: Names) -> Names:
+        """Return the first object that is equal to `names`."""
+        return self._names.setdefault(names, names)
 
     def _explain(self) -> None:
         """Find the conditions anew, after another pattern has been seen."""
@@ -93,8 +116,6 @@ class ConditionLearner:
         order = {q: i for i, q in enumerate(self._choices)}
         for p, parents in self._parents.items():
             count = self._present[p]
-            if count == self._n_patterns:
-                continue
             found = [q for q in parents if self._present[q] > count]
             if found:
                 parent = min(found, key=lambda q: (self._present[q], order[q]))
@@ -103,7 +124,7 @@ class ConditionLearner:
                 self.unexplained = True
 
 
-def may_be_parent(distribution: BaseDistribution) -> bool:
+def _may_be_parent(distribution: BaseDistribution) -> bool:
     """Whether a parameter has few values, as a number of layers has."""
     if isinstance(distribution, IntDistribution):
         size = (distribution.high - distribution.low) // distribution.step + 1

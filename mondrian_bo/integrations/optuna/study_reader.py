@@ -13,7 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import internal_of, union
-from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
+from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.integrations.optuna.proposals import (
     internal_values,
     proposed_values,
@@ -209,11 +209,8 @@ class StudyReader:
         )
         for name, distribution in varied.items():
             self._note_distribution(name, distribution)
-        names = tuple(name for name in distributions if name in self.distributions)
-        choices = {
-            name: int(internal[name]) for name in names if may_be_parent(distributions[name])
-        }
-        self.conditions.learn(names, choices)
+        values = {name: internal[name] for name in distributions if name in self.distributions}
+        self.conditions.learn(values, distributions)
 
     def _note_constants(self, constants: dict[str, Any]) -> None:
         """Keep the parameters that all trials so far have with the same single value."""

@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import to_space, values_under
-from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner, may_be_parent
+from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
 from mondrian_bo.shared.array_types import FloatArray
@@ -46,8 +46,7 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     for trial in trials:
         values = values_under(distributions, trial)
         internal.append(values)
-        choices = {n: int(value) for n, value in values.items() if may_be_parent(distributions[n])}
-        learner.learn(tuple(values), choices)
+        learner.learn(values, distributions)
     space = to_space(distributions, learner.conditions)
     if space is None:
         return None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import Condition
@@ -41,10 +42,19 @@ def by_definition(trials):
     return explanations, unexplained
 
 
+CHOICE, NUMBER = CategoricalDistribution(list("abcdefgh")), FloatDistribution(0.0, 1.0)
+
+
+def tell(learner, names, choices):
+    """Tell of a trial with some parameters, of which those in `choices` may be parents."""
+    distributions = {name: CHOICE if name in choices else NUMBER for name in names}
+    learner.learn({name: float(choices.get(name, 0.5)) for name in names}, distributions)
+
+
 def learnt(trials):
     learner = ConditionLearner()
     for names, choices in trials:
-        learner.learn(tuple(names), choices)
+        tell(learner, names, choices)
     return learner
 
 
@@ -128,8 +138,8 @@ def test_the_order_of_the_trials_does_not_matter(trials, order):
 def test_nothing_is_conditional_at_first():
     learner = ConditionLearner()
     assert (learner.conditions, learner.unexplained) == ({}, False)
-    learner.learn(("x", "c"), {"c": 1})
-    learner.learn(("x", "c"), {"c": 0})
+    tell(learner, ("x", "c"), {"c": 1})
+    tell(learner, ("x", "c"), {"c": 0})
     assert (learner.conditions, learner.unexplained) == ({}, False)
 
 
@@ -138,7 +148,7 @@ def test_absences_that_no_choice_explains():
     learner = learnt([(("x", "c"), {"c": 0}), (("x", "c", "y"), {"c": 0})])
     assert (learner.conditions, learner.unexplained) == ({}, True)
     # What is explained stays so beside it.
-    learner.learn(("x", "c", "z"), {"c": 1})
+    tell(learner, ("x", "c", "z"), {"c": 1})
     assert learner.conditions == {"z": Condition("c", (1,))}
     assert learner.unexplained
 
@@ -147,7 +157,7 @@ def test_an_explanation_is_given_up_when_it_fails():
     trials = [(("c",), {"c": 0}), (("c", "y"), {"c": 1})]
     learner = learnt(trials)
     assert learner.conditions == {"y": Condition("c", (1,))}
-    learner.learn(("c",), {"c": 1})
+    tell(learner, ("c",), {"c": 1})
     assert (learner.conditions, learner.unexplained) == ({}, True)
 
 
@@ -160,10 +170,10 @@ def test_repeated_trials_cost_nothing(monkeypatch):
 
     monkeypatch.setattr(learner, "_explain", refuse)
     for _ in range(5):
-        learner.learn(("c", "y"), {"c": 1})
+        tell(learner, ("c", "y"), {"c": 1})
     assert learner.conditions is conditions
     with pytest.raises(AssertionError, match="like those before"):
-        learner.learn(("c", "y"), {"c": 2})
+        tell(learner, ("c", "y"), {"c": 2})
 
 
 def test_earlier_trials_are_gone_through_only_for_new_names():
@@ -181,6 +191,19 @@ def test_earlier_trials_are_gone_through_only_for_new_names():
     rng = np.random.default_rng(0)
     names = tuple("abcdef")
     for _ in range(300):
-        learner.learn(names, {name: int(rng.integers(5)) for name in names})
+        tell(learner, names, {name: int(rng.integers(5)) for name in names})
     assert len(learner._seen) > 250
     assert learner._seen.n_walks <= 1
+
+
+def test_parameters_that_all_trials_have_cost_no_pairs():
+    rng = np.random.default_rng(0)
+    names = tuple(f"p{i}" for i in range(40))
+    learner = ConditionLearner()
+    for _ in range(50):
+        tell(learner, names, {name: int(rng.integers(3)) for name in names})
+    assert learner._parents == {}
+    # The first absence compares with all trials before it: only p0 never had this choice.
+    tell(learner, names[:-1], {name: 3 if name == "p0" else 0 for name in names[:-1]})
+    assert learner.conditions == {"p39": Condition("p0", (0, 1, 2))}
+    assert set(learner._parents) == {"p39"}
