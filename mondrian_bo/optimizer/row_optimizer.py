@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_models import Moments
+from mondrian_bo.optimizer.optimizer_state import OptimizerState
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
-from mondrian_bo.optimizer.search.restarts import RestartingSearch, SearchState
+from mondrian_bo.optimizer.search.restarts import RestartingSearch
 from mondrian_bo.optimizer.search.search import Request
 from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
-from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
+from mondrian_bo.optimizer.shared.trials import rounded
 from mondrian_bo.optimizer.shared.validation import (
     Direction,
     check_directions,
@@ -39,30 +40,6 @@ if TYPE_CHECKING:
 
 Params: TypeAlias = dict[str, Any]
 """Values of the active parameters by name."""
-
-
-class OptimizerState(NamedTuple):
-    """What identifies a former state of :class:`RowOptimizer`.
-
-    Attributes
-    ----------
-    search : SearchState
-        The trials.
-    constraints : tuple or None
-        The values of constraints; None without any.
-    noise : tuple or None
-        What the known errors left; None without any.
-    n_costs : int
-        Number of known costs.
-    stored : tuple or None
-        What a subclass stores besides.
-    """
-
-    search: SearchState
-    constraints: Any
-    noise: Any
-    n_costs: int
-    stored: Any = None
 
 
 class RowOptimizer(Transactional[OptimizerState]):
@@ -107,6 +84,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         check_callable("is_valid", is_valid)
         super().__init__()
         self.space = space
+        self._has_floats = bool((space.grid_sizes == 0).any())
         self._valid = None if is_valid is None else ValidRows(is_valid, space)
         self._surrogate = settings.surrogate
         self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
@@ -187,12 +165,14 @@ class RowOptimizer(Transactional[OptimizerState]):
         """The models of all trials, each with its arm of the portfolio."""
         return self._search.whole.arms
 
+    @transaction
     def scores(self) -> list[tuple[Acquisition, Score]]:
         """Return acquisitions, with what a suggestion would maximise of each.
 
         They are those of the portfolio's first arm. A score maps rows, shape (m, d), to numbers,
         shape (m,), and includes the probability that constraints hold. It is minus infinity where
-        `is_valid` is False.
+        `is_valid` is False. A score is computed outside of the optimizer's lock, so no other thread
+        may use the optimizer at this time.
         """
         rng = np.random.default_rng(0)
         found = self._search.whole.scores(self._constraints, self.space, rng)
@@ -200,6 +180,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         return found if valid is None else [(one, valid.score(score)) for one, score in found]
 
     @property
+    @transaction
     def earlier_weights(self) -> FloatArray:
         """Present weights of the earlier studies (`warm_start`), shape (K,)."""
         return self._search.whole.earlier_weights
@@ -436,17 +417,27 @@ class RowOptimizer(Transactional[OptimizerState]):
         ValueError
             If `is_valid` refuses all points that are tried.
         """
-        running = {row.tobytes() for row in np.round(pending, KEY_DIGITS)}
         request = Request(
             self.space if within is None else within,
             pending,
             index,
             np.random.default_rng([*self._ask_entropy, index]),
-            partial(self._search.trials.is_taken, running=running),
+            partial(self._is_taken, running={row.tobytes() for row in rounded(pending)}),
             self._constraints,
             self._valid,
         )
         return self.space.from_unit(self._search.current.suggest(request))
+
+    def _is_taken(self, row: FloatArray, running: Collection[bytes]) -> bool:
+        """Whether a trial with the parameters of a row has been told, or ruled out, or is running.
+
+        A trial is told with the row that its parameters are encoded to. In a narrow range far from
+        0 this row is another one, as decoding rounds.
+        """
+        is_taken = self._search.trials.is_taken
+        return is_taken(row, running) or (
+            self._has_floats and is_taken(self.space.to_unit(self.space.from_unit(row)), running)
+        )
 
     @transaction
     def exclude_rows(self, rows: FloatArray) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
-from mondrian_bo.optimizer.row_optimizer import OptimizerState, Params, RowOptimizer
+from mondrian_bo.optimizer.optimizer_state import OptimizerState
+from mondrian_bo.optimizer.row_optimizer import Params, RowOptimizer
 from mondrian_bo.optimizer.saving.journal import Batch, Journal
 from mondrian_bo.optimizer.saving.saved_file import read_file, refuse, write_file
 from mondrian_bo.optimizer.saving.saved_settings import (

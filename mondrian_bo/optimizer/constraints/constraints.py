@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection
 from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
@@ -33,6 +34,9 @@ _EXPONENT = 2.0
 
 _PRIOR_TRIALS = 5.0
 """Number of trials of correlation 0 that are added to those observed: our choice."""
+
+ConstraintsState: TypeAlias = tuple[int, int, tuple[TrialsState, ...]]
+"""A former state: numbers of trials and of those behind the correlations, and the margins."""
 
 
 class Constraints:
@@ -84,39 +88,44 @@ class Constraints:
 
     @property
     def rows(self) -> list[FloatArray]:
-        """The rows of all trials."""
+        """The rows of all trials with a known value."""
         return self._rows
 
     def tell(self, rows: FloatArray, values: FloatArray) -> BoolArray:
         """Store the values of trials, O(1) each; see :meth:`OutcomeModels.tell`.
+
+        Trials without a known value are left out.
 
         Returns
         -------
         bool array of shape (m,)
             Which trials satisfy all constraints whose values are known.
         """
+        feasible = np.asarray(~(values > 0.0).any(axis=1))
+        is_known = ~np.isnan(values).all(axis=1)
+        rows, values = rows[is_known], values[is_known]
         self._margins.tell(rows, -values)
         self._values.extend(values)
         self._rows.extend(rows)
-        feasible = ~(values > 0.0).any(axis=1)
         n_before = self._n_feasible[-1] if self._n_feasible else 0
-        self._n_feasible.extend((n_before + np.cumsum(feasible)).tolist())
-        return np.asarray(feasible)
+        self._n_feasible.extend((n_before + np.cumsum(feasible[is_known])).tolist())
+        return feasible
 
-    def state(self) -> tuple[int, tuple[TrialsState, ...]]:
+    def state(self) -> ConstraintsState:
         """Return what `restore` needs; O(1)."""
-        return len(self._values), self._margins.state()
+        return len(self._values), self.n_correlated, self._margins.state()
 
-    def restore(self, state: tuple[int, tuple[TrialsState, ...]]) -> None:
+    def restore(self, state: ConstraintsState) -> None:
         """Remove what was added after a state; O(what is removed)."""
+        n_trials, n_correlated, margins = state
         for kept in (self._values, self._rows, self._n_feasible):
-            del kept[state[0] :]
-        self._margins.restore(state[1])
+            del kept[n_trials:]
+        self._margins.restore(margins)
+        self.n_correlated = n_correlated
 
     def forget(self) -> None:
         """Let all models learn their trials again when they are used next."""
         self._margins.forget()
-        self._n_correlated = 0
 
     def log_probability(self, rows: FloatArray) -> FloatArray:
         """Return the log-probability that all constraints hold; see `JointFeasibility`."""

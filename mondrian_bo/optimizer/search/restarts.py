@@ -274,7 +274,7 @@ class RestartingSearch:
         counts = self._counts
         # An infeasible trial is no gain, whatever its value.
         value = float(values[0]) if feasible else -np.inf
-        beside = self._compare(row[0], value, self.trials)
+        beside = self._compare(row[0], value, feasible, self.trials)
         self.trials.tell(row, values, feasible)
         if self.current is self.whole:
             counts.n_still = 0 if beside.gained else counts.n_still + 1
@@ -290,9 +290,9 @@ class RestartingSearch:
         own = self.current.trials
         assert isinstance(own, Trials)
         if len(own):
-            beside_own = self._compare(row[0], value, own)
+            beside_own = self._compare(row[0], value, feasible, own)
             counts.pressure = beside_own.pressure(counts.pressure)
-            counts.n_in_vain = 0 if value > own.best()[1] else counts.n_in_vain + 1
+            counts.n_in_vain = 0 if beside_own.gained else counts.n_in_vain + 1
         own.tell(row, values, feasible)
         has_stalled = counts.n_still >= _STALLED
         patience = counts.patience if has_stalled else _PATIENCE
@@ -310,9 +310,13 @@ class RestartingSearch:
             else:
                 counts.threshold *= _BACKOFF
 
-    def _compare(self, row: FloatArray, value: float, trials: Trials) -> _Comparison:
+    def _compare(
+        self, row: FloatArray, value: float, feasible: bool, trials: Trials
+    ) -> _Comparison:
         """Compare a trial with the incumbent of some trials, of which there is one at least."""
         best_row, best_value = trials.best()
+        if feasible and not trials.has_feasible:
+            best_value = -np.inf  # the first feasible trial is a gain, whatever its value
         # The difference of equal infinities would be NaN.
         gain = 0.0 if value == best_value else value - best_value
         least = self._least_gain()

@@ -22,7 +22,7 @@ costs O(1) per trial."""
 
 KEY_DIGITS = 12
 """Digits to which rows are rounded where the same trials are looked for: decoding and encoding a
-row moves its entries by a few units of rounding, 1e-16."""
+row moves its entries by a few units of rounding, 1e-16 in most ranges."""
 
 
 class TrialsState(NamedTuple):
@@ -42,6 +42,12 @@ class TrialsState(NamedTuple):
     n_known: int
     best: list[tuple[bool, float, int]]
     n_excluded: dict[bytes, int]
+
+
+def rounded(rows: FloatArray) -> FloatArray:
+    """Return rows with the same bytes for all rows that count as the same trial."""
+    # The sum replaces -0.0.
+    return np.asarray(np.round(rows, KEY_DIGITS) + 0.0)
 
 
 class Trials:
@@ -102,7 +108,7 @@ class Trials:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)
-            self._known[np.round(rows[i], KEY_DIGITS).tobytes()] = None
+            self._known[rounded(rows[i]).tobytes()] = None
 
     def chosen(self, which: BoolArray) -> Trials:
         """Return some of the trials; `which` has shape (n,). All of them count as feasible."""
@@ -118,9 +124,9 @@ class Trials:
         row : float64 array of shape (d,)
             The point.
         running : collection of bytes
-            Bytes of the rows of running trials, rounded to `KEY_DIGITS`.
+            Bytes of the rows of running trials after :func:`rounded`.
         """
-        row = np.round(row, KEY_DIGITS)
+        row = rounded(row)
         key = row.tobytes()
         if key in self._known or key in running:
             return True
@@ -129,7 +135,7 @@ class Trials:
 
     def avoid(self, rows: FloatArray) -> None:
         """Count rows of shape (m, d) as known without a value, as for trials that failed."""
-        self._known.update((row.tobytes(), None) for row in np.round(rows, KEY_DIGITS))
+        self._known.update((row.tobytes(), None) for row in rounded(rows))
 
     def exclude(self, rows: FloatArray) -> None:
         """Count all points as known that have the values of one of these rows.
@@ -139,7 +145,7 @@ class Trials:
         rows : float64 array of shape (m, d)
             Points; NaN matches every value.
         """
-        for row in np.round(rows, KEY_DIGITS):
+        for row in rounded(rows):
             gaps = np.isnan(row)
             self._excluded.setdefault(gaps.tobytes(), (gaps, {}))[1][row.tobytes()] = None
 
@@ -164,6 +170,11 @@ class Trials:
         """Return row, shape (d,), and value of the best trial."""
         _, value, index = max(self._best)
         return self._rows.rows[-index], value
+
+    @property
+    def has_feasible(self) -> bool:
+        """Whether the best trial, and so any trial, is feasible."""
+        return bool(self._best) and max(self._best)[0]
 
     def front(self) -> BoolArray:
         """Return which trial is the best one, if it is feasible, shape (n,)."""
