@@ -1,6 +1,7 @@
 """The score against loops in plain Python."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,6 +137,26 @@ def test_compare_knows_wins_losses_and_when_it_cannot_tell():
     assert outcome(small[:5], large[:5]) == "tie"  # five seeds: p is 1/16 at best
 
 
+def test_compare_at_a_share_of_the_budget():
+    """After 25 %, 50 % and 100 % of three trials: the first, the second and the third."""
+    runs = {
+        "a": {seed: [20.0, 1.0 + 0.1 * seed, 1.0] for seed in range(8)},
+        "b": {seed: [20.0, 10.0, 0.1 * seed] for seed in range(8)},
+    }
+    outcomes = [compare(results_of(runs), "a", "b", percent) for percent in (25, 50, 100)]
+    assert outcomes == ["tie", "win", "loss"]
+
+
+def test_compare_uses_all_seeds_that_both_have():
+    """A third sampler with fewer runs changes nothing."""
+    runs = {
+        "a": {seed: [1.0 + seed] for seed in range(8)},
+        "b": {seed: [11.0 + seed] for seed in range(9)},
+        "c": {0: [5.0]},
+    }
+    assert compare(results_of(runs), "a", "b", 100) == "win"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_corrected_tests_are_holms(seed):
     """A problem counts if every problem with a smaller p-value passes its own level."""
@@ -202,6 +223,16 @@ def test_sections_add_up():
     (solved, _) = sections["Solved"][1]
     assert solved == ["first", "0.001", "0/12", "0/12", "0/12"]
     assert [row[1:] for row in sections["Cost of a suggestion"][1]] == [["1", "1"]] * 3
+
+
+def test_costs_are_those_of_the_whole_run_and_of_its_last_tenth():
+    """A seed that waited for something else does not count."""
+    runs = {s: {seed: [1.0] * 20 for seed in range(3)} for s in "ab"}
+    seconds = {s: {seed: np.repeat([1e-3, 5e-3], [18, 2]) for seed in range(3)} for s in "ab"}
+    seconds["b"][1] = np.ones(20)
+    results = replace(results_of(runs), seconds=seconds)
+    sections = {s.title: s.table for s in score_sections(score([results], ["a", "b"]))}
+    assert sections["Cost of a suggestion"][1] == [["a", "1.4", "5"], ["b", "1.4", "5"]]
 
 
 def test_solved_shares_count_the_tolerance():
