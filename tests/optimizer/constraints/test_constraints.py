@@ -125,6 +125,20 @@ def test_first_trials_of_a_model_are_feasible_where_constraints_are_known(seed):
     assert n_feasible >= 8
 
 
+def test_first_trials_of_a_model_are_valid_where_constraints_are_known():
+    """As above, and the middle of the feasible region is not valid."""
+    optimizer = MondrianOptimizer(
+        SQUARE, constraints=["c"], seed=0, is_valid=lambda params: params["x"] <= 0.6
+    )
+    rows = SQUARE.sample(40, np.random.default_rng(0))
+    values = ((rows - [0.7, 0.2]) ** 2).sum(axis=1) - 0.15**2
+    optimizer.tell_rows(rows, np.full(40, np.nan), values[:, None])
+    for _ in range(6):
+        params = optimizer.ask()
+        assert params["x"] <= 0.6
+        optimizer.tell(params, np.nan, [1.0])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_finds_a_small_feasible_region(seed):
     """Nothing is feasible at first; the region is 1 % of the square."""
