@@ -170,6 +170,27 @@ def test_nothing_to_report(tmp_path):
         write_report([tmp_path], tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1.0, 1.0], "1.000000 ± 0"),
+        ([1.0, 1.0000002], "1.000000 ± 1.4e-07"),
+        ([1.0, 1.0002], "1.00010 ± 0.00014"),
+        ([1.0, 3.0], "2.000 ± 1.4"),
+    ],
+)
+def test_means_have_two_digits_of_their_deviation(tmp_path, values, shown):
+    """At least three decimals and at most six."""
+    best = {"a": {seed: [value] for seed, value in enumerate(values)}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1, 1: 0.1}})
+    assert f"| a | 2 | {shown} |" in _markdown(tmp_path)
+
+
+def _markdown(directory):
+    write_report([directory], directory)
+    return (directory / "report.md").read_text(encoding="utf-8")
+
+
 def test_text_tables():
     header, rows = ("name", "n"), [("a", "10"), ("longer", "5")]
     assert to_text(header, rows) == "name     n\n------  --\na       10\nlonger   5"

@@ -192,6 +192,14 @@ def test_feasible_trials_are_counted_after_the_first():
     assert "Feasible trials" not in [section.title for section in unconstrained]
 
 
+def test_feasible_trials_are_those_of_the_common_seeds():
+    runs = {"a": {0: [3.0] * 4, 1: [3.0] * 4}, "b": {0: [3.0] * 4}}
+    feasible = {"a": {0: [0, 1, 1, 1], 1: [0, 0, 0, 0]}, "b": {0: [1, 0, 0, 0]}}
+    overall = score([results_of(runs, feasible=feasible)], ["a", "b"])
+    sections = {s.title: s.table for s in score_sections(overall)}
+    assert sections["Feasible trials"][1] == [["p", "100% (1/1, 2)", "0% (1/1, 1)"]]
+
+
 def test_sections_add_up():
     rng = np.random.default_rng(3)
     results = [random_results("first", 12, rng), random_results("second", 9, rng)]
@@ -235,10 +243,11 @@ def test_costs_are_those_of_the_whole_run_and_of_its_last_tenth():
     assert sections["Cost of a suggestion"][1] == [["a", "1.4", "5"], ["b", "1.4", "5"]]
 
 
-def test_solved_shares_count_the_tolerance():
-    results = results_of(
-        {"a": {0: [0.5], 1: [0.09], 2: [0.0]}, "b": {0: [0.1], 1: [2.0], 2: [2.0]}}, tolerance=0.1
-    )
+@pytest.mark.parametrize("optimum", [0.0, -7.0, 7.0])
+def test_solved_shares_count_the_tolerance(optimum):
+    regrets = {"a": [0.5, 0.09, 0.0], "b": [0.05, 2.0, 2.0]}
+    runs = {s: {seed: [optimum + r] for seed, r in enumerate(rs)} for s, rs in regrets.items()}
+    results = results_of(runs, optimum=optimum, tolerance=0.1)
     sections = {s.title: s.table for s in score_sections(score([results], ["a", "b"]))}
     assert sections["Solved"][1] == [["p", "0.1", "2/3", "1/3"]]
 
