@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints.constraints import Constraints, _joint, _pair_exponents
 from mondrian_bo.optimizer.maximization import local_search
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
@@ -254,6 +255,35 @@ def test_exponent_counts_from_the_first_feasible_trial_on():
     assert constraints.exponent == 2.0
     constraints.tell(row, np.array([[np.nan]]))
     assert constraints.exponent == 1.0
+
+
+def test_correlations_of_an_undone_call_are_forgotten():
+    class Model:
+        def __init__(self, trials, number):
+            self.trials = trials
+
+        @property
+        def transform(self):
+            return ConstraintTransform(self.trials.values)
+
+        def forget(self):
+            pass
+
+    rng = np.random.default_rng(0)
+    rows, values = np.zeros((20, 1)), np.repeat(rng.standard_normal((20, 1)), 2, axis=1)
+    plain, constraints = (Constraints(OutcomeModels(1, Model)) for _ in range(2))
+    for one in (plain, constraints):
+        one.tell(rows, values)
+    before = constraints.state()
+    constraints.tell(rows, rng.standard_normal((20, 2)))
+    constraints.feasibility()
+    assert constraints.n_correlated == 40
+    constraints.restore(before)
+    constraints.forget()
+    for one in (plain, constraints):
+        one.feasibility()
+    assert constraints.n_correlated == 20
+    np.testing.assert_array_equal(constraints._exponents, plain._exponents)
 
 
 def test_a_probability_is_calibrated():
