@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -161,3 +162,19 @@ def test_a_number_that_a_running_trial_has_is_no_nearest_one():
         frozen = study.get_trials(deepcopy=False)[trial.number]
         values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
         assert {each.nearest(100.0, [], {}) for each in values} == expected
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [(FloatDistribution(0.0, 1.0), {None, 200}), (IntDistribution(0, 1), {None})],
+)
+def test_a_continuous_parameter_to_come_sets_a_trial_apart(later, expected):
+    """So its nearest number may be one that a finished trial had."""
+    study, one = optuna.create_study(), IntDistribution(200, 230, step=10)
+    study.ask()
+    (frozen,) = study.get_trials(deepcopy=False)
+    proposals.publish(study, frozen, {"n": 100.0, "later": 1.0})
+    (frozen,) = study.get_trials(deepcopy=False)
+    finished = [SimpleNamespace(values={"n": 200.0, "later": 0.0})]
+    values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
+    assert {each.nearest(100.0, finished, {"later": later}) for each in values} == expected
