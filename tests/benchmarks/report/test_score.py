@@ -62,8 +62,8 @@ def test_regrets_and_ranks_are_paired_by_seed():
     # 1 % to 25 % of four trials is the first; at most 1; a billionth is nothing.
     assert runs.regrets[0, 0, [0, 24, 25, 49, 74, 99]].tolist() == [1, 1, 1, 1, 1, 0]
     assert runs.regrets[1, 1, [24, 49, 74, 99]].tolist() == [1, 1, 0.25, 0.25]
-    # Ranks see what the limit of 1 hides, and ties share their mean.
-    assert runs.ranks[:, 0, [24, 49, 74, 99]].tolist() == [[1, 2, 2, 1.5], [2, 1, 1, 1.5]]
+    # Ranks see what the limit of 1 hides, and ties share their mean. 26 % is the second trial.
+    assert runs.ranks[:, 0, [24, 25, 49, 74, 99]].tolist() == [[1, 2, 2, 2, 1.5], [2, 1, 1, 1, 1.5]]
     assert runs.ranks[:, 1, [24, 49, 74, 99]].tolist() == [[2, 1, 2, 2], [1, 2, 1, 1]]
 
 

@@ -305,6 +305,34 @@ def test_values_of_any_kind(values):
     assert n_restarted > 0
 
 
+class Model:
+    """A model that counts how often it is to forget its trials."""
+
+    def __init__(self, number):
+        self.models, self.number, self.n_forgotten = (number,), number, 0
+
+    def forget(self):
+        self.n_forgotten += 1
+
+
+def test_models_are_those_of_the_present_searches():
+    made = []
+
+    def new(trials, number):
+        made.append(Model(number))
+        return SimpleNamespace(trials=trials, arms=[(made[-1], None)])
+
+    search = RestartingSearch(SimpleNamespace(new=new), np.array([True, True]), N_STARTUP, True)
+    spread_out(search)
+    assert search.models == [0]
+    polish(search, 3)
+    assert search.models == [0, 1]
+    search.forget()
+    assert all(model.n_forgotten > 0 for model in made)
+    n_until_the_end(search)
+    assert search.models == [0]
+
+
 def test_without_restarts_there_is_one_search():
     search = search_of(restarts=False)
     spread_out(search)
