@@ -222,6 +222,21 @@ def test_infinite_limits():
     assert one(ProbabilityOfImprovement(), -3.0, INF) == 0.5
 
 
+def test_infinite_ei_and_its_logarithm_agree():
+    numbers = [-INF, 0.0, INF]
+    for mean, std, incumbent in itertools.product(numbers, [0.0, 1.0, INF], numbers):
+        ei = one(ExpectedImprovement(), mean, std, incumbent)
+        log_ei = one(LogExpectedImprovement(), mean, std, incumbent)
+        assert ei == pytest.approx(math.exp(log_ei)), (mean, std, incumbent)
+
+
+@pytest.mark.parametrize("value", [-INF, INF])
+def test_a_point_mass_at_an_infinite_incumbent_is_no_improvement(value):
+    assert one(ExpectedImprovement(), value, 0.0, value) == 0.0
+    assert one(LogExpectedImprovement(), value, 0.0, value) == -INF
+    assert one(ProbabilityOfImprovement(), value, 0.0, value) == 0.0
+
+
 def test_shapes_and_candidates_are_independent():
     prediction = mixtures(np.random.default_rng(3), n_components=7, m=11)
     for acquisition in ALL:

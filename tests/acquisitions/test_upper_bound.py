@@ -51,6 +51,16 @@ def test_moments_of_few_components_are_those_of_the_formula():
         assert std[:4].tolist() == [np.inf] * 4
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_components", [1, 2, 9])
+def test_an_infinite_mean_has_an_infinite_deviation(n_components):
+    means, stds = np.ones((n_components, 3)), np.ones((n_components, 3))
+    means[0, :2] = -np.inf, np.inf
+    mean, std = mixture_moments(Prediction(means, stds))
+    assert mean.tolist() == [-np.inf, np.inf, 1.0]
+    assert std.tolist() == [np.inf, np.inf, 1.0]
+
+
 def test_bound_is_mean_plus_kappa_std():
     rng = np.random.default_rng(1)
     prediction = Prediction(rng.normal(size=(4, 6)), rng.uniform(0.1, 2.0, size=(4, 6)))

@@ -17,6 +17,7 @@ from mondrian_bo.integrations.optuna.reading import (
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
 from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible
+from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import FloatArray
 
 
@@ -98,8 +99,9 @@ def best_predicted(
         1 if the objective is maximised, else -1.
     """
     means = sign * model.optimizer.predict_rows(rows)[0][:, 0]
-    # Of equal means, such as those of a repeated point, the best value counts.
-    equal = np.flatnonzero(means == means.max()).tolist()
+    # Of equal means the best value counts. Those of a repeated point may differ by rounding errors.
+    repeats = (row_gaps(rows, rows[int(np.argmax(means))]) == 0.0).all(axis=1)
+    equal = np.flatnonzero(repeats | (means == means.max())).tolist()
     return int(max(equal, key=lambda i: _luck(trials[i], sign)))
 
 

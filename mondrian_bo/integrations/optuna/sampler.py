@@ -214,13 +214,15 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             n_published = 0
             while True:
                 optimizer = memory.optimizer_for(
-                    study, search_space, self._settings, self._is_valid
+                    study, search_space, self._settings, self._is_valid, trial
                 )
                 if optimizer is None:
                     return {}
                 within, is_valid = None, self._is_valid
                 if is_valid is not None:
-                    constants = constants_beside(is_valid, study, memory.reader, search_space)
+                    constants = constants_beside(
+                        is_valid, study, trial, memory.reader, search_space
+                    )
                     fixed = fixed_values(study, trial)
                     within = fixed_part(is_valid, fixed, search_space, optimizer.space, constants)
                 pending = np.empty((0, optimizer.space.n_dimensions))

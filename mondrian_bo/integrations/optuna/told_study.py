@@ -77,6 +77,7 @@ class ToldStudy:
         search_space: Mapping[str, BaseDistribution],
         settings: Mapping[str, Any],
         is_valid: Callable[[dict[str, Any]], bool] | None = None,
+        trial: FrozenTrial | None = None,
     ) -> RowOptimizer | None:
         """Return an optimizer over the space that knows all finished trials.
 
@@ -84,7 +85,7 @@ class ToldStudy:
         study has taken the place of this one. Of a wide space, parameters that are new wait until
         the trials have grown by a tenth: they are drawn uniformly until then.
         """
-        recipe = self._recipe_of(study, search_space, is_valid)
+        recipe = self._recipe_of(study, search_space, is_valid, trial)
         # An optimizer that was told half of some trials when it was interrupted is built anew.
         if self._is_changing or self._needs_another(recipe):
             self._is_changing = True
@@ -105,11 +106,12 @@ class ToldStudy:
         study: optuna.Study,
         search_space: Mapping[str, BaseDistribution],
         is_valid: Callable[[dict[str, Any]], bool] | None,
+        trial: FrozenTrial | None,
     ) -> SpaceRecipe:
         """Return what the space of an optimizer depends on, as far as it is known."""
         learner, constants = self.reader.conditions, None
         if is_valid is not None:
-            constants = constants_beside(is_valid, study, self.reader, search_space)
+            constants = constants_beside(is_valid, study, trial, self.reader, search_space)
         return SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
 
     def _needs_another(self, recipe: SpaceRecipe) -> bool:

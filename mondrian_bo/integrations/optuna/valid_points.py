@@ -28,14 +28,18 @@ def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
 def constants_beside(
     is_valid: Callable[[dict[str, Any]], bool],
     study: optuna.Study,
+    trial: FrozenTrial | None,
     reader: StudyReader,
     search_space: Mapping[str, BaseDistribution],
 ) -> dict[str, Any] | None:
     """Return the values of parameters that a search space lacks: constant or fixed ones.
 
-    Fixed values that are not valid themselves do not count, as nothing beside them is valid.
+    Fixed values that are not valid themselves do not count, as nothing beside them is valid. The
+    trial's own values replace those of a `PartialFixedSampler`.
     """
-    fixed = {n: value for n, value in _partly_fixed(study).items() if n not in search_space}
+    names = _partly_fixed(study).keys() - search_space.keys()
+    own = _partly_fixed(study) if trial is None else fixed_values(study, trial)
+    fixed = {name: value for name, value in own.items() if name in names}
     beside = {**(reader.constants or {}), **fixed}
     return beside if fixed and may_be_valid(is_valid, beside) else reader.constants
 

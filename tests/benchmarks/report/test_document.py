@@ -77,6 +77,37 @@ def test_runs_are_cut_to_the_shortest(tmp_path):
     assert math.isnan(first.final_std)
 
 
+def test_a_quarter_and_half_of_the_trials_are_rounded_up(tmp_path):
+    write_runs(tmp_path, best={"a": {0: [7, 6, 5, 4, 3, 2, 1]}}, seconds={"a": {0: 0.1}})
+    (results,) = per_problem(read_results([tmp_path]))
+    (summary,) = summarize(results)
+    assert (summary.quarter_mean, summary.half_mean) == (6, 4)
+
+
+def test_the_unit_of_regrets_is_that_after_ten_random_trials(tmp_path):
+    """It is taken from runs of the sampler "random", if there are any, also if it is left out."""
+    best = {"a": {0: [9.0] * 9 + [8.0, 1.0, 1.0]}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}})
+    (results,) = per_problem(read_results([tmp_path]))
+    assert results.start == pytest.approx(8.0 - OPTIMUM)
+    best = {"random": {seed: [20.0] * 9 + [10.0 + seed, 2.0, 2.0] for seed in range(3)}}
+    write_runs(tmp_path, best=best, seconds={"random": dict.fromkeys(range(3), 0.1)})
+    for samplers in (None, ["a"]):
+        (results,) = per_problem(read_results([tmp_path]), samplers=samplers)
+        assert results.start == pytest.approx(11.0 - OPTIMUM)
+        assert results.relative_regrets("a", [0])[0, -1] == pytest.approx(
+            (1.0 - OPTIMUM) / (11.0 - OPTIMUM)
+        )
+
+
+def test_an_optimum_found_by_random_trials_leaves_regrets_as_they_are(tmp_path):
+    best = {"random": {0: [2.0, OPTIMUM]}, "a": {0: [3.0, 2.0]}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "random": {0: 0.1}})
+    (results,) = per_problem(read_results([tmp_path]))
+    assert results.start == 1.0
+    assert results.relative_regrets("a", [0])[0, -1] == pytest.approx(2.0 - OPTIMUM)
+
+
 def test_no_common_seed_no_rank(tmp_path):
     best = {"a": {0: [1.0]}, "b": {1: [2.0]}}
     write_runs(tmp_path, best=best, seconds={"a": {0: 0.1}, "b": {1: 0.1}})
@@ -137,6 +168,27 @@ def test_solved_from_the_first_trial_is_drawn(tmp_path):
 def test_nothing_to_report(tmp_path):
     with pytest.raises(ValueError, match="no finished run"):
         write_report([tmp_path], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([1.0, 1.0], "1.000000 ± 0"),
+        ([1.0, 1.0000002], "1.000000 ± 1.4e-07"),
+        ([1.0, 1.0002], "1.00010 ± 0.00014"),
+        ([1.0, 3.0], "2.000 ± 1.4"),
+    ],
+)
+def test_means_have_two_digits_of_their_deviation(tmp_path, values, shown):
+    """At least three decimals and at most six."""
+    best = {"a": {seed: [value] for seed, value in enumerate(values)}}
+    write_runs(tmp_path, best=best, seconds={"a": {0: 0.1, 1: 0.1}})
+    assert f"| a | 2 | {shown} |" in _markdown(tmp_path)
+
+
+def _markdown(directory):
+    write_report([directory], directory)
+    return (directory / "report.md").read_text(encoding="utf-8")
 
 
 def test_text_tables():

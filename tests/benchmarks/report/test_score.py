@@ -1,6 +1,7 @@
 """The score against loops in plain Python."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,8 +62,8 @@ def test_regrets_and_ranks_are_paired_by_seed():
     # 1 % to 25 % of four trials is the first; at most 1; a billionth is nothing.
     assert runs.regrets[0, 0, [0, 24, 25, 49, 74, 99]].tolist() == [1, 1, 1, 1, 1, 0]
     assert runs.regrets[1, 1, [24, 49, 74, 99]].tolist() == [1, 1, 0.25, 0.25]
-    # Ranks see what the limit of 1 hides, and ties share their mean.
-    assert runs.ranks[:, 0, [24, 49, 74, 99]].tolist() == [[1, 2, 2, 1.5], [2, 1, 1, 1.5]]
+    # Ranks see what the limit of 1 hides, and ties share their mean. 26 % is the second trial.
+    assert runs.ranks[:, 0, [24, 25, 49, 74, 99]].tolist() == [[1, 2, 2, 2, 1.5], [2, 1, 1, 1, 1.5]]
     assert runs.ranks[:, 1, [24, 49, 74, 99]].tolist() == [[2, 1, 2, 2], [1, 2, 1, 1]]
 
 
@@ -136,6 +137,26 @@ def test_compare_knows_wins_losses_and_when_it_cannot_tell():
     assert outcome(small[:5], large[:5]) == "tie"  # five seeds: p is 1/16 at best
 
 
+def test_compare_at_a_share_of_the_budget():
+    """After 25 %, 50 % and 100 % of three trials: the first, the second and the third."""
+    runs = {
+        "a": {seed: [20.0, 1.0 + 0.1 * seed, 1.0] for seed in range(8)},
+        "b": {seed: [20.0, 10.0, 0.1 * seed] for seed in range(8)},
+    }
+    outcomes = [compare(results_of(runs), "a", "b", percent) for percent in (25, 50, 100)]
+    assert outcomes == ["tie", "win", "loss"]
+
+
+def test_compare_uses_all_seeds_that_both_have():
+    """A third sampler with fewer runs changes nothing."""
+    runs = {
+        "a": {seed: [1.0 + seed] for seed in range(8)},
+        "b": {seed: [11.0 + seed] for seed in range(9)},
+        "c": {0: [5.0]},
+    }
+    assert compare(results_of(runs), "a", "b", 100) == "win"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_corrected_tests_are_holms(seed):
     """A problem counts if every problem with a smaller p-value passes its own level."""
@@ -171,6 +192,14 @@ def test_feasible_trials_are_counted_after_the_first():
     assert "Feasible trials" not in [section.title for section in unconstrained]
 
 
+def test_feasible_trials_are_those_of_the_common_seeds():
+    runs = {"a": {0: [3.0] * 4, 1: [3.0] * 4}, "b": {0: [3.0] * 4}}
+    feasible = {"a": {0: [0, 1, 1, 1], 1: [0, 0, 0, 0]}, "b": {0: [1, 0, 0, 0]}}
+    overall = score([results_of(runs, feasible=feasible)], ["a", "b"])
+    sections = {s.title: s.table for s in score_sections(overall)}
+    assert sections["Feasible trials"][1] == [["p", "100% (1/1, 2)", "0% (1/1, 1)"]]
+
+
 def test_sections_add_up():
     rng = np.random.default_rng(3)
     results = [random_results("first", 12, rng), random_results("second", 9, rng)]
@@ -204,10 +233,21 @@ def test_sections_add_up():
     assert [row[1:] for row in sections["Cost of a suggestion"][1]] == [["1", "1"]] * 3
 
 
-def test_solved_shares_count_the_tolerance():
-    results = results_of(
-        {"a": {0: [0.5], 1: [0.09], 2: [0.0]}, "b": {0: [0.1], 1: [2.0], 2: [2.0]}}, tolerance=0.1
-    )
+def test_costs_are_those_of_the_whole_run_and_of_its_last_tenth():
+    """A seed that waited for something else does not count."""
+    runs = {s: {seed: [1.0] * 20 for seed in range(3)} for s in "ab"}
+    seconds = {s: {seed: np.repeat([1e-3, 5e-3], [18, 2]) for seed in range(3)} for s in "ab"}
+    seconds["b"][1] = np.ones(20)
+    results = replace(results_of(runs), seconds=seconds)
+    sections = {s.title: s.table for s in score_sections(score([results], ["a", "b"]))}
+    assert sections["Cost of a suggestion"][1] == [["a", "1.4", "5"], ["b", "1.4", "5"]]
+
+
+@pytest.mark.parametrize("optimum", [0.0, -7.0, 7.0])
+def test_solved_shares_count_the_tolerance(optimum):
+    regrets = {"a": [0.5, 0.09, 0.0], "b": [0.05, 2.0, 2.0]}
+    runs = {s: {seed: [optimum + r] for seed, r in enumerate(rs)} for s, rs in regrets.items()}
+    results = results_of(runs, optimum=optimum, tolerance=0.1)
     sections = {s.title: s.table for s in score_sections(score([results], ["a", "b"]))}
     assert sections["Solved"][1] == [["p", "0.1", "2/3", "1/3"]]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
@@ -9,6 +11,7 @@ from optuna.pruners import HyperbandPruner
 from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize, states
 
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 
@@ -89,3 +92,28 @@ def test_choices_that_keep_changing():
         assert reader.finished == late.finished
     assert reader.distributions == {"kind": distribution}
     assert [trial.values.get("kind") for trial in reader.finished] == [2.0, 0.0, 2.0, 1.0, 0.0]
+
+
+def test_the_latest_choices_are_those_of_the_trial_that_finished_last():
+    study = make_study()
+    for choices, second in (("ab", 2), ("ba", 1)):
+        distributions = {"kind": CategoricalDistribution(choices)}
+        trial = create_trial(params={"kind": "a"}, distributions=distributions, value=0.0)
+        trial.datetime_complete = datetime(2030, 1, 1, second=second)
+        study.add_trial(trial)
+    reader = StudyReader()
+    reader.read(study)
+    assert reader.distributions == {"kind": CategoricalDistribution("ab")}
+    assert [trial.values["kind"] for trial in reader.finished] == [0.0, 0.0]
+
+
+def test_proposals_of_choices_that_have_changed_are_dropped():
+    """A proposal is the number of a choice, and the trial that did not ask for it has no list."""
+    study, reader = make_study(), StudyReader()
+    proposals = {f"{PUBLISHED_KEY}:0": '{"kind": 1.0, "y": 0.25}'}
+    study.add_trial(create_trial(value=0.0, system_attrs=proposals))
+    for choices, unasked in (("ab", {"kind": 1.0, "y": 0.25}), ("ba", {"y": 0.25})):
+        distributions = {"kind": CategoricalDistribution(choices)}
+        study.add_trial(create_trial(params={"kind": "a"}, distributions=distributions, value=0.0))
+        reader.read(study)
+        assert reader.finished[0].unasked == unasked

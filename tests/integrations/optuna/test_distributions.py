@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mondrian_bo.integrations.optuna.distributions import to_parameter, to_space
+from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_parameter, to_space
 from mondrian_bo.integrations.optuna.told_study import complete
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.search_space.outside import encode_outside
@@ -173,3 +173,48 @@ def test_gaps_are_filled_with_what_was_proposed():
     # Several trials are filled each by its own proposal.
     both = complete(space, np.concatenate([row, active]), [{}, proposed])
     assert np.array_equal(both, [[0.5, nan, 0.0, nan], [0.5, 0.25, 1.0, 0.375]], equal_nan=True)
+
+
+WIDE = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(63)} | {"kind": DISTRIBUTIONS["choice"]}
+FORMER = SpaceRecipe(WIDE, {"x0": Condition("kind", (1,))}, False, {"n": 3})
+
+
+def test_the_optimizer_of_a_wide_space_waits_for_new_parameters():
+    """Until the trials have grown by a tenth."""
+    latest = FORMER._replace(
+        distributions=WIDE | {"new": FloatDistribution(0.0, 1.0)},
+        conditions={**FORMER.conditions, "new": Condition("kind", (0,))},
+    )
+    assert latest.may_wait(FORMER, 20, 21)
+    assert not latest.may_wait(FORMER, 20, 22)
+    narrow = {name: one for name, one in WIDE.items() if name != "x1"}
+    assert not latest.may_wait(FORMER._replace(distributions=narrow), 20, 21)
+
+
+@pytest.mark.parametrize(
+    ("condition", "waits"),
+    [
+        (Condition("kind", (1, 2)), True),
+        (Condition("kind", (0, 2)), False),
+        (Condition("x1", (1,)), False),
+        (None, False),
+    ],
+)
+def test_an_optimizer_waits_only_while_former_parameters_stay_active(condition, waits):
+    """Otherwise some trials have no row in the former space."""
+    conditions = {} if condition is None else {"x0": condition}
+    assert FORMER._replace(conditions=conditions).may_wait(FORMER, 20, 21) == waits
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"distributions": WIDE | {"x1": FloatDistribution(0.0, 2.0)}},
+        {"distributions": {name: one for name, one in WIDE.items() if name != "x1"}},
+        {"conditions": {**FORMER.conditions, "x1": Condition("kind", (1,))}},
+        {"unexplained": True},
+        {"constants": {"n": 4}},
+    ],
+)
+def test_an_optimizer_waits_for_no_other_change(changed):
+    assert not FORMER._replace(**changed).may_wait(FORMER, 20, 21)

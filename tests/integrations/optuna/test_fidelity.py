@@ -11,6 +11,8 @@ import pytest
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler, best_at_target
+from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+from mondrian_bo.integrations.optuna.study_reader import StudyReader
 
 
 def sampler_of(**settings):
@@ -136,6 +138,42 @@ def test_the_best_trial_of_other_samplers():
     two = make_study(optuna.samplers.RandomSampler(seed=0), directions=["minimize"] * 2)
     with pytest.raises(ValueError, match="single objective"):
         best_at_target(two, "n")
+
+
+def added(study, high, value, **params):
+    """Add a complete trial whose `n`, if it has one, is up to `high`."""
+    distributions = {"n": optuna.distributions.IntDistribution(1, high)} if params else {}
+    study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=value))
+
+
+def test_the_target_is_the_end_of_the_latest_range():
+    study = make_study(optuna.samplers.RandomSampler(seed=0))
+    for high, value in ((10, 0.1), (50, 0.5)):
+        added(study, high, value, n=high)
+    assert best_at_target(study, "n").params["n"] == 50
+    assert best_at_target(study, {"n": 10}).params["n"] == 10
+
+
+def test_trials_without_the_parameter_are_at_the_target():
+    """A branch of the objective without epochs has no cheap trials."""
+    study = make_study(optuna.samplers.RandomSampler(seed=0))
+    added(study, 50, 0.5, n=50)
+    added(study, 50, 0.3)
+    added(study, 50, 0.1, n=1)
+    assert best_at_target(study, "n").value == 0.3
+
+
+def test_costs_are_positive_numbers():
+    study = make_study(optuna.samplers.RandomSampler(seed=0))
+    for cost in (2.5, 0.0, -1.0, math.nan, "3", None, np.float32(4.0)):
+        trial = study.ask()
+        trial.suggest_int("n", 1, 9)
+        trial.set_user_attr("seconds", cost)
+        study.tell(trial, 1.0)
+    reader = StudyReader()
+    reader.read(study)
+    found = StudyFidelity("n", "seconds", False).costs_of(reader.finished, reader)
+    np.testing.assert_array_equal(found, [2.5, *[math.nan] * 5, 4.0])
 
 
 @pytest.mark.parametrize(

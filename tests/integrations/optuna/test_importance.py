@@ -97,6 +97,18 @@ def test_several_objectives() -> None:
     assert first["x"] > 0.99
 
 
+def test_pairs_of_several_objectives_are_averaged() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = trial.suggest_float("x", -1, 1), trial.suggest_float("y", -1, 1)
+        return x * y, x + y + x * y
+
+    study = _study(objective, 30, directions=["minimize", "maximize"])
+    evaluator = MondrianImportanceEvaluator()
+    parts = [evaluator.pairs(study, target=lambda t, k=k: t.values[k])["x", "y"] for k in (0, 1)]
+    assert evaluator.pairs(study)["x", "y"] == pytest.approx(sum(parts) / 2)
+    assert parts[0] > parts[1] + 0.5
+
+
 def test_values_of_any_size() -> None:
     """Importances do not depend on the units, up to the largest numbers."""
     study = _study(_product, 30)

@@ -243,6 +243,28 @@ def test_patience_with_several_workers() -> None:
     assert oldest.should_prune()
 
 
+def test_failed_trials_do_not_count_for_the_patience() -> None:
+    pruner = MondrianPruner(patience=3, n_startup_trials=_N_HONEST)
+    study = optimize(_random_study(pruner), _late_gain, _N_HONEST)
+    running = study.ask()
+    for step, state in enumerate([TrialState.FAIL] * 5 + [TrialState.PRUNED] * 3):
+        running.report(1.8, step)
+        assert running.should_prune() or step == 0
+        study.tell(study.ask(), state=state)
+    running.report(1.8, 8)
+    assert not running.should_prune()
+
+
+def test_curves_of_trials_that_have_ended_are_forgotten() -> None:
+    study = optimize(_random_study(), _train, 30)
+    assert TrialState.PRUNED in states(study)
+    running = study.ask()
+    running.report(1.0, 0)
+    running.should_prune()
+    (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
+    assert set(reader.read(study)._running) == {running.number}
+
+
 def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> None:
     study = _random_study(storage=f"sqlite:///{tmp_path}/folds.db")
     optimize(study, _cross_validation(True), 9)

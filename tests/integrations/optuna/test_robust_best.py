@@ -84,6 +84,29 @@ def test_equal_points_and_no_parameters() -> None:
     assert robust_best(study).number == 1
 
 
+def test_where_no_trial_is_feasible_all_of_them_count() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.set_constraint("c", 1.0)
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=12)
+    assert robust_best(study).value == min(trial.value for trial in study.trials)
+
+
+def test_of_trials_at_one_point_the_best_value_counts() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    places = [0.0, 0.2, 0.5, 0.5, 0.5, 0.8, 1.0]
+    for x in places:
+        study.enqueue_trial({"x": x})
+    noise = iter([0.0, 0.0, 0.02, -0.02, 0.0, 0.0, 0.0])
+    study.optimize(
+        lambda trial: 4.0 * (trial.suggest_float("x", 0.0, 1.0) - 0.5) ** 2 + next(noise),
+        n_trials=len(places),
+    )
+    assert robust_best(study).number == 3
+
+
 def test_refused_studies() -> None:
     with pytest.raises(ValueError, match="single objective"):
         robust_best(optuna.create_study(directions=["minimize", "minimize"]))

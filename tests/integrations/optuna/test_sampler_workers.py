@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -13,6 +15,8 @@ from optuna.storages.journal import JournalFileBackend
 
 from mondrian_bo import MondrianSampler
 from mondrian_bo.integrations.optuna import proposals
+from mondrian_bo.integrations.optuna.first_values import FirstValues
+from mondrian_bo.integrations.optuna.sampler import _has
 
 FINITE = {
     "n": IntDistribution(1, 4),
@@ -120,3 +124,57 @@ def test_a_trial_that_waits_for_another_one_reads_the_study_again(monkeypatch):
     other = sampler.sample_relative(study, first, space)
     assert len(reads) == 3
     assert one != other
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_that_start_together_have_valid_values(seed):
+    """All valid values are taken, and the others are not valid."""
+    sampler = MondrianSampler(seed=seed, is_valid=lambda params: params["n"] <= 2)
+    study = optuna.create_study(sampler=sampler)
+    found = [study.ask({"n": IntDistribution(1, 4)}).params["n"] for _ in range(6)]
+    assert set(found) == {1, 2}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_values_of_different_parameters_are_drawn_independently(seed):
+    study = optuna.create_study(sampler=MondrianSampler(seed=seed))
+    space = {name: FloatDistribution(0.0, 1.0) for name in "xyz"}
+    trials = [study.ask(space) for _ in range(4)]
+    # The first trial is the middle.
+    values = [value for trial in trials[1:] for value in trial.params.values()]
+    assert len(set(values)) == 9
+
+
+def test_proposals_that_lack_the_same_parameters_are_the_same():
+    rows = np.array([[0.5, np.nan], [0.5, 0.25]])
+    assert _has(rows, np.array([[0.5, np.nan]]))
+    assert _has(rows, rows[1:])
+    assert not _has(rows, np.array([[np.nan, np.nan]]))
+    assert not _has(rows[:1], rows[1:])
+
+
+def test_a_number_that_a_running_trial_has_is_no_nearest_one():
+    """Half of the nearest numbers are taken, by chance, and none that repeats a trial."""
+    study, one = optuna.create_study(), IntDistribution(200, 230, step=10)
+    trial = study.ask()
+    for beside, expected in ((210, {None, 200}), (200, {None})):
+        study.ask({"n": IntDistribution(beside, beside)})
+        frozen = study.get_trials(deepcopy=False)[trial.number]
+        values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
+        assert {each.nearest(100.0, [], {}) for each in values} == expected
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [(FloatDistribution(0.0, 1.0), {None, 200}), (IntDistribution(0, 1), {None})],
+)
+def test_a_continuous_parameter_to_come_sets_a_trial_apart(later, expected):
+    """So its nearest number may be one that a finished trial had."""
+    study, one = optuna.create_study(), IntDistribution(200, 230, step=10)
+    study.ask()
+    (frozen,) = study.get_trials(deepcopy=False)
+    proposals.publish(study, frozen, {"n": 100.0, "later": 1.0})
+    (frozen,) = study.get_trials(deepcopy=False)
+    finished = [SimpleNamespace(values={"n": 200.0, "later": 0.0})]
+    values = [FirstValues(study, frozen, "n", one, seed) for seed in range(20)]
+    assert {each.nearest(100.0, finished, {"later": later}) for each in values} == expected

@@ -108,6 +108,15 @@ def test_pruned_trials_are_no_better_than_the_median(direction):
     assert outcomes(study) == [sign * v for v in (7.0, 4.0, 50.0, 1.0, 3.0, 2.0, 3.0, 9.0, 5.0)]
 
 
+def test_the_last_report_is_that_of_the_last_step():
+    """Reports may come in another order."""
+    study = make_study()
+    for value in (1.0, 2.0, 3.0):
+        add(study, value)
+    add(study, None, TrialState.PRUNED, intermediate_values={3: 5.0, 0: 8.0})
+    assert outcomes(study)[-1] == 5.0
+
+
 @pytest.mark.parametrize("intermediate", [{}, {0: math.nan}, {0: 1.0, 1: math.nan}])
 def test_pruned_trials_without_a_value_count_as_the_median(intermediate):
     study = make_study()
@@ -226,6 +235,16 @@ def test_parameters_of_a_single_value_are_not_modelled():
     reader = StudyReader()
     reader.read(random_study(objective, 5))
     assert reader.distributions == {"n": IntDistribution(0, 5)}
+
+
+def test_constants_have_the_same_value_in_all_trials():
+    study, reader = make_study(), StudyReader()
+    for device, expected in (("cpu", {"device": "cpu", "n": 3}), ("gpu", {"n": 3})):
+        distributions = {"device": CategoricalDistribution([device]), "n": IntDistribution(3, 3)}
+        params = {"device": device, "n": 3}
+        study.add_trial(create_trial(value=1.0, params=params, distributions=distributions))
+        reader.read(study)
+        assert reader.constants == expected
 
 
 def test_the_latest_range_is_followed_until_it_keeps_changing():

@@ -260,3 +260,10 @@ def test_points_that_are_not_valid_are_no_gain() -> None:
     study.optimize(plane, n_trials=70, callbacks=[MondrianTerminator(0.1)])
     assert len(study.trials) < 70
     assert study.best_value < 0.05
+
+
+def test_an_estimate_of_the_same_rule_is_judged_with_the_present_patience() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(_bowl, n_trials=20)
+    assert not MondrianTerminator(1e3, patience=50).should_terminate(study)
+    assert MondrianTerminator(1e3, patience=0).should_terminate(study)

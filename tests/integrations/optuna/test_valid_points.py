@@ -250,6 +250,37 @@ def test_values_of_a_partial_fixed_sampler_are_known():
     assert all(one["x"] == one["y"] == 0.5 for one in parameters(study)[20:])
 
 
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_enqueued_values_replace_those_of_a_partial_fixed_sampler():
+    """Beside the value of the fixed sampler nothing is valid."""
+
+    def objective(trial):
+        return sum(trial.suggest_float(name, -1.0, 1.0) for name in "yx")
+
+    base = MondrianSampler(seed=0, n_startup_trials=3, is_valid=below)
+    study = make_study(PartialFixedSampler({"x": 0.9}, base))
+    for _ in range(8):
+        study.enqueue_trial({"x": -0.9})
+    optimize(study, objective, 8)
+    assert all(one["x"] == -0.9 and below(one) for one in parameters(study))
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_values_of_nested_partial_fixed_samplers_are_known():
+    """They are known before the objective asks for them."""
+
+    def objective(trial):
+        return sum(trial.suggest_float(name, -1.0, 1.0) for name in "zxy")
+
+    base = MondrianSampler(
+        seed=0, n_startup_trials=3, is_valid=lambda params: sum(params[name] for name in "xyz") <= 0
+    )
+    sampler = PartialFixedSampler({"x": 0.4}, PartialFixedSampler({"y": 0.5}, base))
+    study = optimize(make_study(sampler), objective, 8)
+    assert all(one["x"] == 0.4 and one["y"] == 0.5 for one in parameters(study))
+    assert all(one["z"] <= -0.9 for one in parameters(study))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_first_trials_start_from_valid_ones_where_few_points_are_valid(seed):
     width = 1e-4

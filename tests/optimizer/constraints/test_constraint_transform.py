@@ -34,6 +34,13 @@ def test_a_linear_constraint_stays_linear():
     np.testing.assert_allclose(ConstraintTransform(margins)(margins), expected)
 
 
+def test_a_single_violation_is_no_step():
+    """Its size counts, as two measurements are rarely equal."""
+    margins = np.array([1.0, 2.0, 3.0, 4.0, -0.1])
+    expected = (margins - margins.mean()) / margins.std()
+    np.testing.assert_allclose(ConstraintTransform(margins)(margins), expected)
+
+
 @pytest.mark.parametrize("warp", [np.expm1, np.sinh], ids=["exponential", "sinh"])
 def test_heavy_tails_are_compressed(warp):
     margins = warp(8.0 * MARGINS)

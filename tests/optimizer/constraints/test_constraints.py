@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
+from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTransform
 from mondrian_bo.optimizer.constraints.constraints import Constraints, _joint, _pair_exponents
 from mondrian_bo.optimizer.maximization import local_search
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
@@ -125,6 +126,20 @@ def test_first_trials_of_a_model_are_feasible_where_constraints_are_known(seed):
     assert n_feasible >= 8
 
 
+def test_first_trials_of_a_model_are_valid_where_constraints_are_known():
+    """As above, and the middle of the feasible region is not valid."""
+    optimizer = MondrianOptimizer(
+        SQUARE, constraints=["c"], seed=0, is_valid=lambda params: params["x"] <= 0.6
+    )
+    rows = SQUARE.sample(40, np.random.default_rng(0))
+    values = ((rows - [0.7, 0.2]) ** 2).sum(axis=1) - 0.15**2
+    optimizer.tell_rows(rows, np.full(40, np.nan), values[:, None])
+    for _ in range(6):
+        params = optimizer.ask()
+        assert params["x"] <= 0.6
+        optimizer.tell(params, np.nan, [1.0])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_finds_a_small_feasible_region(seed):
     """Nothing is feasible at first; the region is 1 % of the square."""
@@ -240,6 +255,35 @@ def test_exponent_counts_from_the_first_feasible_trial_on():
     assert constraints.exponent == 2.0
     constraints.tell(row, np.array([[np.nan]]))
     assert constraints.exponent == 1.0
+
+
+def test_correlations_of_an_undone_call_are_forgotten():
+    class Model:
+        def __init__(self, trials, number):
+            self.trials = trials
+
+        @property
+        def transform(self):
+            return ConstraintTransform(self.trials.values)
+
+        def forget(self):
+            pass
+
+    rng = np.random.default_rng(0)
+    rows, values = np.zeros((20, 1)), np.repeat(rng.standard_normal((20, 1)), 2, axis=1)
+    plain, constraints = (Constraints(OutcomeModels(1, Model)) for _ in range(2))
+    for one in (plain, constraints):
+        one.tell(rows, values)
+    before = constraints.state()
+    constraints.tell(rows, rng.standard_normal((20, 2)))
+    constraints.feasibility()
+    assert constraints.n_correlated == 40
+    constraints.restore(before)
+    constraints.forget()
+    for one in (plain, constraints):
+        one.feasibility()
+    assert constraints.n_correlated == 20
+    np.testing.assert_array_equal(constraints._exponents, plain._exponents)
 
 
 def test_a_probability_is_calibrated():

@@ -8,6 +8,7 @@ from scipy.optimize import linprog, minimize
 
 from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpace, HalfSpaces, find_half_space
+from mondrian_bo.search_space import RestrictedSpace
 
 
 def box(d):
@@ -211,6 +212,48 @@ def test_a_function_that_is_linear_in_a_part_of_the_space_only():
     assert is_linear[4] and not is_linear[-1]
     # At x = 7 / 3 and y = - 4 / 3.
     assert optimizer.best[1] == pytest.approx(-5.0 / 3.0, abs=0.05)
+
+
+def linearly_constrained():
+    """An optimizer of a square whose constraint is x0 <= 1, known exactly."""
+    optimizer, space = MondrianOptimizer(box(2), constraints=["c"], seed=0), box(2)
+    rows = space.sample(12, np.random.default_rng(0))
+    optimizer.tell_rows(rows, rows[:, 1], rows[:, :1] - 0.6)
+    assert optimizer._constraints.half_spaces(space) is not None
+    return optimizer, space
+
+
+def test_fixed_values_and_exact_constraints_do_not_go_together():
+    optimizer, space = linearly_constrained()
+    assert optimizer._constraints.half_spaces(RestrictedSpace(space, {"x0": 0.0})) is None
+
+
+def test_scores_beyond_a_bound_are_not_those_of_the_nearest_point():
+    """Pictures of an acquisition show where a constraint is violated."""
+    optimizer, space = linearly_constrained()
+    rng = np.random.default_rng(0)
+    for _, score in optimizer._search.whole.scores(optimizer._constraints, space, rng):
+        within, beyond = score(np.array([[0.6 - 1e-6, 0.2], [0.95, 0.2]]))
+        assert beyond < within - 1.0
+
+
+def test_a_bound_may_be_met_by_later_choices_alone():
+    space = SearchSpace({"x": Float(0.0, 1.0), "kind": Categorical(tuple("abcd"))})
+    optimizer = MondrianOptimizer(space, constraints=["c"], seed=0)
+    rows = space.sample(20, np.random.default_rng(0))
+    optimizer.tell_rows(rows, rows[:, 0], 2.0 + 0.5 * rows[:, :1] - rows[:, 1:])
+    assert optimizer._constraints.half_spaces(space) is not None
+
+
+def test_a_point_on_a_bound_is_suggested_once():
+    """The optimum is a corner, which many candidates stand for."""
+    optimizer, seen = MondrianOptimizer(box(2), constraints=["a", "b"], seed=0), []
+    for _ in range(30):
+        params = optimizer.ask()
+        x, y = params.values()
+        seen.append((x, y))
+        optimizer.tell(params, -x - 2.0 * y, [x + y - 1.0, y - x])
+    assert len(set(seen)) == 30
 
 
 def test_integers_and_choices_take_part():

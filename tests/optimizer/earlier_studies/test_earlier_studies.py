@@ -79,6 +79,16 @@ def test_a_search_starts_at_the_best_earlier_trial_and_uses_the_rest():
     assert predicted[0] > predicted[1] + 0.3
 
 
+def test_of_two_studies_the_first_trials_are_the_best_of_each():
+    earlier = [told(SQUARE, bowl), told(SQUARE, lambda p: p["x"] + p["y"], seed=3)]
+    optimizer, asked = MondrianOptimizer(SQUARE, seed=1, warm_start=earlier), []
+    for _ in range(3):
+        asked.append(optimizer.ask())
+        optimizer.tell(asked[-1], bowl(asked[-1]))
+    for params, (former, values) in zip(asked[::2], earlier, strict=True):
+        assert params == pytest.approx(former[int(np.argmin(values))])
+
+
 @pytest.mark.parametrize(
     "function", [lambda p: -bowl(p), lambda p: math.sin(40.0 * p["x"] + 11.0 * p["y"])]
 )
@@ -237,6 +247,20 @@ def test_predictions_draws_and_gradients_agree(name):
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_value_that_is_learnt_for_a_while_is_predicted():
+    """In units of the values, though the process has that of the residuals."""
+    rng = np.random.default_rng(1)
+    study = EarlierTrials("study", rows := rng.random((40, 2)), rows[:, 0])
+    model, _ = surrogate("gaussian_process", [study])
+    places = rng.random((12, 2))
+    model.learn(places, 3.0 * places[:, 0] + np.sin(7.0 * places[:, 1]))
+    assert not 0.9 < model._unit < 1.1
+    new = np.array([[0.5, 3.0]])
+    for value in (-2.0, 4.0):
+        with model.extended(new, np.array([value])):
+            assert model.predict(new)[0].mean() == pytest.approx(value, abs=0.05)
+
+
 def test_trials_are_encoded_as_far_as_they_fit():
     params = [
         {"kind": "line", "rate": 0.01, "depth": 3},
@@ -251,6 +275,13 @@ def test_trials_are_encoded_as_far_as_they_fit():
     assert conflicts == []
     np.testing.assert_array_equal(trials.values, [1.0, -math.inf])
     np.testing.assert_allclose(trials.rows, [[0.0, 0.5, np.nan], [1.0, 1.25, 1.125]])
+
+
+def test_trials_that_are_left_out_do_not_move_the_others_feasibility():
+    params = [{"kind": "line", "rate": rate} for rate in (0.1, 1e9, 0.2, 0.3)]
+    is_feasible = np.array([True, True, False, True])
+    trials, _ = encode_earlier("study", TREE, params, [1.0, 2.0, 3.0, 4.0], is_feasible)
+    assert dict(zip(trials.values, trials.is_feasible, strict=True)) == {1: True, 3: False, 4: True}
 
 
 def test_many_trials_are_thinned_to_both_ends_and_a_spread():

@@ -141,6 +141,16 @@ def test_curves_beyond_the_range_of_squares() -> None:
     assert np.isfinite(found).all()
 
 
+def test_reports_worse_than_all_others_are_not_extrapolated_upwards() -> None:
+    """Where small reports end large, a deficit has no sign of a worse end."""
+    curves = _trainings(30, 0)
+    model = _model(curves, outcomes=-curves[:, -1])
+    curve = _curve([-40.0] * 8)
+    predicted, median = model.predict(curve), model.predict_quantiles(curve, np.array([0.5]))
+    assert predicted is not None and median is not None
+    assert predicted[0] == pytest.approx(median[0])
+
+
 def test_quantiles_are_those_of_the_probabilities() -> None:
     """The best outcome so far is the quantile at one minus the probability of a better one."""
     curves = _trainings(30, seed=1)
@@ -304,6 +314,23 @@ def test_diverging_trials_are_stopped() -> None:
     # It has recovered, or is infinitely good.
     assert not model.should_stop(_curve([math.nan, 1.0, 5.0]))
     assert not model.should_stop(_curve([1.0, 1.0, math.inf]))
+
+
+def test_diverging_trials_are_not_stopped_before_the_warm_up_ends() -> None:
+    model = _model(_trainings(12, 0), n_warmup_steps=3)
+    bad = _curve([1.0, 1.0, math.nan])
+    assert not model.should_stop(bad)
+    bad.extend([3], [math.nan])
+    assert model.should_stop(bad)
+
+
+def test_gaps_of_infeasible_trials_are_not_tolerated() -> None:
+    """They are none of the better half, however good they are."""
+    curves = _trainings(12, 0)
+    model = _model(curves)
+    for values in curves:
+        model.tell(100.0, range(20), np.where(np.arange(20) == 3, math.nan, values), False)
+    assert model.should_stop(_curve([1.0, 1.0, 1.0, math.nan]))
 
 
 def test_gaps_that_good_trials_have_are_tolerated() -> None:

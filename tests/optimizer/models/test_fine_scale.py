@@ -162,6 +162,21 @@ def test_goes_back_without_a_gain():
         assert (found is not None) == is_fine
 
 
+def test_a_small_gain_is_enough_to_stay():
+    """It is not enough to begin with."""
+    values, rows = HEAVY["lognormal"], RNG.random((60, 2))
+
+    def nearly(values):
+        # The best two values have changed places.
+        return np.concatenate([values[1::-1], values[2:]]) + 1e-3, np.ones(len(values))
+
+    latest = rows[:45], values[:45], OutcomeTransform(values[:45])
+    assert ScaleChoice().fine_transform(*latest, Prophet(nearly, exact)) is None
+    choice, first = ScaleChoice(), OutcomeTransform(values[:30])
+    assert choice.fine_transform(rows[:30], values[:30], first, Prophet(reverse, exact)) is not None
+    assert choice.fine_transform(*latest, Prophet(nearly, exact)) is not None
+
+
 @heavy
 @pytest.mark.parametrize("scale", [OutcomeTransform, FineTransform])
 def test_slopes_are_those_of_differences(values, scale):
@@ -185,11 +200,14 @@ def test_rank_correlation_is_kendalls():
         RNG.normal(size=40),  # no heavy tails
         -RNG.lognormal(0.0, 4.0, 29),  # too few trials
         np.round(-RNG.lognormal(0.0, 4.0, 40)),  # steps
+        -np.sort(np.append(np.random.default_rng(5).lognormal(0.0, 4.0, 39), 1e-2)).repeat(
+            np.where(np.arange(40) == 9, 2, 1)
+        ),  # a single tie of good values
         np.append(-RNG.lognormal(0.0, 4.0, 40), math.inf),
         np.full(40, -math.inf),
         np.full(40, 3.0),
     ],
-    ids=["light", "few", "steps", "infinite", "failed", "constant"],
+    ids=["light", "few", "steps", "tie", "infinite", "failed", "constant"],
 )
 def test_not_considered(values):
     prophet = Prophet(reverse, exact)

@@ -49,11 +49,12 @@ class Recorder:
 
     def __init__(self, mean, std):
         self.moments = mean, std
-        self.values = []
+        self.values, self.portions = [], []
         self.noise = KnownNoise(self.learn, self.predict)
 
     def learn(self, rows, values):
         self.values.extend(values[:, 0].tolist())
+        self.portions.append(len(values))
 
     def predict(self, rows):
         return np.full((len(rows), 1), self.moments[0]), np.full((len(rows), 1), self.moments[1])
@@ -97,6 +98,58 @@ def test_failures_and_infinite_errors():
     tell(recorder, np.zeros((2, 2)), np.array([np.nan, 7.0]), np.array([1.0, np.inf]))
     assert np.isnan(recorder.values[8])
     assert recorder.values[9] == 1.0
+
+
+def test_trials_without_a_value_count_for_nothing():
+    """They are none of the first ones, and have no part in the average variance."""
+    recorder = Recorder(1.0, 2.0)
+    tell(recorder, np.zeros((20, 2)), np.full(20, np.nan), 1.0)
+    tell(recorder, np.zeros((8, 2)), np.full(8, 7.0), 0.0)
+    assert recorder.values[20:] == [7.0] * 8
+    tell(recorder, np.zeros((2, 2)), np.array([np.nan, 6.0]), 1.0)
+    # The posterior variance of 6 is 0.8, and its mean is 1 + 0.8 * 5.
+    assert recorder.values[29] == pytest.approx(5.0)
+    _, std = predict(recorder, np.zeros((1, 2)))
+    np.testing.assert_allclose(std**2, 4.0 + 0.8 / 9.0)
+
+
+def test_a_value_of_infinite_error_has_the_variance_of_the_model():
+    recorder = Recorder(1.0, 2.0)
+    tell(recorder, np.zeros((8, 2)), np.full(8, 1.0), 0.0)
+    tell(recorder, np.zeros((1, 2)), np.array([7.0]), np.inf)
+    _, std = predict(recorder, np.zeros((1, 2)))
+    np.testing.assert_allclose(std**2, 4.0 + 4.0 / 9.0)
+
+
+def test_an_outcome_without_a_prediction_is_learnt_as_observed():
+    """A constraint that appears later has no model yet."""
+    learnt = []
+    noise = KnownNoise(lambda rows, values: learnt.append(values), Recorder(1.0, 2.0).predict)
+    noise.tell(np.zeros((8, 2)), np.ones((8, 1)), np.zeros((8, 1)))
+    noise.tell(np.zeros((1, 2)), np.array([[6.0, 6.0]]), np.ones((1, 2)))
+    np.testing.assert_allclose(learnt[-1], [[5.0, 6.0]])
+
+
+def test_what_was_told_after_a_state_has_no_effect_once_it_is_restored():
+    rows, values, errors = np.zeros((4, 2)), np.array([5.0, -3.0, 2.0, 1.0]), 1.5
+    plain, recorder = Recorder(1.0, 2.0), Recorder(1.0, 2.0)
+    for n_told in range(4):
+        state = recorder.noise.state()
+        for _ in range(n_told):
+            tell(recorder, rows, 10.0 * values, 3.0)
+        recorder.noise.restore(state)
+        for one in (plain, recorder):
+            tell(one, rows, values, errors)
+        assert recorder.values[-4:] == plain.values[-4:]
+        assert predict(recorder, rows)[1].tolist() == predict(plain, rows)[1].tolist()
+
+
+def test_a_portion_is_no_larger_than_the_number_of_trials_before_it():
+    recorder = Recorder(1.0, 2.0)
+    tell(recorder, np.zeros((100, 2)), np.ones(100), 1.0)
+    tell(recorder, np.zeros((250, 2)), np.ones(250), 1.0)
+    tell(recorder, np.zeros((900, 2)), np.ones(900), 0.0)
+    assert recorder.portions == [8, 8, 16, 32, 36, 100, 150, 900]
 
 
 @pytest.mark.parametrize("seed", range(3))

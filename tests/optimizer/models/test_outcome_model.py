@@ -8,9 +8,15 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from mondrian_bo.acquisitions import (
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    mixture_moments,
+)
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
 from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.surrogates.base import Gradients
 
 
 def uniform(*shape):
@@ -152,6 +158,16 @@ def test_value_to_beat_is_the_best_mean_among_the_best_trials():
     assert model.value_to_beat() == pytest.approx(0.5 * OutcomeTransform(values)(values).max())
 
 
+def test_infeasible_trials_set_no_value_to_beat():
+    model, _, rows, values = told(12)
+    for value, feasible in ((99.0, False), (-99.0, True)):
+        model.trials.tell(uniform(1, 2), np.array([value]), feasible)
+    assert model.value_to_beat() == pytest.approx(model.transform(values).max())
+    infeasible = OutcomeModel(Recorder, Trials(2))
+    infeasible.trials.tell(rows, values, False)
+    assert infeasible.value_to_beat() == -math.inf
+
+
 def test_calibration_follows_the_errors():
     """A model that is wrong by k standard deviations gets its deviations widened by about k."""
     probe = np.array([[2.0, 2.0]])
@@ -186,6 +202,77 @@ def test_calibration_follows_the_errors():
     assert ratio(0.25) == pytest.approx(0.25, rel=0.02)
     # One surprise counts as three deviations at most, and so do many.
     assert ratio(50.0) == pytest.approx(3.0, rel=0.02)
+
+
+class Smooth(Recorder):
+    """Two components that do not depend on what is learnt, with derivatives and noise."""
+
+    n_components = 2
+
+    def predict(self, rows):
+        x, y = rows.T
+        return np.array([x * x, 3.0 * x + y]), np.array([1.0 + x * x, 0.5 + y])
+
+    def predict_values(self, rows):
+        means, stds = self.predict(rows)
+        return means, np.hypot(stds, 0.3)
+
+    def gradients(self, rows):
+        x, zero, one = rows[:, 0], np.zeros(len(rows)), np.ones(len(rows))
+        of_means = [[2.0 * x, zero], [3.0 * one, one]]
+        of_stds = [[2.0 * x, zero], [zero, one]]
+        by_rows = (np.moveaxis(np.array(part), 1, 2) for part in (of_means, of_stds))
+        return Gradients(*self.predict(rows), *by_rows)
+
+
+def smooth(scale):
+    """Return a model whose deviations are multiplied by a scale."""
+    model = OutcomeModel(Smooth, Trials(2))
+    model.trials.tell(uniform(3, 2), np.arange(3.0))
+    model.widen(scale / model.calibration)
+    return model
+
+
+def differences(function, rows, step=1e-6):
+    """Return the derivatives of a function of rows, by its last axis."""
+    moved = [(function(rows + step * one), function(rows - step * one)) for one in np.eye(2)]
+    return np.stack([(up - down) / (2.0 * step) for up, down in moved], axis=-1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_gradients_are_those_of_calibrated_predictions(scale):
+    model, rows = smooth(scale), uniform(5, 2)
+    found = model.gradients(rows)
+    for got, expected in zip(found[:2], model.predict(rows), strict=True):
+        np.testing.assert_allclose(got, expected)
+    for k in (0, 1):
+        expected = differences(lambda one, k=k: model.predict(one)[k], rows)
+        np.testing.assert_allclose(found[2 + k], expected, atol=1e-6)
+    mean, std, *by_rows = model.mixed_gradients(rows)
+    for k, got in enumerate((mean, std)):
+        np.testing.assert_allclose(got, mixture_moments(model.predict(rows))[k])
+        expected = differences(lambda one, k=k: mixture_moments(model.predict(one))[k], rows)
+        np.testing.assert_allclose(by_rows[k], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("acquisition", [LogExpectedImprovement(), UpperConfidenceBound(2.0)])
+def test_scores_and_their_gradients_have_the_deviations_that_the_acquisition_uses(acquisition):
+    rows, rng = uniform(5, 2), np.random.default_rng(0)
+    for scale in (1.0, 2.5):
+        model = smooth(scale)
+        score, gradients = model.score(acquisition, rng)
+        # A confidence bound has the surrogate's own deviations.
+        prediction = model.predict(rows, acquisition.usage.uses_calibrated_variances)
+        np.testing.assert_allclose(score(rows), acquisition(prediction, model.value_to_beat()))
+        scores, by_rows = gradients(rows)
+        np.testing.assert_allclose(scores, score(rows))
+        np.testing.assert_allclose(by_rows, differences(score, rows), rtol=1e-3, atol=1e-4)
+
+
+def test_calibration_does_not_change_the_noise():
+    rows = uniform(5, 2)
+    for scale in (1.0, 2.5):
+        np.testing.assert_allclose(smooth(scale).noise(rows), 0.3)
 
 
 def test_moments_in_the_units_of_the_values_are_those_of_draws():
@@ -248,3 +335,28 @@ def test_draw_is_the_surrogates():
     drawn = model.draw(np.random.default_rng(7))(probes)
     assert len(surrogate.rows) == 12
     assert np.array_equal(drawn, surrogate.draw(np.random.default_rng(7))(probes))
+
+
+def test_trials_that_are_gone_are_forgotten():
+    """An undone call may have learnt them."""
+    model, surrogate, rows, values = told(5)
+    model.predict(rows)
+    before = model.trials.state()
+    model.trials.tell(rows + 0.5, values)
+    model.predict(rows)
+    assert model.learnt_at == [5, 10]
+    model.trials.restore(before)
+    surrogate.__init__()
+    model.forget()
+    model.predict(rows)
+    assert model.learnt_at == [5]
+    np.testing.assert_array_equal(surrogate.rows, rows)
+
+
+def test_after_many_calls_former_trials_are_learnt_at_once():
+    model, surrogate, rows, _ = told(1002)
+    model.learnt_at = list(range(1, 1002))
+    model.forget()
+    model.predict(rows[:1])
+    assert model.learnt_at == [1001, 1002]
+    assert [len(part) for part, _ in surrogate.learnt] == [1001, 1]

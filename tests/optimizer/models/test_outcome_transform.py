@@ -188,6 +188,11 @@ def test_a_new_best_lies_beyond(values):
     assert transform(np.array([below]))[0] == transform(values).min()
 
 
+def test_the_inverse_ends_a_width_beyond_the_range():
+    transform = OutcomeTransform(np.linspace(2.0, 5.0, 31), power=False)
+    np.testing.assert_allclose(transform.inverse(np.array([-1e3, 1e3])), [-1.0, 8.0])
+
+
 def test_ties_with_one_exception():
     # The interquartile range is zero.
     values = np.array([1.0] * 20 + [5.0])

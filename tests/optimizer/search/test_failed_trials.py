@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
 
@@ -92,3 +93,42 @@ def test_the_worst_without_finite_values_or_room_below_them(recwarn):
         assert np.isfinite(values[1:]).all() == bool(np.isfinite(first))
         assert (values[1:] <= first).all()
     assert not list(recwarn)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ([1.0, 2.0, 9.0], [30.0, 20.0, 10.0]),
+        ([np.inf, np.inf, np.inf], [3.0, 2.0, 1.0]),
+        ([5.0, 5.0, 5.0], [-np.inf, 2.0, 3.0]),
+    ],
+)
+def test_failures_are_learnt_with_the_values_of_each_objective_alone(columns):
+    def learnt(values):
+        new = lambda trials, number: SimpleNamespace(trials=trials)  # noqa: E731
+        search = RestartingSearch(
+            SimpleNamespace(new=new), np.array([True, True]), 3, False, values[0].size
+        )
+        for value, x in zip(values, (0.1, 0.2, 0.3), strict=True):
+            search.tell(np.array([[x, 0.1]]), value[None])
+        for k in range(8):
+            search.tell(np.array([[0.9 - 0.01 * k, 0.9]]), np.full_like(values[:1], np.nan))
+        return search.trials.values
+
+    together = learnt(np.array(columns).T)
+    assert len(together) == 9
+    for k in (0, 1):
+        np.testing.assert_array_equal(together[:, k], learnt(np.array(columns[k])))
+
+
+def test_a_trial_that_lacks_one_value_has_failed():
+    search = RestartingSearch(
+        SimpleNamespace(new=lambda trials, number: SimpleNamespace(trials=trials)),
+        np.array([True, True]),
+        3,
+        False,
+        2,
+    )
+    search.tell(np.array([[0.1, 0.1], [0.2, 0.1]]), np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    assert search.trials.values.tolist() == [[1.0, 2.0]]
+    assert search.n_successes == 1

@@ -140,8 +140,28 @@ def test_other_acquisitions_while_trials_are_running():
     assert 4 < sum("running" in one for one in words) < 15
 
 
-@pytest.mark.parametrize(("n_constraints", "used"), [(0, "none"), (3, "few"), (4, "many")])
-def test_other_acquisitions_under_many_constraints(n_constraints, used):
+def test_running_trials_count_as_first_ones():
+    used = []
+    optimizer = MondrianOptimizer(
+        SearchSpace({"x": Float(0.0, 1.0)}),
+        surrogate="forest",
+        acquisition=Portfolio((Arm((Spy(used, "model"),)),)),
+        n_startup_trials=5,
+        seed=0,
+    )
+    optimizer.tell([{"x": 0.1}, {"x": 0.9}], [1.0, 2.0])
+    optimizer.ask(3)
+    assert used == []
+    optimizer.ask()
+    assert set(used) == {"model"}
+
+
+@pytest.mark.parametrize(
+    ("n_constraints", "slope", "used"),
+    [(0, 0.0, "none"), (3, 0.0, "few"), (4, 0.0, "many"), (4, 1.0, "few")],
+)
+def test_other_acquisitions_under_many_constraints(n_constraints, slope, used):
+    """One that is exactly linear has no model, and does not count."""
     found = []
     arm = Arm(
         (Spy(found, "none"),),
@@ -158,7 +178,9 @@ def test_other_acquisitions_under_many_constraints(n_constraints, used):
     )
     for i in range(12):
         params = optimizer.ask()
-        optimizer.tell(params, params["x"] * i, [-1.0] * n_constraints or None)
+        values = [-1.0] * n_constraints
+        values[:1] = [slope * params["x"] - 1.0] * min(n_constraints, 1)
+        optimizer.tell(params, params["x"] * i, values or None)
     assert set(found) == {used}
 
 

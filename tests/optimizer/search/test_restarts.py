@@ -194,6 +194,20 @@ def test_restarts_of_a_stalled_search_become_longer():
     assert n_until_the_end(search) == 13
 
 
+def test_after_a_gain_restarts_of_a_stalled_search_are_as_short_as_at_first():
+    search = search_after(97)
+    for n_restarted in (25, 49):
+        n_until_a_restart(search)
+        assert n_until_the_end(search) == n_restarted
+    n_until_a_restart(search)
+    tell(search, (0.8, 0.9), 50.0)
+    n_until_the_end(search)
+    for k in range(100):
+        tell(search, (0.3, 0.3 + 0.03 * (k % 20)), -10.0)
+    n_until_a_restart(search)
+    assert n_until_the_end(search) == 25
+
+
 @pytest.mark.parametrize(("n_elsewhere", "restarts"), [(40, False), (100, True)])
 def test_trials_elsewhere_take_no_pressure_off_a_stalled_search(n_elsewhere, restarts):
     search = search_after(n_elsewhere)
@@ -226,6 +240,60 @@ def test_a_restarted_search_ends_where_it_collapses_itself():
     assert not is_restarted(search)
 
 
+def test_an_infeasible_trial_is_no_gain():
+    """Each of three trials in vain adds 2 to the pressure, and one that is not subtracts 1."""
+    for feasible, n_more in ((False, 2), (True, 3)):
+        search = search_of()
+        spread_out(search)
+        polish(search, 2)
+        search.tell(np.array([[0.101, 0.1]]), np.array([100.0]), np.array([feasible]))
+        assert n_until_a_restart(search) == n_more
+
+
+def test_the_incumbent_of_a_restarted_search_is_feasible():
+    """It gets better all the time, but for one infeasible trial."""
+    search = restarted()
+    search.tell(np.array([[0.9, 0.9]]), np.array([50.0]), np.array([False]))
+    for k in range(N_STARTUP + 20):
+        tell(search, (0.9, 0.9), -100.0 + k)
+        assert is_restarted(search)
+
+
+def random_trials(rng, n):
+    """Return trials near two incumbents and elsewhere, some of which fail or are infeasible."""
+    rows = np.array([[0.1, 0.1], [0.8, 0.7]])[(rng.random(n) < 0.3).astype(int)]
+    rows = rows + np.where(rng.random((n, 1)) < 0.9, 0.01, 0.3) * rng.random((n, 2))
+    values = rng.choice([0.0, -0.1, -0.3, np.nan], size=n, p=[0.6, 0.1, 0.1, 0.2])
+    return rows, values, rng.random(n) < 0.9
+
+
+def test_what_was_told_after_a_state_has_no_effect_once_it_is_restored():
+    before, after = set(), set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        first, undone, then = (random_trials(rng, n) for n in (10 + 4 * seed, 40, 40))
+        plain, search = search_of(), search_of()
+        for one in (plain, search):
+            one.tell(*first)
+        before.add(is_restarted(search))
+        state = search.state()
+        for _ in range(2):
+            search.tell(*undone)
+            search.restore(state)
+        for row, value, feasible in zip(*then, strict=True):
+            for one in (plain, search):
+                one.tell(row[None], np.array([value]), np.array([feasible]))
+            after.add(is_restarted(search))
+            assert is_restarted(search) == is_restarted(plain)
+            np.testing.assert_array_equal(search.current.trials.rows, plain.current.trials.rows)
+        np.testing.assert_array_equal(search.trials.values, plain.trials.values)
+        np.testing.assert_array_equal(search.failed.rows.rows, plain.failed.rows.rows)
+        assert search.failed.learnt == plain.failed.learnt
+        told = np.concatenate([first[1], then[1]])
+        assert search.n_successes == np.count_nonzero(~np.isnan(told))
+    assert before == after == {False, True}
+
+
 @pytest.mark.parametrize("values", [[np.inf] * 20, [-np.inf] * 20, [0.0] * 20])
 def test_values_of_any_kind(values):
     search, n_restarted = search_of(), 0
@@ -235,6 +303,34 @@ def test_values_of_any_kind(values):
     assert len(search.trials) == 20
     # All are equal, infinities as well.
     assert n_restarted > 0
+
+
+class Model:
+    """A model that counts how often it is to forget its trials."""
+
+    def __init__(self, number):
+        self.models, self.number, self.n_forgotten = (number,), number, 0
+
+    def forget(self):
+        self.n_forgotten += 1
+
+
+def test_models_are_those_of_the_present_searches():
+    made = []
+
+    def new(trials, number):
+        made.append(Model(number))
+        return SimpleNamespace(trials=trials, arms=[(made[-1], None)])
+
+    search = RestartingSearch(SimpleNamespace(new=new), np.array([True, True]), N_STARTUP, True)
+    spread_out(search)
+    assert search.models == [0]
+    polish(search, 3)
+    assert search.models == [0, 1]
+    search.forget()
+    assert all(model.n_forgotten > 0 for model in made)
+    n_until_the_end(search)
+    assert search.models == [0]
 
 
 def test_without_restarts_there_is_one_search():

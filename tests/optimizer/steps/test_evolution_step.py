@@ -105,7 +105,7 @@ PLANE = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)}
 SPACE = {name: Float(-1.0, 1.0) for name in "xyuv"}
 
 
-def told(space, share, n_trials, seed=0, constrained=False):
+def told(space, share, n_trials, seed=0, constrained=False, is_valid=None):
     arm = Arm((UpperConfidenceBound(),), quadratic=0.1, evolution=share)
     optimizer = MondrianOptimizer(
         SearchSpace(space),
@@ -114,6 +114,7 @@ def told(space, share, n_trials, seed=0, constrained=False):
         seed=seed,
         n_candidates=120,
         constraints=["c"] if constrained else (),
+        is_valid=is_valid,
     )
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     values = []
@@ -179,6 +180,14 @@ def test_more_parameters_wait_for_as_many_trials_as_parents_are_chosen_from(earl
 def test_where_there_are_no_steps(early, space, constrained):
     plain = told(space, 0.0, BEGIN + 12, constrained=constrained)
     assert np.array_equal(plain, told(space, 0.8, BEGIN + 12, constrained=constrained))
+
+
+def test_with_a_function_of_valid_points_there_are_no_steps(early):
+    def is_valid(params):
+        return params["x"] + params["y"] <= 0.5
+
+    plain, found = (told(PLANE, share, BEGIN + 12, is_valid=is_valid) for share in (0.0, 0.8))
+    assert np.array_equal(plain, found)
 
 
 def test_a_grid_gets_its_own_points_once(early):

@@ -325,6 +325,14 @@ def test_choices_that_are_near_have_levels():
     assert values[1] > values[0] > values[2] + 10.0
 
 
+def test_a_choice_that_no_near_trial_has_is_outside():
+    rng, is_categorical = np.random.default_rng(4), np.array([False, False, True])
+    rows = np.hstack([rng.random((40, 2)), np.ones((40, 1))])
+    targets = -((rows - [0.4, 0.7, 0.0]) ** 2).sum(axis=1, keepdims=True)
+    drawn = draw_quadratic(rows, targets, rows[np.argmax(targets)], is_categorical, rng)
+    assert drawn(rows[:1])[0] > drawn(rows[:1] * [1.0, 1.0, 0.0])[0] + 10.0
+
+
 def test_absences_stay():
     rng = np.random.default_rng(4)
     rows = rng.random((40, 2))

@@ -108,6 +108,18 @@ def test_steps_are_points_of_the_space():
     np.testing.assert_array_equal(np.isnan(found[:, 2]), found[:, 1] == 1.0)
 
 
+def test_a_step_on_a_grid_has_at_least_the_deviation_of_a_cell():
+    """All good trials have the same integer. A half of a cell is half of the deviation."""
+    space, rng = SearchSpace({"n": Int(1, 8)}), np.random.default_rng(0)
+    rows, nobody = space.snap(np.full((20, 1), 0.5)), np.empty((0, 1))
+    found = np.concatenate(
+        [plateau_steps(space, rows, np.ones(20), nobody, rng) for _ in range(200)]
+    )
+    share = math.erfc(0.5 / math.sqrt(2.0))
+    # Four standard errors.
+    assert (found != rows[0, 0]).mean() == pytest.approx(share, abs=4.0 * math.sqrt(0.25 / 2000))
+
+
 PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
 
 

@@ -52,6 +52,20 @@ def test_branches_of_a_tree() -> None:
     assert sum(branch.is_known for branch in found) == 3
 
 
+def test_a_branch_without_numbers_is_known_from_its_first_trial_on() -> None:
+    space = SearchSpace(
+        {
+            "kind": Categorical(("a", "b")),
+            "x": Float(0.0, 1.0, condition=Condition("kind", ("a",))),
+        }
+    )
+    tried = np.array([[0.0, 0.1 * k] for k in range(9)])
+    for rows, expected in ((tried, [True, False]), (np.vstack([tried, [1.0, np.nan]]), [True] * 2)):
+        found = branches(space, rows, np.random.default_rng(0))
+        known = {space.from_unit(one.points[0])["kind"]: one.is_known for one in found}
+        assert known == dict(zip("ab", expected, strict=True))
+
+
 def test_no_branches_without_conditions() -> None:
     space = SearchSpace({"kind": Categorical(("a", "b")), "x": Float(0.0, 1.0)})
     tried = space.sample(9, np.random.default_rng(0))

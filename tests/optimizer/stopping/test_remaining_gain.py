@@ -9,6 +9,7 @@ from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions.base import mixture_moments
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
+from mondrian_bo.shared.array_types import FloatArray
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "kind": Categorical(("a", "b"))})
 
@@ -111,6 +112,30 @@ def test_constraints() -> None:
     assert gain.row[0] >= 0.5
     # The best feasible point has the value 0.5.
     assert gain.regrets.max() < gain.row[0] - 0.5 + 0.05
+
+
+def _told_where_valid(rows: FloatArray) -> RowOptimizer:
+    """An optimizer that minimises x where x is at least 1 / 2."""
+    optimizer = RowOptimizer(SPACE, is_valid=lambda params: params["x"] >= 0.5, seed=0)
+    optimizer.tell_rows(rows, rows[:, 0])
+    return optimizer
+
+
+def test_points_that_are_not_valid_do_not_take_the_places_of_candidates() -> None:
+    """Half of all points are better than the valid ones, which trials have not been near."""
+    rows = SPACE.sample(20, np.random.default_rng(0)) * [0.3, 1.0] + [0.7, 0.0]
+    gain = _told_where_valid(rows).remaining_gain(50)
+    assert gain is not None
+    assert gain.row[0] == rows[:, 0].min() > 0.7
+    assert gain.regrets.mean() > 0.05
+
+
+def test_the_best_trial_need_not_be_valid() -> None:
+    """Valid points are worse: there is nothing to gain."""
+    gain = _told_where_valid(SPACE.sample(30, np.random.default_rng(0))).remaining_gain(50)
+    assert gain is not None
+    assert gain.row[0] < 0.1
+    assert (gain.regrets == 0.0).all()
 
 
 def test_nothing_told_and_several_objectives() -> None:
