@@ -429,3 +429,18 @@ def test_wide_conditional_spaces_have_fewer_candidates(d, is_conditional, expect
     )
     optimizer = MondrianOptimizer(space, seed=0)
     assert optimizer._search.whole.n_candidates == expected
+
+
+@pytest.mark.parametrize("low", [0.0, 1e6])
+def test_points_that_failed_are_not_repeated_in_narrow_ranges(low):
+    # Far from 0, decoding moves an entry of a row by more than the digits that are compared.
+    space = SearchSpace({"x": Float(low, low + 1.0), "kind": Categorical(("a", "b"))})
+    asked = []
+    for seed in range(3):
+        optimizer = MondrianOptimizer(space, seed=seed)
+        for _ in range(40):
+            params = optimizer.ask()
+            x = params["x"] - low
+            optimizer.tell(params, np.nan if abs(x - 0.7) < 0.02 else (x - 0.7) ** 2)
+            asked.append((seed, *params.values()))
+    assert len(set(asked)) == len(asked)

@@ -27,7 +27,8 @@ _N_STARTS = 10
 """Number of least violating trials that candidates start from while no trial is feasible."""
 
 _FEASIBLE_SHARE = 0.85
-"""Share of feasible trials since the first one below which feasibility counts more: our choice."""
+"""Share of feasible trials since the first one below which feasibility counts more: our choice.
+Trials without a known constraint do not count."""
 
 _EXPONENT = 2.0
 """Power of the probability of feasibility while it counts more: our choice."""

@@ -8,7 +8,12 @@ from scipy.stats import multivariate_normal, norm
 
 from mondrian_bo import Categorical, Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.optimizer.constraints.constraint_transform import ConstraintTransform
-from mondrian_bo.optimizer.constraints.constraints import Constraints, _joint, _pair_exponents
+from mondrian_bo.optimizer.constraints.constraints import (
+    Constraints,
+    JointFeasibility,
+    _joint,
+    _pair_exponents,
+)
 from mondrian_bo.optimizer.maximization import local_search
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.outcome_models import OutcomeModels
@@ -253,7 +258,10 @@ def test_exponent_counts_from_the_first_feasible_trial_on():
     constraints.tell(np.repeat(row, 4, axis=0), np.array([[1.0], [-1.0], [-1.0], [-1.0]]))
     # Five of six, then six of seven.
     assert constraints.exponent == 2.0
+    # A trial without a known constraint does not count.
     constraints.tell(row, np.array([[np.nan]]))
+    assert constraints.exponent == 2.0
+    constraints.tell(row, np.array([[-1.0]]))
     assert constraints.exponent == 1.0
 
 
@@ -304,3 +312,42 @@ def test_a_probability_is_calibrated():
         chosen = (probability >= low) & (probability < low + 0.2)
         expected, error = probability[chosen].mean(), norm.ppf(0.999) * 0.15
         assert hit[chosen].mean() == pytest.approx(expected, abs=error)
+
+
+def test_the_split_of_trials_into_calls_does_not_matter():
+    rng = np.random.default_rng(1)
+    rows = rng.random((40, 2))
+    # Every other trial lacks the constraint; of the others most are infeasible.
+    values = np.where(np.arange(40) % 2 == 0, rows[:, 0] - 0.3, np.nan)[:, None]
+    at_once, one_by_one = (MondrianOptimizer(SQUARE, constraints=["c"], seed=0) for _ in range(2))
+    at_once.tell_rows(rows, rows.sum(axis=1), values)
+    for i in range(40):
+        one_by_one.tell_rows(rows[i : i + 1], rows[i : i + 1].sum(axis=1), values[i : i + 1])
+    for optimizer in (at_once, one_by_one):
+        assert len(optimizer._constraints.rows) == 20
+        assert optimizer._constraints.exponent == 2.0
+    assert at_once.ask() == one_by_one.ask()
+
+
+def test_an_interrupted_suggestion_keeps_the_correlations(monkeypatch):
+    def search(interrupted):
+        space = SearchSpace({name: Float(0.0, 1.0) for name in "xyz"})
+        optimizer = MondrianOptimizer(space, constraints=["c", "d"], seed=0)
+        asked = []
+        for i in range(32):
+            if i in interrupted:
+                with monkeypatch.context() as context:
+                    context.setattr(JointFeasibility, "log_probability", interrupt)
+                    with pytest.raises(KeyboardInterrupt):
+                        optimizer.ask()
+            asked.append(optimizer.ask())
+            x, y, z = asked[-1].values()
+            used = np.sin(3.0 * x) + y * y
+            first, second = 1.0 - used - 0.1 * z * z, 1.05 - used - 0.2 * np.sin(3.0 * z)
+            optimizer.tell(asked[-1], x + y + 0.1 * z, [first, second])
+        return asked, optimizer._constraints.n_correlated
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    assert search({25}) == search(())

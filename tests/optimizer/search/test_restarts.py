@@ -346,3 +346,16 @@ def test_the_largest_values():
     for k in range(20):
         tell(search, np.array([0.05 * k, 0.5]), 1.7e308 * (-1) ** k)
     assert 0.0 < search._least_gain() < np.inf
+
+
+@pytest.mark.parametrize("value", [5.0, -20.0])
+def test_the_first_feasible_trial_is_a_gain_whatever_its_value(value):
+    search, rng = search_of(), np.random.default_rng(0)
+    rows = rng.random((110, 2))
+    search.tell(rows, -10.0 - rng.random(110), np.zeros(110, dtype=bool))
+    assert search._counts.n_still > 100
+    search.tell(np.array([[0.5, 0.5]]), np.array([value]), np.array([True]))
+    assert search._counts.n_still == 0
+    # The next one is compared with it.
+    search.tell(np.array([[0.6, 0.5]]), np.array([value - 1.0]), np.array([True]))
+    assert search._counts.n_still == 1

@@ -12,6 +12,7 @@ import pytest
 from interrupts import Interrupted, count_events, interrupt_after, interrupt_at
 
 from mondrian_bo import Categorical, Condition, Float, Int, MondrianOptimizer, SearchSpace
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 # An exception in a finaliser is ignored, which pytest reports.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -211,3 +212,25 @@ def test_threads_share_an_optimizer(surrogate):
     assert optimizer.pending == []
     rows = optimizer._search.trials.rows
     assert len(np.unique(rows, axis=0)) == 24
+
+
+def test_interrupted_scores_are_undone(monkeypatch):
+    rows = np.random.default_rng(0).random((40, 2))
+
+    def new():
+        optimizer = new_optimizer("gaussian_process", NUMBERS, "auto")
+        optimizer.tell_rows(rows[:20], rows[:20].sum(axis=1))
+        optimizer.ask()
+        optimizer.tell_rows(rows[20:], rows[20:].sum(axis=1))
+        return optimizer
+
+    def learn_and_fail(self, *arguments):
+        learn(self, *arguments)
+        raise Interrupted
+
+    optimizer, learn = new(), GaussianProcessForestSurrogate.learn
+    with monkeypatch.context() as context:
+        context.setattr(GaussianProcessForestSurrogate, "learn", learn_and_fail)
+        with pytest.raises(Interrupted):
+            optimizer.scores()
+    assert optimizer.ask() == new().ask()

@@ -90,3 +90,9 @@ def test_feasible_trials_come_first():
     assert trials.best_rows()[:, 0].tolist() == [0.2, 0.1, 0.0]
     assert trials.best_rows(feasible=True)[:, 0].tolist() == [0.2, 0.1]
     assert trials.best()[1] == 2.0
+
+
+def test_negative_zero_is_zero():
+    trials = Trials(2)
+    trials.avoid(np.array([[-0.0, 0.5]]))
+    assert trials.is_taken(np.array([0.0, 0.5]))
