@@ -22,6 +22,7 @@ from mondrian_bo.acquisitions.base import (
 from mondrian_bo.acquisitions.score_gradients import gradient_of, moved_moments
 from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.models.predictability import Predictability
 from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
 from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
 from mondrian_bo.shared.array_types import FloatArray
@@ -112,6 +113,7 @@ class OutcomeModel:
         self._transform = self.new_transform(np.zeros(1))
         self._scale = ScaleChoice() if self.chooses_scale else None
         self._calibration = VarianceCalibration()
+        self._predictability = Predictability()
         # An undone call may have learnt trials that are not there any more.
         del self.learnt_at[bisect.bisect_right(self.learnt_at, len(self.trials)) :]
         if len(self.learnt_at) > _MOST_REPEATED:
@@ -150,6 +152,12 @@ class OutcomeModel:
         """Number of components of predictions with gradients; 0 if there are none."""
         self._learn()
         return 0 if self._smooth is None else self._smooth.n_components
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the values count as noise, see :class:`Predictability`."""
+        self._learn()
+        return self._predictability.is_noise(self.trials, self._surrogate)
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
         """Predict transformed values at rows of shape (m, d).

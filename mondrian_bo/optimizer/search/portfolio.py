@@ -59,6 +59,10 @@ class Arm:
     plateau : float, default=0.0
         Share of suggestions that are points among the good trials, far from each of them, while
         several trials have the best value.
+    exploration : float, default=0.0
+        Share of suggestions that are quasi-random points while the values of the trials count as
+        noise (:class:`Predictability`), with one objective and no constraints. If it is not 0, all
+        suggestions are quasi-random points while all values are equal.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1], without constraints.
         The best of fewer candidates explores less.
@@ -67,9 +71,9 @@ class Arm:
     ------
     TypeError, ValueError
         If there are no acquisitions, or one is not callable, `power` is not True or False, or
-        `options` is no mapping. If a share of quadratics, evolution or plateau steps is not in
-        [0, 1], the first two add up to more than 1, that of candidates is not in (0, 1], or
-        `quadratic_after` is no integer >= 0.
+        `options` is no mapping. If a share of quadratics, evolution or plateau steps or of
+        exploration is not in [0, 1], the first two add up to more than 1, that of candidates is not
+        in (0, 1], or `quadratic_after` is no integer >= 0.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -82,6 +86,7 @@ class Arm:
     quadratic_after: int = 0
     evolution: float = 0.0
     plateau: float = 0.0
+    exploration: float = 0.0
     candidates: float = 1.0
 
     def __post_init__(self) -> None:
@@ -101,9 +106,9 @@ class Arm:
         check_flag("power", self.power)
         if not isinstance(self.options, Mapping):
             raise TypeError(f"`options` of an arm must be a mapping, got {self.options!r}.")
-        for name in ("quadratic", "evolution", "plateau", "candidates"):
+        for name in ("quadratic", "evolution", "plateau", "exploration", "candidates"):
             check_number(name, getattr(self, name))
-        for name in ("quadratic", "evolution", "plateau"):
+        for name in ("quadratic", "evolution", "plateau", "exploration"):
             share = getattr(self, name)
             if not 0.0 <= share <= 1.0:
                 raise ValueError(f"`{name}` of an arm must be in [0, 1], got {share!r}.")
@@ -177,12 +182,15 @@ _ARM = Arm(
     quadratic_after=200,
     evolution=0.25,
     plateau=0.5,
+    exploration=0.5,
 )
 """The arm of the default portfolio with one objective. After many trials a process, which has one
 scale for all values, ends farther from an optimum than a quadratic, and an evolution strategy still
 improves where a function is no quadratic."""
 
-_WITHOUT_STEPS = replace(_ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0)
+_WITHOUT_STEPS = replace(
+    _ARM, quadratic=0.0, quadratic_after=0, evolution=0.0, plateau=0.0, exploration=0.0
+)
 """The arm of the default portfolio without steps: an acquisition chooses each suggestion."""
 
 _DEFAULT = Portfolio((_WITHOUT_STEPS,))

@@ -24,6 +24,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
 from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
+from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.step_choice import step
@@ -197,6 +198,8 @@ class Search:
             candidate_search = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
             if constraints is None:
                 if self.trials.n_objectives == 1:
+                    if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
+                        return self._suggest_without_model(request, find, None)
                     row = step(model.models[0], arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
@@ -235,6 +238,14 @@ class Search:
             Number of trials of this search, and of those that are running.
         """
         return n_started >= self.n_startup_trials
+
+    def _explores(self, model: OutcomeModel, arm: Arm, rng: np.random.Generator) -> bool:
+        """Return whether the values of the only objective are no reason to search anywhere."""
+        values = self.trials.values
+        # Most values differ from the first one already at the end.
+        if values[-1] == values[0] and (values == values[0]).all():
+            return True
+        return model.is_noise and rng.random() < arm.exploration
 
     def _draw_acquisition(
         self, request: Request, arm: Arm, half_spaces: HalfSpaces | None

@@ -1,0 +1,83 @@
+"""Whether the values of trials can be predicted from one another.
+
+Where most settings do equally badly, as a model that does not learn, the values of trials are equal
+or noise. A surrogate that is fitted to noise tells nothing of the rest of the space, and the maxima
+of an acquisition are at corners.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.shared.trials import Trials
+from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.base import ComparingSurrogate
+
+_FEWEST = 16
+"""Smallest number of trials whose values may count as noise, our choice: fewer trials of a rugged
+function are not predicted either, and a search of its best trials gains there."""
+
+_GROWTH = 1.25
+"""Factor of the number of trials between two comparisons, our choice."""
+
+_MOST = 200
+"""Number of trials beyond which values count as predicted: our choice. It bounds the time."""
+
+_LEAST_CORRELATION = 0.3
+"""Correlation of values with their predictions below which they count as noise: our choice. That
+of noise is rarely larger, and that of functions with few local optima never smaller."""
+
+_CERTAIN = 0.8
+"""Correlation from which on later trials are not compared: our choice. It saves time."""
+
+
+class Predictability:
+    """Whether left-out values of a search's trials follow their predictions.
+
+    The answer depends on the trials alone, not on the moments at which it was asked for: the first
+    16, 20, 25, ... trials are compared with their predictions.
+    """
+
+    def __init__(self) -> None:
+        self._n_compared = 0
+        self._correlation = 1.0
+
+    def is_noise(self, trials: Trials, surrogate: object) -> bool:
+        """Return whether the values of trials count as noise.
+
+        Parameters
+        ----------
+        trials : Trials
+            The trials, to which more have been added since the last call.
+        surrogate : object
+            Predicts left-out values, if it is a `ComparingSurrogate`. Otherwise no values count as
+            noise.
+        """
+        n_trials = len(trials)
+        if n_trials > _MOST:
+            return False
+        while self._n_compared == 0 or self._correlation < _CERTAIN:
+            n_next = max(int(_GROWTH * self._n_compared), _FEWEST)
+            if n_next > n_trials or not isinstance(surrogate, ComparingSurrogate):
+                break
+            rows, values = trials.rows[:n_next], trials.values[:n_next]
+            self._correlation = _correlation_of_left_out(rows, values, surrogate)
+            self._n_compared = n_next
+        return self._correlation < _LEAST_CORRELATION
+
+
+def _correlation_of_left_out(
+    rows: FloatArray, values: FloatArray, surrogate: ComparingSurrogate
+) -> float:
+    """Return the correlation of transformed values with what the others predict of each.
+
+    It is 0 if the values or the predictions are constant.
+    """
+    targets = OutcomeTransform(values)(values)
+    if targets.std() == 0.0:
+        return 0.0
+    means, _ = surrogate.left_out(rows, targets)
+    spread = means.std() * targets.std()
+    covariance = float(np.mean((means - means.mean()) * (targets - targets.mean())))
+    return covariance / spread if spread > 0.0 else 0.0
