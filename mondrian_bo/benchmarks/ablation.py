@@ -58,10 +58,12 @@ def _one(
     quadratic: float = _ARM.quadratic,
     evolution: float = _ARM.evolution,
     plateau: float = _ARM.plateau,
+    exploration: float = _ARM.exploration,
 ) -> Portfolio:
     chosen = _ARM.options if options is None else options
     arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
-    arm = replace(arm, quadratic=quadratic, evolution=evolution, plateau=plateau)
+    arm = replace(arm, quadratic=quadratic, evolution=evolution)
+    arm = replace(arm, plateau=plateau, exploration=exploration)
     return Portfolio((arm,), restarts)
 
 
@@ -106,6 +108,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no quadratics": {"acquisition": _one(quadratic=0.0, evolution=0.0)},
     "no evolution": {"acquisition": _one(evolution=0.0)},
     "no plateau steps": {"acquisition": _one(plateau=0.0)},
+    "no exploration": {"acquisition": _one(exploration=0.0)},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

@@ -19,6 +19,7 @@ from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem, Outcomes
+from mondrian_bo.benchmarks.problems.plateaus import PLATEAU_PROBLEMS
 from mondrian_bo.benchmarks.problems.problem_suites import OUTCOME_PROBLEMS, SUITES, Suite
 from mondrian_bo.benchmarks.problems.synthetic import SYNTHETIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS, tabular_problem
@@ -45,6 +46,7 @@ _DECLARED = {
         *NUMERIC_PROBLEMS,
         *MIXED_PROBLEMS,
         *CATEGORICAL_PROBLEMS,
+        *PLATEAU_PROBLEMS,
         *LEARNING_PROBLEMS,
         *LARGER_LEARNING_PROBLEMS,
         *ACCURACY_PROBLEMS,

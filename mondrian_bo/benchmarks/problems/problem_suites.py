@@ -23,6 +23,7 @@ from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
 from mondrian_bo.benchmarks.problems.numeric import NUMERIC_PROBLEMS
 from mondrian_bo.benchmarks.problems.outcomes import OutcomeProblem
+from mondrian_bo.benchmarks.problems.plateaus import PLATEAU_PROBLEMS
 from mondrian_bo.benchmarks.problems.tabular import TABULAR_PROBLEMS
 from mondrian_bo.benchmarks.problems.tradeoffs import TRADEOFF_PROBLEMS
 
@@ -85,6 +86,7 @@ SUITES: dict[str, Suite] = {
     ),
     "accuracies": Suite(tuple(problem.name for problem in ACCURACY_PROBLEMS), n_seeds=16),
     "categorical": Suite(tuple(problem.name for problem in CATEGORICAL_PROBLEMS), n_seeds=16),
+    "plateaus": Suite(tuple(problem.name for problem in PLATEAU_PROBLEMS), n_seeds=24),
     "constrained": Suite(
         tuple(problem.name for problem in OUTCOME_PROBLEMS if problem.n_constraints),
         n_seeds=20,

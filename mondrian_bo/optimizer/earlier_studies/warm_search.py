@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -115,7 +115,8 @@ class WarmSearchFactory(SearchFactory):
             return cold
         return WarmSearch(
             trials,
-            cold.arms,
+            # The values of earlier studies count, where those of this one tell nothing.
+            [(model, replace(arm, exploration=0.0)) for model, arm in cold.arms],
             cold.n_startup_trials,
             cold.n_candidates,
             cold.shift,

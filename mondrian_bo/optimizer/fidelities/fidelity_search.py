@@ -276,7 +276,7 @@ class FidelitySearchFactory(SearchFactory):
         plain = super().new(trials, number)
         # Values of different fidelities do not tell which trials are good.
         arms = [
-            (model, replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0))
+            (model, replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0, exploration=0.0))
             for model, arm in plain.arms
         ]
         return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)

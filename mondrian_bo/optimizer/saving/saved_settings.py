@@ -114,6 +114,7 @@ def encode_acquisition(acquisition: object) -> object:
                 "quadratic_after": int(arm.quadratic_after),
                 "evolution": float(arm.evolution),
                 "plateau": float(arm.plateau),
+                "exploration": float(arm.exploration),
                 "candidates": float(arm.candidates),
             }
             for arm in acquisition.arms
@@ -146,6 +147,7 @@ def decode_acquisition(encoded: Any) -> Any:
             quadratic_after=one.get("quadratic_after", 0),
             evolution=one.get("evolution", 0.0),
             plateau=one.get("plateau", 0.0),
+            exploration=one.get("exploration", 0.0),
             candidates=one.get("candidates", 1.0),
         )
         for one in encoded["arms"]

@@ -1,0 +1,87 @@
+"""Plateaus: nearly all settings do equally badly, as a model that does not learn.
+
+Of a cube, a smaller cube of 6 % of the volume has better values. Everywhere else the value is 1,
+and some problems add a little noise. Each seed has the smaller cube elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mondrian_bo.benchmarks.problems.base import Objective, Problem
+from mondrian_bo.benchmarks.problems.synthetic import box, of_vector
+from mondrian_bo.shared.array_types import FloatArray
+
+__all__ = ["PLATEAU_PROBLEMS", "PlateauProblem"]
+
+_VOLUME = 0.06
+"""Share of the cube that is better: random search misses it in 60 trials with probability 0.02."""
+
+_BEST = 0.5
+"""Value in the middle of the smaller cube, of which all values are at least 0.2 better than 1."""
+
+_SLOPE = 0.3
+"""Increase of the value from the middle of the smaller cube to its corners."""
+
+_NOISE = 1e-3
+"""Standard deviation of the noise: small beside the gain, and all that there is elsewhere."""
+
+_BUDGET = 60
+"""Trials per run."""
+
+_DIMENSIONS = (1, 2, 3, 4, 6)
+"""Dimensions of the suite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlateauProblem(Problem):
+    """A plateau with a better cube, whose place is drawn from the seed of a run."""
+
+    def instance(self, seed: int) -> Objective:
+        """Return the noise-free function of a seed.
+
+        The middle of the space, which some samplers try first, is on the plateau.
+        """
+        d = len(self.space)
+        half = 0.5 * _VOLUME ** (1.0 / d)
+        rng = np.random.default_rng([seed, d])
+        middle = rng.uniform(half, 1.0 - half, d)
+        while np.abs(middle - 0.5).max() <= half:
+            middle = rng.uniform(half, 1.0 - half, d)
+
+        def function(point: FloatArray) -> float:
+            distances = np.abs(point - middle)
+            if distances.max() > half:
+                return 1.0
+            return _BEST + _SLOPE * float(distances.mean()) / half
+
+        return of_vector(function, d)
+
+
+def _problem(d: int, noise: float) -> PlateauProblem:
+    def first_instance(params: Mapping[str, Any]) -> float:
+        return problem.instance(0)(params)
+
+    problem = PlateauProblem(
+        name=f"plateau{d}_noisy" if noise else f"plateau{d}",
+        space=box(0.0, 1.0, d),
+        function=first_instance,
+        optimum=_BEST,
+        budget=_BUDGET,
+        group="noisy plateaus" if noise else "plateaus",
+        tolerance=_SLOPE + 0.05,
+        noise=noise,
+        description=f"a cube of 6 % of the volume is better, {d} inputs"
+        + (", a little noise" if noise else ""),
+    )
+    return problem
+
+
+PLATEAU_PROBLEMS: tuple[PlateauProblem, ...] = tuple(
+    _problem(d, noise) for noise in (0.0, _NOISE) for d in _DIMENSIONS
+)
+"""The problems of the suite ``plateaus``. A run has solved one if it has found the cube."""
