@@ -19,14 +19,15 @@ from mondrian_bo.optimizer.search.restarts import RestartingSearch
 from mondrian_bo.optimizer.search.search import Request
 from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
-from mondrian_bo.optimizer.shared.trials import rounded
+from mondrian_bo.optimizer.shared.trials import KEY_DIGITS, rounded
 from mondrian_bo.optimizer.shared.validation import (
     Direction,
     check_directions,
     check_reference,
     seed_sequence,
 )
-from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space import Float, SearchSpace
+from mondrian_bo.search_space.parameters import Parameter
 from mondrian_bo.shared.argument_checks import check_callable, check_flag
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -84,7 +85,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         check_callable("is_valid", is_valid)
         super().__init__()
         self.space = space
-        self._has_floats = bool((space.grid_sizes == 0).any())
+        self._decoding_rounds = any(map(_decoding_rounds, space.values()))
         self._valid = None if is_valid is None else ValidRows(is_valid, space)
         self._surrogate = settings.surrogate
         self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
@@ -436,7 +437,8 @@ class RowOptimizer(Transactional[OptimizerState]):
         """
         is_taken = self._search.trials.is_taken
         return is_taken(row, running) or (
-            self._has_floats and is_taken(self.space.to_unit(self.space.from_unit(row)), running)
+            self._decoding_rounds
+            and is_taken(self.space.to_unit(self.space.from_unit(row)), running)
         )
 
     @transaction
@@ -488,3 +490,11 @@ class RowOptimizer(Transactional[OptimizerState]):
         self.metrics.forget()
         if self._constraints is not None:
             self._constraints.forget()
+
+
+def _decoding_rounds(parameter: Parameter) -> bool:
+    """Return whether decoding and encoding may move an entry by more than `KEY_DIGITS`."""
+    if not isinstance(parameter, Float):
+        return False
+    step = np.spacing(max(abs(parameter.low), abs(parameter.high)))
+    return bool(step > 0.1 * 10.0**-KEY_DIGITS * (parameter.high - parameter.low))

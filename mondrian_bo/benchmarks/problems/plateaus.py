@@ -1,7 +1,8 @@
 """Plateaus: nearly all settings do equally badly, as a model that does not learn.
 
-Of a cube, a smaller cube of 6 % of the volume has better values. Everywhere else the value is 1,
-and some problems add a little noise. Each seed has the smaller cube elsewhere.
+Values are better where the first two parameters lie in a small square, of 6 % of the space.
+Everywhere else the value is 1, and some problems add a little noise. Each seed has the square
+elsewhere.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from mondrian_bo.shared.array_types import FloatArray
 
 __all__ = ["PLATEAU_PROBLEMS", "PlateauProblem"]
 
-_VOLUME = 0.06
-"""Share of the cube that is better: random search misses it in 60 trials with probability 0.02."""
+_SHARE = 0.06
+"""Share of the space that is better: random search misses it in 60 trials with probability 0.02."""
+
+_N_RELEVANT = 2
+"""Number of parameters that decide, or 1 where there is one only."""
 
 _BEST = 0.5
-"""Value in the middle of the smaller cube, of which all values are at least 0.2 better than 1."""
+"""Value in the middle of the square, of which all values are at least 0.2 better than 1."""
 
 _SLOPE = 0.3
-"""Increase of the value from the middle of the smaller cube to its corners."""
+"""Increase of the value from the middle of the square to its corners."""
 
 _NOISE = 1e-3
 """Standard deviation of the noise: small beside the gain, and all that there is elsewhere."""
@@ -39,7 +43,7 @@ _DIMENSIONS = (1, 2, 3, 4, 6)
 
 @dataclass(frozen=True, kw_only=True)
 class PlateauProblem(Problem):
-    """A plateau with a better cube, whose place is drawn from the seed of a run."""
+    """A plateau with a better square, whose place is drawn from the seed of a run."""
 
     def instance(self, seed: int) -> Objective:
         """Return the noise-free function of a seed.
@@ -47,17 +51,17 @@ class PlateauProblem(Problem):
         The middle of the space, which some samplers try first, is on the plateau.
         """
         d = len(self.space)
-        half = 0.5 * _VOLUME ** (1.0 / d)
+        k = min(d, _N_RELEVANT)
+        half = 0.5 * _SHARE ** (1.0 / k)
         rng = np.random.default_rng([seed, d])
-        middle = rng.uniform(half, 1.0 - half, d)
+        middle = rng.uniform(half, 1.0 - half, k)
         while np.abs(middle - 0.5).max() <= half:
-            middle = rng.uniform(half, 1.0 - half, d)
+            middle = rng.uniform(half, 1.0 - half, k)
 
         def function(point: FloatArray) -> float:
-            distances = np.abs(point - middle)
-            if distances.max() > half:
-                return 1.0
-            return _BEST + _SLOPE * float(distances.mean()) / half
+            distances = np.abs(point[:k] - middle)
+            on_plateau = distances.max() > half
+            return 1.0 if on_plateau else _BEST + _SLOPE * float(distances.mean() / half)
 
         return of_vector(function, d)
 
@@ -75,7 +79,7 @@ def _problem(d: int, noise: float) -> PlateauProblem:
         group="noisy plateaus" if noise else "plateaus",
         tolerance=_SLOPE + 0.05,
         noise=noise,
-        description=f"a cube of 6 % of the volume is better, {d} inputs"
+        description=f"6 % of the space are better, {d} inputs"
         + (", a little noise" if noise else ""),
     )
     return problem
@@ -84,4 +88,4 @@ def _problem(d: int, noise: float) -> PlateauProblem:
 PLATEAU_PROBLEMS: tuple[PlateauProblem, ...] = tuple(
     _problem(d, noise) for noise in (0.0, _NOISE) for d in _DIMENSIONS
 )
-"""The problems of the suite ``plateaus``. A run has solved one if it has found the cube."""
+"""The problems of the suite ``plateaus``. A run has solved one if it has found the square."""

@@ -69,7 +69,9 @@ class ConditionLearner:
             The distributions of these parameters.
         """
         choices = {n: int(value) for n, value in values.items() if _may_be_parent(distributions[n])}
-        names, parents_here = self._one_of(tuple(values)), self._one_of(tuple(choices))
+        names, parents_here = (
+            self._names.setdefault(some, some) for some in (tuple(values), tuple(choices))
+        )
         pattern = names, parents_here, tuple(choices.values())
         if pattern in self._seen:
             return
@@ -104,10 +106,6 @@ class ConditionLearner:
         for q, choice in choices.items():
             self._choices.setdefault(q, set()).add(choice)
         self._explain()
-
-    def _one_of(self, names: Names) -> Names:
-        """Return the first object that is equal to `names`."""
-        return self._names.setdefault(names, names)
 
     def _explain(self) -> None:
         """Find the conditions anew, after another pattern has been seen."""

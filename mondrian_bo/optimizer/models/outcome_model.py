@@ -281,7 +281,8 @@ class OutcomeModel:
         rows = self.trials.best_rows(feasible=True)
         if not len(rows):
             return -math.inf
-        mean, _ = mixture_moments(self.predict(rows))
+        self._learn()
+        mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
         return float(mean.max())
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

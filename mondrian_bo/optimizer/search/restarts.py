@@ -314,8 +314,8 @@ class RestartingSearch:
         self, row: FloatArray, value: float, feasible: bool, trials: Trials
     ) -> _Comparison:
         """Compare a trial with the incumbent of some trials, of which there is one at least."""
-        best_row, best_value = trials.best()
-        if feasible and not trials.has_feasible:
+        best_row, best_value, is_feasible = trials.best()
+        if feasible and not is_feasible:
             best_value = -np.inf  # the first feasible trial is a gain, whatever its value
         # The difference of equal infinities would be NaN.
         gain = 0.0 if value == best_value else value - best_value

@@ -57,7 +57,14 @@ class Trials:
     ----------
     n_dimensions : int
         Dimension d of the rows.
+
+    Attributes
+    ----------
+    n_objectives : int
+        Number of values of a trial: 1.
     """
+
+    n_objectives = 1
 
     def __init__(self, n_dimensions: int) -> None:
         self._rows = GrowingArray(n_dimensions)
@@ -70,11 +77,6 @@ class Trials:
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    @property
-    def n_objectives(self) -> int:
-        """Number of values of a trial: 1."""
-        return 1
 
     @property
     def rows(self) -> FloatArray:
@@ -166,15 +168,10 @@ class Trials:
         best = sorted(self._best, reverse=True)
         return self._rows.rows[[-index for good, _, index in best if good or not feasible]]
 
-    def best(self) -> tuple[FloatArray, float]:
-        """Return row, shape (d,), and value of the best trial."""
-        _, value, index = max(self._best)
-        return self._rows.rows[-index], value
-
-    @property
-    def has_feasible(self) -> bool:
-        """Whether the best trial, and so any trial, is feasible."""
-        return bool(self._best) and max(self._best)[0]
+    def best(self) -> tuple[FloatArray, float, bool]:
+        """Return row, shape (d,), and value of the best trial, and whether it is feasible."""
+        feasible, value, index = max(self._best)
+        return self._rows.rows[-index], value, feasible
 
     def front(self) -> BoolArray:
         """Return which trial is the best one, if it is feasible, shape (n,)."""

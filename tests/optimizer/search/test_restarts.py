@@ -147,7 +147,7 @@ def n_until_the_end(search, value=-1000.0):
 
 def n_until_a_restart(search):
     """Polish the incumbent in vain until the search restarts, and return the number of trials."""
-    row, value = search.trials.best()
+    row, value, _ = search.trials.best()
     for n in range(1, 100):
         tell(search, row + 0.0001 * n, value)
         if is_restarted(search):

@@ -27,7 +27,7 @@ def test_best_trials_are_those_of_a_sort():
         best = trials.best_rows()
         assert 1 <= len(best) <= n
         assert np.array_equal(best, rows[order[: len(best)]])
-        best_row, best_value = trials.best()
+        best_row, best_value, _ = trials.best()
         assert np.array_equal(best_row, rows[order[0]])
         assert best_value == values[order[0]]
 
