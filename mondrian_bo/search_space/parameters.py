@@ -293,9 +293,11 @@ class Categorical:
             If the value is no choice.
         """
         try:
-            of_type = self._positions.get((type(value), value))
-            if of_type is not None:
-                return of_type
+            found = self._positions.get((type(value), value))
+            if found is None:
+                found = self._first_positions.get(value)
+            if found is not None:
+                return found
         except TypeError:
             # A value or a choice without a hash is compared with all choices.
             pass
@@ -308,6 +310,11 @@ class Categorical:
     def _positions(self) -> dict[tuple[type, object], int]:
         """Places of the choices by type and value; a TypeError if a choice has no hash."""
         return {(type(choice), choice): i for i, choice in enumerate(self.choices)}
+
+    @cached_property
+    def _first_positions(self) -> dict[object, int]:
+        """The place of the first of equal choices; a TypeError if a choice has no hash."""
+        return {choice: i for i, choice in reversed(tuple(enumerate(self.choices)))}
 
     def to_unit(self, value: object) -> float:
         """Return the index of a choice as a float; raises the ValueError of `index`."""

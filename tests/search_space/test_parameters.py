@@ -187,6 +187,8 @@ def test_choices_are_returned_themselves():
         assert row.tolist() == [index]
         assert space.from_unit(row)["c"] is choice
     assert Categorical((1, "a")).index(1.0) == 0
+    # Of equal choices of other types the first one.
+    assert Categorical((2, True, 1)).index(1.0) == 1
     assert Categorical(("a", math.nan)).index(float("nan")) == 1
 
 
@@ -240,7 +242,8 @@ def test_many_choices_are_not_compared_in_pairs(monkeypatch):
     monkeypatch.setattr(conditions, "equal_values", equal_values)
     monkeypatch.setattr(parameters, "equal_values", equal_values)
     many = Categorical([*range(3000), *map(str, range(2000))])
-    assert [many.index(value) for value in (0, 2999, "0", "1999")] == [0, 2999, 3000, 4999]
+    found = [many.index(value) for value in (0, 2999, 2999.0, "0", "1999")]
+    assert found == [0, 2999, 2999, 3000, 4999]
     assert n_compared == 0
     with pytest.raises(ValueError, match="must be one of"):
         many.index("x")
