@@ -227,8 +227,9 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         known = trial_rows([trials[i] for i in kept])
         if known is None or len(kept) < 2:
             return None
-        # Differences of large values may overflow, those of their halves do not.
-        targets = 0.5 * np.array([values[i] for i in kept])
+        targets = np.array([values[i] for i in kept])
+        # Sums of the largest values would overflow. A power of two is an exact factor.
+        targets = np.ldexp(targets, -np.frexp(np.abs(targets).max())[1])
         # The mean of equal values may differ from them by a rounding error.
         if (targets == targets[0]).all():
             return None

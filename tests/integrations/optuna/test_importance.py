@@ -114,7 +114,8 @@ def test_values_of_any_size() -> None:
     study = _study(_product, 30)
     evaluator = MondrianImportanceEvaluator()
     plain = evaluator.evaluate(study)
-    for unit in (1e-300, 1e306):
+    largest = max(abs(trial.value) for trial in study.trials)
+    for unit in (1e-300, 1e306, 1.7e308 / largest):
         scaled = evaluator.evaluate(study, target=lambda trial, unit=unit: unit * trial.value)
         assert scaled == pytest.approx(plain, abs=1e-6)
     assert set(evaluator.evaluate(study, target=lambda trial: 3.0).values()) == {0.0}
