@@ -83,7 +83,6 @@ def plateau_steps(
     parents = np.where(np.isnan(parents), missing, parents)
     if space.is_categorical.sum() > _FEW_CATEGORICAL:
         others, moved = _new_choices(space, rng)
-        moved &= ~np.isnan(parents)
     else:
         others = good[rng.integers(n_good, size=(_N_DRAWN, d)), np.arange(d)]
         moved = space.is_categorical & ~np.isnan(others)
