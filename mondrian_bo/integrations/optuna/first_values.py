@@ -19,7 +19,7 @@ from mondrian_bo.integrations.optuna.proposals import (
     internal_values,
     proposed_values,
     publish,
-    running_values,
+    raw_running_values,
 )
 from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
 from mondrian_bo.integrations.optuna.trial_feed import local_time
@@ -101,7 +101,7 @@ class FirstValues:
         if not all(_n_values(distributions.get(name)) for name in later):
             # A continuous parameter to come sets the trial apart.
             return nearest
-        others = [*(trial.values for trial in finished), *map(running_values, self._beside())]
+        others = [*(trial.values for trial in finished), *map(raw_running_values, self._beside())]
         return None if any(asked.items() <= other.items() for other in others) else nearest
 
     def first(self) -> Any:
@@ -191,7 +191,7 @@ class FirstValues:
         # One continuous parameter sets a trial apart from all others.
         if not size or not all(map(_n_values, own.values())):
             return value
-        known = running_values(self._trial)
+        known = raw_running_values(self._trial)
         known.pop(self._name, None)
         if not all(_n_values(own.get(name, distributions.get(name))) for name in known):
             return value
@@ -233,7 +233,7 @@ class FirstValues:
 
 def _counts(trials: Sequence[FrozenTrial], known: Mapping[str, float], name: str) -> Counter[float]:
     """Count the values of a parameter in trials that have all of some known values."""
-    others = [running_values(trial) for trial in trials]
+    others = [raw_running_values(trial) for trial in trials]
     alike = (one for one in others if all(one.get(k) == value for k, value in known.items()))
     return Counter(one[name] for one in alike if name in one)
 

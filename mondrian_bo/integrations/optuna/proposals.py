@@ -38,7 +38,7 @@ def publish(
     int
         Length of the text that is stored.
     """
-    # Spaces overwrite the rest of a longer text.
+    # A text that replaces a longer one ends with spaces: parts of the longer one would remain.
     text = json.dumps(internal).ljust(n_before)
     for i in range(0, len(text), _LONGEST_ATTRIBUTE):
         study._storage.set_trial_system_attr(
@@ -74,8 +74,12 @@ def replaced_values(trial: FrozenTrial) -> dict[str, float]:
     return replaced
 
 
-def running_values(trial: FrozenTrial) -> dict[str, float]:
-    """Return the values of a running trial: those proposed, and those it has asked for."""
+def raw_running_values(trial: FrozenTrial) -> dict[str, float]:
+    """Return the values of a running trial: those proposed, and those it has asked for.
+
+    Choices have the numbers that the trial's own distributions give them, see
+    `StudyReader.running_values`.
+    """
     return {**proposed_values(trial), **internal_values(trial)}
 
 

@@ -16,8 +16,8 @@ from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
-from mondrian_bo.integrations.optuna.reading import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.valid_points import (
     constants_beside,

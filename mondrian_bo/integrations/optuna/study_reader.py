@@ -132,7 +132,10 @@ class StudyReader:
         return feed
 
     def running_values(self, trial: FrozenTrial) -> dict[str, float]:
-        """Return the values of a running trial: those proposed, and those it has asked for."""
+        """Return the values of a running trial: those proposed, and those it has asked for.
+
+        Choices have their numbers in the study's latest distributions.
+        """
         internal, proposed = self._values_of(trial)
         return {**proposed, **internal}
 

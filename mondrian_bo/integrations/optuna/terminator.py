@@ -10,9 +10,9 @@ import optuna
 from optuna.trial import FrozenTrial
 from tqdm.auto import tqdm
 
-from mondrian_bo.integrations.optuna.reading import model_of
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_model import model_of
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.forks import HasLock

@@ -50,7 +50,8 @@ class ToldStudy:
     n_told : int
         Number of finished trials that the optimizer has been told.
     latest_read : tuple of int or None, and list of FrozenTrial
-        The trial that the study was read for, unless one was suggested since; what was running.
+        The number of the trial for which the study was read, until it is suggested, and the trials
+        that ran at that moment.
     """
 
     def __init__(

@@ -115,7 +115,7 @@ class TrialFeed:
 def local_time(moment: datetime | None) -> datetime:
     """Return a moment in local time without a zone; the first of all moments for None.
 
-    Optuna writes moments so; trials that a user adds may have others.
+    Optuna's moments are local times without a zone. Trials that a user adds may have a zone.
     """
     if moment is None:
         return datetime.min

@@ -27,7 +27,7 @@ from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.portfolio import Arm
-from mondrian_bo.optimizer.search.step_choice import step
+from mondrian_bo.optimizer.search.step_choice import row_of_step
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
@@ -200,7 +200,7 @@ class Search:
                 if self.trials.n_objectives == 1:
                     if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
                         return self._suggest_without_model(request, find, None)
-                    row = step(model.models[0], arm, candidate_search, find, pending, valid)
+                    row = row_of_step(model.models[0], arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
                 ascent = _ScoreToClimb(*model.score(acquisition, rng), n_gradients)

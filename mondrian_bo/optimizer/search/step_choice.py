@@ -45,7 +45,7 @@ _MOST_NEAR = 5_000
 It bounds the time."""
 
 
-def step(
+def row_of_step(
     model: OutcomeModel,
     arm: Arm,
     candidate_search: CandidateSearch,

@@ -136,7 +136,7 @@ class Trials:
         return any(np.where(gaps, np.nan, row).tobytes() in rows for gaps, rows in excluded)
 
     def avoid(self, rows: FloatArray) -> None:
-        """Count rows of shape (m, d) as known without a value, as for trials that failed."""
+        """Let :meth:`is_taken` count rows of shape (m, d), which have no value: failed trials."""
         self._known.update((row.tobytes(), None) for row in rounded(rows))
 
     def exclude(self, rows: FloatArray) -> None:

@@ -20,7 +20,7 @@ from optuna.trial import TrialState
 from studies import bowl, conditional, make_study, mixed, optimize, parameters, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, running_values
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, raw_running_values
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
@@ -154,7 +154,7 @@ def test_two_hundred_parameters_are_published_in_a_relational_storage(tmp_path):
     trial = study.ask()
     trial.suggest_float("parameter 7", 0.0, 1.0)
     frozen = study.get_trials(deepcopy=False)[-1]
-    published = running_values(frozen)
+    published = raw_running_values(frozen)
     assert len(published) == 200
     assert published["parameter 7"] == trial.params["parameter 7"]
     assert f"{PUBLISHED_KEY}:1" in frozen.system_attrs

@@ -99,7 +99,7 @@ def test_a_shorter_proposal_replaces_a_longer_one():
     assert n_written > 4000
     assert proposals.publish(study, trial, {"x": 0.25}, n_written) == n_written
     (frozen,) = study.get_trials(deepcopy=False)
-    assert proposals.running_values(frozen) == {"x": 0.25}
+    assert proposals.raw_running_values(frozen) == {"x": 0.25}
 
 
 def test_a_trial_that_waits_for_another_one_reads_the_study_again(monkeypatch):

@@ -16,7 +16,7 @@ from mondrian_bo.integrations.optuna.proposals import (
     PUBLISHED_KEY,
     note_replaced,
     publish,
-    running_values,
+    raw_running_values,
 )
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 
@@ -333,11 +333,11 @@ def test_published_parameters_are_read_back(tmp_path, storage, n_parameters):
     parts = [text for key, text in frozen.system_attrs.items() if key.startswith(PUBLISHED_KEY)]
     assert max(map(len, parts)) <= 2045
     assert (len(parts) > 1) == (n_parameters > 1 and len(json.dumps(internal)) > 2045)
-    assert running_values(frozen) == internal
+    assert raw_running_values(frozen) == internal
     # What it has asked for counts for more.
     trial.suggest_float("a parameter 0", 0.25, 0.25)
     frozen = study.get_trials(deepcopy=False)[0]
-    assert running_values(frozen) == internal | {"a parameter 0": 0.25}
+    assert raw_running_values(frozen) == internal | {"a parameter 0": 0.25}
 
 
 def test_what_a_trial_was_proposed_and_did_not_ask_for():
@@ -379,7 +379,7 @@ def test_half_written_parameters_are_ignored():
     trial = study.ask()
     trial.suggest_float("x", 0.5, 0.5)
     study._storage.set_trial_system_attr(trial._trial_id, f"{PUBLISHED_KEY}:0", '{"x": 0.3, "y')
-    assert running_values(study.get_trials(deepcopy=False)[0]) == {"x": 0.5}
+    assert raw_running_values(study.get_trials(deepcopy=False)[0]) == {"x": 0.5}
 
 
 def test_a_later_reader_reads_in_the_order_in_which_trials_finished():

@@ -11,7 +11,7 @@ from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluat
 from mondrian_bo.integrations.optuna.plots import history, model
 from mondrian_bo.integrations.optuna.plots.draw_matplotlib import draw, draw_pairs, new_axes
 from mondrian_bo.integrations.optuna.plots.lines import view
-from mondrian_bo.integrations.optuna.reading import ReadableSampler
+from mondrian_bo.integrations.optuna.study_model import ReadableSampler
 
 
 def plot_slice(

@@ -1,4 +1,4 @@
-"""Reading the model of a study: predictions in the units of the objectives."""
+"""The model of a study, for readers: predictions in the units of the objectives."""
 
 from __future__ import annotations
 
