@@ -45,6 +45,7 @@ MOVED = {
     "mondrian_bo.surrogates.partition_kernels.gaussian_process": (
         "mondrian_bo.surrogates.partition_kernels.regressor"
     ),
+    "mondrian_bo.integrations.optuna.reading": "mondrian_bo.integrations.optuna.study_model",
     "mondrian_bo.surrogates.partition_kernels.svm": (
         "mondrian_bo.surrogates.partition_kernels.classifier"
     ),

@@ -19,15 +19,14 @@ from mondrian_bo.optimizer.search.restarts import RestartingSearch
 from mondrian_bo.optimizer.search.search import Request
 from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
-from mondrian_bo.optimizer.shared.trials import KEY_DIGITS, rounded
+from mondrian_bo.optimizer.shared.trials import decoding_rounds, rounded
 from mondrian_bo.optimizer.shared.validation import (
     Direction,
     check_directions,
     check_reference,
     seed_sequence,
 )
-from mondrian_bo.search_space import Float, SearchSpace
-from mondrian_bo.search_space.parameters import Parameter
+from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.argument_checks import check_callable, check_flag
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -85,7 +84,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         check_callable("is_valid", is_valid)
         super().__init__()
         self.space = space
-        self._decoding_rounds = any(map(_decoding_rounds, space.values()))
+        self._decoding_rounds = decoding_rounds(space)
         self._valid = None if is_valid is None else ValidRows(is_valid, space)
         self._surrogate = settings.surrogate
         self._signs = np.array([1.0 if one == "maximize" else -1.0 for one in self.directions])
@@ -490,11 +489,3 @@ class RowOptimizer(Transactional[OptimizerState]):
         self.metrics.forget()
         if self._constraints is not None:
             self._constraints.forget()
-
-
-def _decoding_rounds(parameter: Parameter) -> bool:
-    """Return whether decoding and encoding may move an entry by more than `KEY_DIGITS`."""
-    if not isinstance(parameter, Float):
-        return False
-    step = np.spacing(max(abs(parameter.low), abs(parameter.high)))
-    return bool(step > 0.1 * 10.0**-KEY_DIGITS * (parameter.high - parameter.low))

@@ -25,7 +25,7 @@ from mondrian_bo.optimizer.saving.saved_settings import (
 )
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice
 from mondrian_bo.optimizer.shared.transactions import transaction
-from mondrian_bo.optimizer.shared.trials import KEY_DIGITS
+from mondrian_bo.optimizer.shared.trials import KEY_DIGITS, decoding_rounds
 from mondrian_bo.optimizer.shared.validation import check_names
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
@@ -264,8 +264,9 @@ class StoredOptimizer(RowOptimizer):
         super()._undo(before)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore; pickles of earlier versions have rows of pending trials alone."""
-        super().__setstate__({"_as_asked": {}, **state})
+        """Restore; pickles of earlier versions lack what is added here."""
+        added = {"_as_asked": {}, "_decoding_rounds": decoding_rounds(state["space"])}
+        super().__setstate__({**added, **state})
 
     def _known_params(self) -> dict[bytes, Params]:
         """Return the entries of `_as_asked` whose trials are still pending."""

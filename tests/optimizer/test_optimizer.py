@@ -446,6 +446,18 @@ def test_a_pickle_of_an_earlier_version_has_pending_rows():
     assert loaded.pending == [pytest.approx(params, abs=1e-12) for params in asked]
 
 
+def test_a_pickle_of_an_earlier_version_goes_on():
+    optimizer = MondrianOptimizer(SQUARE, seed=0)
+    for _ in range(20):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"])
+    twin = pickle.loads(pickle.dumps(optimizer))
+    del optimizer._decoding_rounds
+    for model in optimizer._search.models:
+        del model._predictability
+    assert pickle.loads(pickle.dumps(optimizer)).ask() == twin.ask()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_pending_trials_can_be_told_as_they_are_listed(seed):
     """Decoding and encoding a logarithm may differ by a rounding error."""

@@ -1,4 +1,4 @@
-"""Plateaus: nearly all settings do equally badly, as a model that does not learn.
+"""Plateaus: nearly all settings do equally badly, for example because a model does not learn.
 
 Values are better where the first two parameters lie in a small square, of 6 % of the space.
 Everywhere else the value is 1, and some problems add a little noise. Each seed has the square

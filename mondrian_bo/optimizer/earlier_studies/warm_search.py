@@ -115,7 +115,7 @@ class WarmSearchFactory(SearchFactory):
             return cold
         return WarmSearch(
             trials,
-            # The values of earlier studies count, where those of this one tell nothing.
+            # Earlier studies predict values that those of this study do not.
             [(model, replace(arm, exploration=0.0)) for model, arm in cold.arms],
             cold.n_startup_trials,
             cold.n_candidates,

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class OutcomeModel:
         self.new_transform = OutcomeTransform if new_transform is None else new_transform
         self.learnt_at: list[int] = []
         self.forget()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; pickles of earlier versions have no predictability."""
+        self.__dict__.update({"_predictability": Predictability(), **state})
 
     def forget(self) -> None:
         """Return to an empty surrogate. It learns all trials again when it is needed next.

@@ -1,8 +1,8 @@
 """Whether the values of trials can be predicted from one another.
 
-Where most settings do equally badly, as a model that does not learn, the values of trials are equal
-or noise. A surrogate that is fitted to noise tells nothing of the rest of the space, and the maxima
-of an acquisition are at corners.
+The values of trials are equal, or noise, where most settings do equally badly: for example because
+the model that is trained does not learn. A surrogate that is fitted to noise predicts nothing, and
+the maxima of an acquisition are at corners.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Arm:
     """A setting of the surrogate, and how suggestions are made with it.
 
     ``docs/design.md`` describes quadratics, steps of an evolution strategy and steps on a plateau.
-    These three need one objective, no constraints and no fidelity.
+    These and exploration need one objective, no constraints and no fidelity.
 
     Parameters
     ----------

@@ -240,10 +240,10 @@ class Search:
         return n_started >= self.n_startup_trials
 
     def _explores(self, model: OutcomeModel, arm: Arm, rng: np.random.Generator) -> bool:
-        """Return whether the values of the only objective are no reason to search anywhere."""
+        """Return whether the next suggestion is a quasi-random point."""
         values = self.trials.values
-        # Most values differ from the first one already at the end.
-        if values[-1] == values[0] and (values == values[0]).all():
+        # The comparison of the last value alone is enough as a rule. One value is no plateau.
+        if values[-1] == values[0] and len(values) > 1 and (values == values[0]).all():
             return True
         return model.is_noise and rng.random() < arm.exploration
 

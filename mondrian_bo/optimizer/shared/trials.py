@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.growing_array import GrowingArray
 
@@ -48,6 +49,16 @@ def rounded(rows: FloatArray) -> FloatArray:
     """Return rows with the same bytes for all rows that count as the same trial."""
     # The sum replaces -0.0.
     return np.asarray(np.round(rows, KEY_DIGITS) + 0.0)
+
+
+def decoding_rounds(space: SearchSpace) -> bool:
+    """Return whether decoding and encoding may move an entry by more than `KEY_DIGITS`."""
+    for one in space.values():
+        if isinstance(one, Float) and one.step is None:
+            rounding = np.spacing(max(abs(one.low), abs(one.high)))
+            if rounding > 0.1 * 10.0**-KEY_DIGITS * (one.high - one.low):
+                return True
+    return False
 
 
 class Trials:

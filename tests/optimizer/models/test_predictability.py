@@ -91,8 +91,46 @@ def corner_share(optimizer, n=40, value=lambda params: 1.0):
 def test_equal_values_are_searched_by_quasi_random_points():
     # A uniform point is so near to a bound with probability 0.04.
     assert corner_share(MondrianOptimizer(SQUARE, seed=0)) < 0.15
-    rows = np.array([list(SQUARE.to_unit(p)) for p in MondrianOptimizer(SQUARE, seed=0).ask(40)])
-    assert len(np.unique(np.round(rows, 2), axis=0)) > 35
+    # They are the points of the sequence of the first trials.
+    optimizer, asked = MondrianOptimizer(SQUARE, seed=0), []
+    for _ in range(40):
+        asked.append(optimizer.ask())
+        optimizer.tell(asked[-1], 1.0)
+    assert asked == MondrianOptimizer(SQUARE, seed=0).ask(40)
+
+
+def test_one_value_is_no_plateau():
+    optimizer = MondrianOptimizer(SQUARE, seed=0, n_startup_trials=1)
+    optimizer.tell(optimizer.ask(), 1.0)
+    assert optimizer.ask() != MondrianOptimizer(SQUARE, seed=0).ask(2)[1]
+
+
+def searched(value, optimizer, n=24):
+    asked = []
+    for _ in range(n):
+        asked.append(optimizer.ask())
+        optimizer.tell(asked[-1], *value(asked[-1]))
+    return asked
+
+
+@pytest.mark.parametrize("kind", ["constraints", "fidelity", "earlier studies"])
+def test_searches_without_exploration(kind):
+    def trials(exploration):
+        arm = Arm((UpperConfidenceBound(),), exploration=exploration)
+        settings = {"seed": 0, "acquisition": Portfolio((arm,))}
+        if kind == "constraints":
+            settings["constraints"] = ["c"]
+        elif kind == "fidelity":
+            settings["fidelity"] = "y"
+        else:
+            rows = np.random.default_rng(0).random((30, 2))
+            earlier = [SQUARE.from_unit(row) for row in rows]
+            settings["warm_start"] = [(earlier, rows.sum(axis=1).tolist())]
+        optimizer = MondrianOptimizer(SQUARE, **settings)
+        told = (1.0, [-1.0]) if kind == "constraints" else (1.0,)
+        return searched(lambda params: told, optimizer)
+
+    assert trials(0.5) == trials(0.0)
 
 
 def test_noise_is_searched_by_quasi_random_points_half_of_the_time():

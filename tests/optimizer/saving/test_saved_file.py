@@ -50,6 +50,7 @@ PORTFOLIO = Portfolio(
             quadratic_after=9,
             evolution=0.5,
             plateau=0.3,
+            exploration=0.4,
         ),
         Arm(
             (ThompsonSampling(),),
