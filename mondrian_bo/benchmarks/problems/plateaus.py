@@ -7,9 +7,7 @@ elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -46,34 +44,35 @@ class PlateauProblem(Problem):
     """A plateau with a better square, whose place is drawn from the seed of a run."""
 
     def instance(self, seed: int) -> Objective:
-        """Return the noise-free function of a seed.
+        """Return the noise-free function of a seed."""
+        return _plateau(len(self.space), seed)
 
-        The middle of the space, which some samplers try first, is on the plateau.
-        """
-        d = len(self.space)
-        k = min(d, _N_RELEVANT)
-        half = 0.5 * _SHARE ** (1.0 / k)
-        rng = np.random.default_rng([seed, d])
+
+def _plateau(d: int, seed: int) -> Objective:
+    """Return a function of d parameters.
+
+    The middle of the space, which some samplers try first, is on the plateau.
+    """
+    k = min(d, _N_RELEVANT)
+    half = 0.5 * _SHARE ** (1.0 / k)
+    rng = np.random.default_rng([seed, d])
+    middle = rng.uniform(half, 1.0 - half, k)
+    while np.abs(middle - 0.5).max() <= half:
         middle = rng.uniform(half, 1.0 - half, k)
-        while np.abs(middle - 0.5).max() <= half:
-            middle = rng.uniform(half, 1.0 - half, k)
 
-        def function(point: FloatArray) -> float:
-            distances = np.abs(point[:k] - middle)
-            on_plateau = distances.max() > half
-            return 1.0 if on_plateau else _BEST + _SLOPE * float(distances.mean() / half)
+    def function(point: FloatArray) -> float:
+        distances = np.abs(point[:k] - middle)
+        on_plateau = distances.max() > half
+        return 1.0 if on_plateau else _BEST + _SLOPE * float(distances.mean() / half)
 
-        return of_vector(function, d)
+    return of_vector(function, d)
 
 
-def _problem(d: int, noise: float) -> PlateauProblem:
-    def first_instance(params: Mapping[str, Any]) -> float:
-        return problem.instance(0)(params)
-
-    problem = PlateauProblem(
+PLATEAU_PROBLEMS: tuple[PlateauProblem, ...] = tuple(
+    PlateauProblem(
         name=f"plateau{d}_noisy" if noise else f"plateau{d}",
         space=box(0.0, 1.0, d),
-        function=first_instance,
+        function=_plateau(d, 0),
         optimum=_BEST,
         budget=_BUDGET,
         group="noisy plateaus" if noise else "plateaus",
@@ -82,10 +81,7 @@ def _problem(d: int, noise: float) -> PlateauProblem:
         description=f"6 % of the space are better, {d} inputs"
         + (", a little noise" if noise else ""),
     )
-    return problem
-
-
-PLATEAU_PROBLEMS: tuple[PlateauProblem, ...] = tuple(
-    _problem(d, noise) for noise in (0.0, _NOISE) for d in _DIMENSIONS
+    for noise in (0.0, _NOISE)
+    for d in _DIMENSIONS
 )
 """The problems of the suite ``plateaus``. A run has solved one if it has found the square."""

@@ -311,17 +311,15 @@ class GaussianProcessForest:
                     self._require_means(t, nodes[:, t])
             covariance = self._fits.estimates[0].covariance
 
-            tables = [(table.addresses, table.numbers) for table in self._tables[:n_components]]
-            others = rows, covariance, with_noise, moments, gradients
+            def predict_some(part: slice) -> None:
+                for t in range(part.start, part.stop):
+                    table = self._tables[t].addresses, self._tables[t].numbers
+                    settings = rows, covariance, with_noise
+                    predict_leaves(table, nodes, t, *settings, moments, gradients)
+
             if n_jobs == 1:
-                for t, table in enumerate(tables):
-                    predict_leaves(table, nodes, t, *others)
+                predict_some(slice(0, n_components))
             else:
-
-                def predict_some(part: slice) -> None:
-                    for t in range(part.start, part.stop):
-                        predict_leaves(tables[t], nodes, t, *others)
-
                 # Threads only: tables have addresses of this process, and results are shared.
                 parts = [(part,) for part in split_trees(n_components, n_jobs)]
                 run_parallel(single_threaded_blas()(predict_some), parts, shares_memory=True)
