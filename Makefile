@@ -41,7 +41,8 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-ax  ## run the test suite (PYTEST_ARGS=
 bounds: export NUMBA_BOUNDSCHECK := 1
 bounds: $(VENV)/.stamp-test  ## run a part of the test suite with bounds checks in compiled code
 	$(BIN)/python -m pytest --verbosity=0 --numprocesses=$(JOBS) \
-		tests/optimizer/shared/test_interrupts.py tests/trees/test_undo.py tests/trees/test_growth_validity.py
+		tests/optimizer/shared/test_interrupts.py tests/trees/test_undo.py \
+		tests/trees/test_growth_validity.py tests/surrogates/estimators/test_locks.py
 
 properties: export MONDRIAN_BO_EXAMPLES := $(EXAMPLES)
 properties: $(VENV)/.stamp-test  ## run random sequences of calls, EXAMPLES=10000 of each kind

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     all_finite,
@@ -104,6 +105,7 @@ class AggregatedEstimator(UndoesInterruptions):
     offset_: FloatArray
     n_features_in_: int
 
+    @reads
     def weighted_depth(self, X: ArrayLike) -> FloatArray:
         """Return the depth at which the prunings end that predict each input (Mourtada2021, 5.1).
 
@@ -122,6 +124,7 @@ class AggregatedEstimator(UndoesInterruptions):
         points = self._points(X)
         return self.model_.weighted_depths(points)
 
+    @reads
     def loss_trace(self) -> LossTrace:
         """Return the losses of each tree along the stream; needs ``record_losses=True``.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.density.estimator import MondrianForestDensity, box_of
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import check_samples, sorted_classes
 
 
@@ -82,6 +83,7 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         self.priors = priors
         self.random_state = random_state
 
+    @reads
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the log probabilities of the classes.
 
@@ -108,6 +110,7 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
             joint = np.stack(log_densities, axis=1) + np.log(self.priors_)
         return np.asarray(log_softmax(joint, axis=1))
 
+    @reads
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes, shape (n_samples, n_classes).
 
@@ -115,6 +118,7 @@ class MondrianDensityClassifier(ClassifierMixin, SupervisedEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @reads
     def predict(self, X: ArrayLike) -> AnyArray:
         """Return the most probable class of each input, shape (n_samples,).
 

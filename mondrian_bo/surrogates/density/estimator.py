@@ -17,6 +17,7 @@ from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import WITHOUT
 from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
     check_differences,
@@ -130,6 +131,7 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         self.model_ = DensityModel(streams, points, box, self.lifetime_, self.concentration)
         self.bounds_ = box.T.copy()
 
+    @reads
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return the log density of inputs.
 
@@ -147,10 +149,12 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         points = self._checked(X)
         return self.model_.log_density(points)
 
+    @reads
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean of :meth:`score_samples`; `y` is not used."""
         return float(np.mean(self.score_samples(X)))
 
+    @reads
     def leave_one_out(self) -> FloatArray:
         """Return the log density of each training point given the others, in the same box.
 
@@ -160,6 +164,7 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         check_is_fitted(self, "model_")
         return self.model_.log_density(self.model_.points, WITHOUT)
 
+    @reads
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
     ) -> FloatArray:
@@ -188,6 +193,7 @@ class MondrianForestDensity(DensityMixin, UnsupervisedEstimator):
         check_scalar(n_samples, "n_samples", Integral, min_val=0)
         return self.model_.draw(int(n_samples), check_random_state(random_state))
 
+    @reads
     def lifetime_path(
         self, X: ArrayLike, y: object = None, X_val: ArrayLike | None = None
     ) -> DensityLifetimePath:

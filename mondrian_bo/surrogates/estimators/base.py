@@ -3,13 +3,12 @@
 An exception may come at any moment of `partial_fit`, such as that of Ctrl-C or of memory that does
 not suffice. While an estimator learns, the attribute that holds its model is set aside. If learning
 does not end, it is missing. The next access undoes the call: the estimator learns its former
-samples again, which the model has kept. Other threads meanwhile read the model that learns.
+samples again, which the model has kept. Other threads wait while an estimator learns.
 """
 
 from __future__ import annotations
 
-import os
-import threading
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,18 +17,29 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from mondrian_bo.surrogates.estimators.locks import learns, lock_of
 from mondrian_bo.surrogates.estimators.validation import unchanged_by_failure
 from mondrian_bo.surrogates.shared.writable_arrays import with_writable_arrays
 
-_learning: dict[int, int] = {}
-"""The thread that is inside of `_learn_completely`, by the id of the estimator."""
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_learning.clear)
+class _SharedByThreads(BaseEstimator):
+    """An estimator that threads share, and that can learn on if its file was mapped read-only."""
 
+    _unfinished: tuple[int, Any] | None = None
+    """The number of samples before a call that has not ended, and what was learnt."""
 
-class _OwnsItsArrays(BaseEstimator):
-    """An estimator that can learn on after it was loaded from a file mapped read-only."""
+    _readers_take_turns: ClassVar[bool] = False
+    """Whether predictions compute and keep what later predictions need."""
+
+    def _undo_unfinished(self) -> None:
+        """Undo a call that has not ended."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock: a copy makes its own."""
+        with lock_of(self).of_reader(self._readers_take_turns):
+            state = dict(super().__getstate__())
+        del state["_readers_lock"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(with_writable_arrays(state))
@@ -46,23 +56,15 @@ class _SetAside:
 
     def __get__(self, estimator: UndoesInterruptions | None, owner: type) -> Any:
         """Undo a call that has not ended, and return what was learnt before."""
-        unfinished = None if estimator is None else estimator._unfinished
-        if estimator is not None and self._name in estimator.__dict__:
-            # The call of another thread has just ended.
-            return estimator.__dict__[self._name]
-        if estimator is None or unfinished is None:
-            raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
-        n_samples, learnt = unfinished
-        this_thread = threading.get_ident()
-        if _learning.get(id(estimator), this_thread) != this_thread:
-            return learnt
-        estimator.__dict__.update(estimator._former(learnt, n_samples))
-        estimator._unfinished = None
-        _learning.pop(id(estimator), None)
-        return estimator.__dict__[self._name]
+        if estimator is not None:
+            if estimator._unfinished is not None:
+                estimator._undo_unfinished()
+            if self._name in estimator.__dict__:
+                return estimator.__dict__[self._name]
+        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
 
 
-class UndoesInterruptions(BaseEstimator):
+class UndoesInterruptions(_SharedByThreads):
     """An estimator with a `partial_fit` that happens completely or not at all.
 
     A subclass names the attribute that holds what it has learnt, changes it in a function that it
@@ -71,9 +73,6 @@ class UndoesInterruptions(BaseEstimator):
 
     _learnt: ClassVar[str]
     """Name of the attribute that every prediction needs, and that learning changes in place."""
-
-    _unfinished: tuple[int, Any] | None = None
-    """The number of samples before a call that has not ended, and what was learnt."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -95,19 +94,25 @@ class UndoesInterruptions(BaseEstimator):
         """
         name = self._learnt
         learnt = getattr(self, name)
-        _learning[id(self)] = threading.get_ident()
-        try:
-            self._unfinished = n_samples, learnt
-            delattr(self, name)
-            replaced = learn(*arguments)
-            if replaced is None:
-                setattr(self, name, learnt)
-            else:
-                # In one step, as an exception may come between any two.
-                self.__dict__.update({name: learnt} | replaced)
-            self._unfinished = None
-        finally:
-            _learning.pop(id(self), None)
+        self._unfinished = n_samples, learnt
+        delattr(self, name)
+        replaced = learn(*arguments) or {}
+        # In one step, as an exception may come between any two.
+        self.__dict__.update({name: learnt, "_unfinished": None} | replaced)
+
+    @learns
+    def _undo_unfinished(self) -> None:
+        if self._unfinished is not None:
+            n_samples, learnt = self._unfinished
+            self.__dict__.update(self._former(learnt, n_samples) | {"_unfinished": None})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy what was learnt, as it may change before the state is written."""
+        with lock_of(self).of_reader(self._readers_take_turns):
+            state = super().__getstate__()
+            if self._learnt in state:
+                state[self._learnt] = copy.deepcopy(state[self._learnt])
+            return state
 
     def _former(self, learnt: Any, n_samples: int) -> dict[str, Any]:
         """Return attributes as they were, given what an interruption has left of what was learnt.
@@ -126,7 +131,7 @@ def _fitting(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).pop("_unfinished", None)
 
 
-class SupervisedEstimator(_OwnsItsArrays):
+class SupervisedEstimator(_SharedByThreads):
     """A regressor or a classifier. A failed `fit` leaves it unchanged.
 
     Attributes
@@ -139,6 +144,7 @@ class SupervisedEstimator(_OwnsItsArrays):
 
     n_features_in_: int
 
+    @learns
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn a batch of samples, and forget earlier ones.
 
@@ -168,7 +174,7 @@ class SupervisedEstimator(_OwnsItsArrays):
         """Validate the samples and learn them. The parameters are within their constraints."""
 
 
-class UnsupervisedEstimator(_OwnsItsArrays):
+class UnsupervisedEstimator(_SharedByThreads):
     """A transformer, a kernel or a density. A failed `fit` leaves it unchanged.
 
     Further attributes are those of :class:`SupervisedEstimator`.
@@ -176,6 +182,7 @@ class UnsupervisedEstimator(_OwnsItsArrays):
 
     n_features_in_: int
 
+    @learns
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from inputs, and forget earlier ones.
 

@@ -6,10 +6,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_bo.surrogates.estimators.locks import reads
+
 
 class EquivalentWeightsMixin:
     """How much each training target counts in a prediction."""
 
+    @reads
     def weights(self, X: ArrayLike, *, tolerance: float = 1e-12) -> csr_matrix:
         """Return the weights of the training targets in predictions (the equivalent kernel).
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import sorted_classes
 
 
@@ -72,6 +73,7 @@ class OneVersusRestMixin:
         def _values(self, X: ArrayLike) -> FloatArray:
             """Validate X; return the binary decision values, shape (n_samples, n_machines)."""
 
+    @reads
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return decision values.
 
@@ -93,6 +95,7 @@ class OneVersusRestMixin:
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
+    @reads
     def predict(self, X: ArrayLike) -> AnyArray:
         """Return the class of each input, shape (n_samples,).
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
     check_differences,
     check_samples,
@@ -31,6 +32,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
 
     classes_: AnyArray
 
+    @learns
     def partial_fit(
         self,
         X: ArrayLike,
@@ -75,6 +77,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         numbers = class_numbers(check_labels(y, len(data)), self.classes_)
         return self._learn(data, numbers, sample_weight)
 
+    @reads
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes.
 
@@ -95,6 +98,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         """
         return self._probabilities(X)
 
+    @reads
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of :meth:`predict_proba`; parameters and errors are the same.
 
@@ -106,6 +110,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    @reads
     def predict(self, X: ArrayLike) -> AnyArray:
         """Return the most probable class of each input.
 

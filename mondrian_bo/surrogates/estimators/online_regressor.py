@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import learns
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
     check_training_data,
@@ -22,6 +23,7 @@ from mondrian_bo.surrogates.estimators.validation import (
 class OnlineRegressor(RegressorMixin, SupervisedEstimator):
     """A regressor that learns sample after sample; `fit` learns its rows in their order."""
 
+    @learns
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:

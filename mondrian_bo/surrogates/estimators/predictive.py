@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import check_new_targets
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
@@ -34,6 +35,7 @@ class PredictiveMomentsMixin:
         self, X: ArrayLike, return_std: bool
     ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
+    @reads
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -69,6 +71,7 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
         """Validate X and return the predictive mixture of each row."""
         raise NotImplementedError
 
+    @reads
     def predict_quantiles(
         self, X: ArrayLike, quantiles: Sequence[float] = (0.05, 0.5, 0.95)
     ) -> FloatArray:
@@ -98,6 +101,7 @@ class PredictiveDistributionMixin(PredictiveMomentsMixin):
         mixture = self._mixture(X)
         return np.stack([mixture.quantile(float(level)) for level in levels], axis=1)
 
+    @reads
     def logpdf(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return the log predictive density of targets under the mixture over trees and nodes.
 

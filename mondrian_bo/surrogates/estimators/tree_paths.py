@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
 from mondrian_bo.shared.array_types import IntArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.trees.layout import N_NODES, NONE
 from mondrian_bo.trees.tree import Tree
 
@@ -49,6 +50,7 @@ class TreePathsMixin:
         """Validate X; return the trees and each row's leaf in each tree, shape (n_samples, T)."""
         raise NotImplementedError
 
+    @reads
     def apply(self, X: ArrayLike) -> IntArray:
         """Return the leaf of each input in each tree.
 
@@ -65,6 +67,7 @@ class TreePathsMixin:
         _, leaves = self._leaves(X)
         return leaves
 
+    @reads
     def decision_path(self, X: ArrayLike) -> tuple[csr_matrix, IntArray]:
         """Return the nodes on the path of each input through each tree.
 

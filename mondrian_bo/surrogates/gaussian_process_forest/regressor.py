@@ -92,6 +92,8 @@ class GaussianProcessForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         "block_size": [Interval(Integral, 2, None, closed="left")],
     }
 
+    _readers_take_turns = True
+
     model_: GaussianProcessForestModel
 
     def __init__(

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
@@ -106,6 +107,7 @@ class ForestRegressor(
         model.learn(own_copy(data)[None], own_copy(targets), self.n_jobs)
         self.model_ = model
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples, one after the other (Lakshminarayanan2016, Algorithms 3 and 4).
 
@@ -149,6 +151,7 @@ class ForestRegressor(
         means, variances = self.model_.predict(points, self.n_jobs)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
+    @reads
     def sample_y(
         self,
         X: ArrayLike,
@@ -186,6 +189,7 @@ class ForestRegressor(
         draws = [self.model_.draw_targets(rng)(points) for _ in range(n_samples)]
         return np.stack(draws, axis=1)
 
+    @reads
     def log_marginal_likelihood(self) -> float:
         """Return the log of the marginal likelihood of the targets, averaged over the trees.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import own_copy, seed_sequence
 from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 from mondrian_bo.surrogates.mondrian_grid.model import GridModel
@@ -84,6 +85,7 @@ class MondrianGridRegressor(KernelRegression):
         self.normalize_y = normalize_y
         self.random_state = random_state
 
+    @reads
     def grid_model(
         self, X: ArrayLike, y: ArrayLike, X_val: Validation = None, y_val: Validation = None
     ) -> GridModel:

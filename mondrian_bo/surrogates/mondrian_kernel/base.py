@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.base import SupervisedEstimator, UndoesInterruptions
 from mondrian_bo.surrogates.estimators.equivalent_weights import EquivalentWeightsMixin
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
@@ -161,6 +162,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
     coef_: FloatArray
     n_iter_: int
 
+    @reads
     def lifetime_path(
         self,
         X: ArrayLike,

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import all_finite
 from mondrian_bo.surrogates.mondrian_kernel.cell_matrices import indicator_features
 from mondrian_bo.surrogates.mondrian_kernel.features import LaplaceFeatureMap
@@ -64,6 +65,7 @@ class LaplaceFourierFeatures(LaplaceFeatureMap):
         self.offsets_ = rng.uniform(0.0, 2.0 * np.pi, self.n_estimators)
         self._n_features_out = self.n_estimators
 
+    @reads
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the features of inputs.
 
@@ -141,6 +143,7 @@ class RandomBinningFeatures(LaplaceFeatureMap):
         self._ends = np.cumsum([len(bins) for bins in self._bins])
         self._n_features_out = int(self._ends[-1])
 
+    @reads
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Return the features of inputs.
 

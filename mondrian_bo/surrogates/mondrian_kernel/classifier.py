@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.one_versus_rest import (
     OneVersusRestMixin,
     one_versus_rest,
@@ -134,6 +135,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         self.n_jobs = n_jobs
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @reads
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probabilities of the classes; only with ``loss="log_loss"``.
 
@@ -159,6 +161,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         against_rest = expit(values)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Take a step of stochastic gradient descent at each sample (Balog2016, section 4.2.2).
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions, UnsupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     check_feature_weights,
@@ -198,6 +199,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         """Return inputs for each partition: a longer lifetime is the same as a larger scale."""
         return np.ascontiguousarray(self.factors_[:, None, None] * data)
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Extend the partitions to more inputs by the conditional Mondrian (Balog2016, section 5).
 
@@ -231,6 +233,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
     def _former(self, learnt: PartitionForest, n_samples: int) -> dict[str, Any]:
         return {"partitions_": learnt.former(n_samples, self.n_jobs)}
 
+    @reads
     def transform(self, X: ArrayLike) -> csr_matrix:
         """Return the features of inputs.
 
@@ -253,6 +256,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         cells, stays = self.partitions_.locate(self._seen(check_samples(self, X)))
         return indicator_features(cells, self.partitions_.n_cells, stays)
 
+    @reads
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
         """Return unbiased estimates of the kernel between any inputs, fitted or not.
 
@@ -290,6 +294,7 @@ class MondrianFeatures(UndoesInterruptions, LaplaceFeatureMap):
         others = rows if Y is None else rows[len(left) :]
         return np.asarray((rows[: len(left)] @ others.T).toarray())
 
+    @learns
     def fit_transform(self, X: ArrayLike, y: object = None) -> csr_matrix:
         """Sample partitions of the inputs and return their features.
 

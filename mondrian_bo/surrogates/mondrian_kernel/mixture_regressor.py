@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
+from mondrian_bo.surrogates.estimators.locks import learns
 from mondrian_bo.surrogates.estimators.predictive import PredictiveDistributionMixin
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
@@ -135,6 +136,7 @@ class MondrianKernelMixtureRegressor(
         path_data = self._sample_path_data(data, targets, None, None, self.max_lifetime)
         self.__dict__.update(self._follow(path_data))
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples and update the posterior over the lifetime.
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_further_samples,
@@ -126,6 +127,7 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn more samples (Balog2016, section 5 and Appendix C).
 
@@ -165,6 +167,7 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         partitions = learnt.partitions.former(n_samples, self.n_jobs)
         return {"model_": self._solved(partitions, learnt.ridge)}
 
+    @reads
     def predict_forest(self, X: ArrayLike) -> FloatArray:
         """Predict with the same partitions and prior, but independent trees (Balog2016, eq. 4).
 
@@ -190,11 +193,13 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         rows = self.model_.features(check_samples(self, X)[None])
         return np.asarray(self.model_.mean + rows @ self.model_.forest_weights)
 
+    @reads
     def log_marginal_likelihood(self) -> float:
         """Return the log evidence of the training targets, given their mean if `normalize_y`."""
         check_is_fitted(self, "model_")
         return self.model_.log_marginal_likelihood()
 
+    @reads
     def lifetime_path(
         self,
         X: ArrayLike,
@@ -240,6 +245,7 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
             keep_weights=keep_weights,
         )
 
+    @reads
     def forest_lifetime_path(
         self, X: ArrayLike, y: ArrayLike, X_val: Validation = None, y_val: Validation = None
     ) -> LifetimePath:
@@ -264,6 +270,7 @@ class MondrianKernelRegressor(UndoesInterruptions, KernelRegressionWithPaths):
         """
         return self._forest_path(self._path_data(X, y, X_val, y_val))
 
+    @reads
     def lifetime_paths(
         self,
         X: ArrayLike,

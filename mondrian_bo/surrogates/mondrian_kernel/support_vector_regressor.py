@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils._param_validation import Interval
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.estimators.validation import (
     check_further_samples,
     check_training_data,
@@ -107,6 +108,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @learns
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Take a step of stochastic gradient descent at each sample (Balog2016, section 4.2.2).
 
@@ -147,6 +149,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         scaled = (targets - self._mean) / self._deviation
         self._descend(own_copy(data), scaled[None], "epsilon_insensitive", self.epsilon)
 
+    @reads
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict targets.
 

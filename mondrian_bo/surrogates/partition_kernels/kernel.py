@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.partition_kernels.operator import ALONE, Clusters, PartitionGram
 
 
@@ -42,6 +43,7 @@ class PartitionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsuper
         rng = check_random_state(getattr(self, "random_state", None))
         self.n_clusters_ = np.asarray(self._draw(data, targets, rng), dtype=np.int64)
 
+    @reads
     def assign(self, X: Any) -> Clusters:
         """Return the cluster of each input in each partition.
 
@@ -59,6 +61,7 @@ class PartitionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsuper
         check_is_fitted(self, "n_clusters_")
         return self._assign(self._check_data(X))
 
+    @reads
     def gram(self, X: Any) -> PartitionGram:
         """Return the Gram matrix of inputs, matrix-free.
 
@@ -74,6 +77,7 @@ class PartitionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsuper
         """
         return PartitionGram(self.assign(X), None, self.n_clusters_)
 
+    @reads
     def cross_gram(self, X: Any, Y: Any) -> PartitionGram:
         """Return the matrix k(x, y) between two sets of inputs, matrix-free.
 
@@ -95,6 +99,7 @@ class PartitionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsuper
         """Return the dense matrix k(x, y), of X with itself if there is no Y; O(m n_X n_Y)."""
         return (self.gram(X) if Y is None or Y is X else self.cross_gram(X, Y)).toarray()
 
+    @reads
     def transform(self, X: Any) -> csr_matrix:
         """Return sparse features with ``features @ features.T`` equal to the kernel.
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.estimators.base import UnsupervisedEstimator
+from mondrian_bo.surrogates.estimators.locks import learns, reads
 from mondrian_bo.surrogates.partition_kernels.base import PartitionKernelMixin
 from mondrian_bo.surrogates.partition_kernels.operator import PartitionGram
 
@@ -92,6 +93,7 @@ class PartitionKernelPCA(
         self.tol = tol
         self.random_state = random_state
 
+    @reads
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return the principal components of inputs, O(m (N + n)) for each component.
 
@@ -119,6 +121,7 @@ class PartitionKernelPCA(
         # The other terms of centring in feature space cancel, as each column of weights sums to 0.
         return np.asarray(cross.matmat(weights) - self._row_means @ weights)
 
+    @learns
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **params: Any) -> FloatArray:
         """Fit, and return the principal components of the training inputs.
 

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.estimators.locks import reads
 from mondrian_bo.surrogates.estimators.validation import check_new_targets, check_training_data
 from mondrian_bo.surrogates.partition_kernels.base import DENSE_LIMIT, PartitionSolver, Solver
 from mondrian_bo.surrogates.partition_kernels.operator import Clusters, PartitionGram
@@ -154,6 +155,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
+    @reads
     def predict(
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -205,6 +207,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
             return mean, np.sqrt(self.signal_variance_ * left + self.noise_variance_)
         return mean
 
+    @reads
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, joint: bool = True) -> float:
         """Return the log density of new targets under the predictive distribution.
 

@@ -280,7 +280,7 @@ def test_wrong_input_changes_nothing(name, kind):
     fresh = kind(**options)
     with pytest.raises(ValueError):
         fresh.partial_fit(**{"X": GOOD, "y": [0, 1], **arguments})
-    assert vars(fresh).keys() == fresh.get_params().keys()
+    assert vars(fresh).keys() - {"_readers_lock"} == fresh.get_params().keys()
     if kind is AMFClassifier and "weight" not in name:
         # Nor does a failed fit to other data lose what was learnt.
         before = answers(forest, probes(X))

@@ -35,7 +35,7 @@ def test_interrupted_first_batch_leaves_nothing(learn):
     estimator = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         getattr(estimator, learn)(np.zeros((3, 1)), np.ones(3))
-    assert vars(estimator) == {}
+    assert vars(estimator).keys() <= {"_readers_lock"}
 
 
 def test_interrupted_fit_keeps_what_was_learnt():

@@ -172,7 +172,7 @@ def test_invalid_samples_change_nothing(arguments, message):
     fresh = MondrianForestClassifier(random_state=0)
     with pytest.raises(ValueError):
         fresh.partial_fit(**{**sound, "classes": [0, 1, 2], **arguments})
-    assert vars(fresh).keys() == fresh.get_params().keys()
+    assert vars(fresh).keys() - {"_readers_lock"} == fresh.get_params().keys()
 
 
 @pytest.mark.parametrize(
