@@ -109,6 +109,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no evolution": {"acquisition": _one(evolution=0.0)},
     "no plateau steps": {"acquisition": _one(plateau=0.0)},
     "no exploration": {"acquisition": _one(exploration=0.0)},
+    "no input warping": {"acquisition": _one(options={**_ARM.options, "input_warping": False})},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
     "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},

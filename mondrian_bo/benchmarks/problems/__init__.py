@@ -14,6 +14,7 @@ from mondrian_bo.benchmarks.problems.categorical import CATEGORICAL_PROBLEMS
 from mondrian_bo.benchmarks.problems.coco import BBOB_PROBLEMS
 from mondrian_bo.benchmarks.problems.larger_learning import LARGER_LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
+from mondrian_bo.benchmarks.problems.linear_scales import LINEAR_SCALE_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
@@ -49,6 +50,7 @@ _DECLARED = {
         *PLATEAU_PROBLEMS,
         *LEARNING_PROBLEMS,
         *LARGER_LEARNING_PROBLEMS,
+        *LINEAR_SCALE_PROBLEMS,
         *ACCURACY_PROBLEMS,
         *BBOB_FUNCTIONS,
         *UNSEEN_FUNCTIONS,

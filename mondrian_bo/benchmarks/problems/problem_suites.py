@@ -18,6 +18,7 @@ from mondrian_bo.benchmarks.problems.constrained_fronts import CONSTRAINED_FRONT
 from mondrian_bo.benchmarks.problems.fronts import FRONT_PROBLEMS
 from mondrian_bo.benchmarks.problems.larger_learning import LARGER_LEARNING_PROBLEMS
 from mondrian_bo.benchmarks.problems.learning import LEARNING_PROBLEMS
+from mondrian_bo.benchmarks.problems.linear_scales import LINEAR_SCALE_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixed import MIXED_PROBLEMS
 from mondrian_bo.benchmarks.problems.mixint import MIXINT_FUNCTIONS
 from mondrian_bo.benchmarks.problems.noisy import NOISY_FUNCTIONS
@@ -86,6 +87,7 @@ SUITES: dict[str, Suite] = {
     ),
     "accuracies": Suite(tuple(problem.name for problem in ACCURACY_PROBLEMS), n_seeds=16),
     "categorical": Suite(tuple(problem.name for problem in CATEGORICAL_PROBLEMS), n_seeds=16),
+    "linear_scales": Suite(tuple(problem.name for problem in LINEAR_SCALE_PROBLEMS), n_seeds=16),
     "plateaus": Suite(tuple(problem.name for problem in PLATEAU_PROBLEMS), n_seeds=24),
     "constrained": Suite(
         tuple(problem.name for problem in OUTCOME_PROBLEMS if problem.n_constraints),

@@ -7,6 +7,7 @@ import math
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import (
+    Estimate,
     Prior,
     best_estimates,
     fit_hyperparameters,
@@ -86,6 +87,12 @@ class RepeatedFit:
     def prepare(self, leaf: tuple[FloatArray, FloatArray], max_iterations: int) -> None:
         """Start the first fit from the estimates for another leaf, of so many iterations."""
         self.estimates = fit_hyperparameters([leaf], self.estimates, self._prior, max_iterations)
+
+    def start_from(self, covariance: Covariance) -> None:
+        """Set the hyper-parameters of one smoothness, from which the next fit starts."""
+        nu = covariance.smoothness
+        others = [one for one in self.estimates if one.covariance.smoothness != nu]
+        self.estimates = [Estimate(covariance), *others]
 
     def fix(self, covariance: Covariance) -> None:
         """Set the hyper-parameters; no fit changes them."""

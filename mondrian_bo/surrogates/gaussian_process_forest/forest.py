@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -21,6 +21,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
     Moments,
+    TreeLeaf,
     lacks_means,
     predict_leaves,
 )
@@ -38,28 +39,6 @@ _IMPUTED_SIZE = 2
 
 _ONLY_LEAF = 0
 """Node of the only leaf of each tree, which is its root."""
-
-
-class TreeLeaf(NamedTuple):
-    """A leaf of a tree.
-
-    Attributes
-    ----------
-    node : int
-        Its node.
-    process : GaussianProcessLeaf
-        Its process.
-    members : int64 array of shape (n,) or slice
-        What selects its points.
-    mean, variance : float
-        Posterior moments of its mean.
-    """
-
-    node: int
-    process: GaussianProcessLeaf
-    members: IntArray | slice
-    mean: float
-    variance: float
 
 
 class GaussianProcessForest:
@@ -161,6 +140,11 @@ class GaussianProcessForest:
         return np.concatenate(self._batches, axis=1) if trees is None else trees.points
 
     @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The points as the processes see them, shape (n, d), and their targets, shape (n,)."""
+        return self._rows.rows, self._targets.rows
+
+    @property
     def covariance(self) -> Covariance:
         """Hyper-parameters of the processes, of the smoothness with the largest posterior."""
         return self._fits.estimates[0].covariance
@@ -251,7 +235,13 @@ class GaussianProcessForest:
             self._trees.set_targets(targets)
         self._mark_all_stale()
 
-    def rescale(self, rows: FloatArray, units: FloatArray, targets: FloatArray) -> None:
+    def rescale(
+        self,
+        rows: FloatArray,
+        units: FloatArray,
+        targets: FloatArray,
+        covariance: Covariance | None = None,
+    ) -> None:
         """Replace all rows and all targets.
 
         Parameters
@@ -262,7 +252,11 @@ class GaussianProcessForest:
             Ratio of the rows to the trees' points, for the rates of new splits. Initially 1.
         targets : float64 array of shape (n,)
             All targets.
+        covariance : Covariance or None, default=None
+            The hyper-parameters from which the next fit starts; None keeps the present ones.
         """
+        if covariance is not None:
+            self._fits.start_from(covariance)
         self._rows.replace(rows)
         self._units = units
         if self.n_points > 0:

@@ -19,7 +19,7 @@ from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from scipy.linalg import lapack
 
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import (
     Covariance,
     cross_kernel,
@@ -228,6 +228,28 @@ class GaussianProcessLeaf:
         precisions = (whitening * whitening).sum(axis=1)
         precisions -= variance / scale * solved_ones * solved_ones
         return (solved_targets - mean * solved_ones) / precisions, scale / precisions  # eq. 5.12
+
+
+class TreeLeaf(NamedTuple):
+    """A leaf of a tree.
+
+    Attributes
+    ----------
+    node : int
+        Its node.
+    process : GaussianProcessLeaf
+        Its process.
+    members : int64 array of shape (n,) or slice
+        What selects its points.
+    mean, variance : float
+        Posterior moments of its mean.
+    """
+
+    node: int
+    process: GaussianProcessLeaf
+    members: IntArray | slice
+    mean: float
+    variance: float
 
 
 class LeafTable:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.shared.argument_checks import check_count, check_number
+from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import take_roots
@@ -61,6 +62,9 @@ class GaussianProcessForestSurrogate:
         Prior of the hyper-parameters, for values of mean 0 and variance 1.
     scale_strength, restart_growth : float, default=1.0 and inf
         See :class:`GaussianProcessForest`.
+    input_warping : bool, default=True
+        Whether the processes see numeric columns on a logarithmic scale where the values ask for it
+        (:class:`InputWarping`), in spaces of at most 64 columns.
 
     Raises
     ------
@@ -78,12 +82,16 @@ class GaussianProcessForestSurrogate:
         prior: Prior = OPTIMIZER_PRIOR,
         scale_strength: float = 1.0,
         restart_growth: float = math.inf,
+        input_warping: bool = True,
     ) -> None:
-        _check_options(block_size, prior, scale_strength, restart_growth)
+        _check_options(block_size, prior, scale_strength, restart_growth, input_warping)
         forest_seed, encoding_seed = seed.spawn(2)
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
         self._prior = prior
+        self._warping = InputWarping(~self._is_categorical)
+        if not input_warping or len(n_choices) > _WIDE:
+            self._warping.n_left = math.inf
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -119,10 +127,14 @@ class GaussianProcessForestSurrogate:
         covariance = like.forest.covariance
         precisions = covariance.precisions / factor**2
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
+        self._warping.keep(like._warping)
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
         self._forest.learn(*self._inputs(rows, True), values.copy())
+        self._warping.n_left -= len(values)
+        if self._warping.n_left <= 0:
+            self._choose_warps()
 
     def set_values(self, values: FloatArray) -> None:
         """Replace the values of all rows."""
@@ -141,6 +153,10 @@ class GaussianProcessForestSurrogate:
     def gradients(self, rows: FloatArray) -> Gradients:
         """Return predictions with their gradients."""
         moments = self._forest.predict(*self._inputs(rows), with_gradients=True)
+        if self._warping.is_active:
+            slopes = self._warping.slopes(rows)
+            moments.mean_gradients[:] *= slopes
+            moments.variance_gradients[:] *= slopes
         take_roots(moments.variances, moments.variance_gradients)
         return Gradients(*moments)
 
@@ -201,19 +217,29 @@ class GaussianProcessForestSurrogate:
 
         The former are None where a prediction needs no trees, so that it does not encode rows.
         """
-        points, encode = None, self._encoding
+        points, encode, warping = None, self._encoding, self._warping
         if for_trees or not self._forest.has_single_leaf:
             points = np.array(rows, order="C")[None] if encode is None else encode(rows)
-        if encode is None:
-            return points, rows  # without NaN, as all columns are numeric and always active
-        missing = np.isnan(rows)
-        if not missing.any():
-            return points, rows
-        return points, np.where(missing, inactive_entries(self._is_categorical), rows)
+        # Without an encoding all columns are numeric and always active.
+        if encode is not None and (missing := np.isnan(rows)).any():
+            rows = np.where(missing, inactive_entries(self._is_categorical), rows)
+        return points, warping(rows) if warping.is_active else rows
+
+    def _choose_warps(self) -> None:
+        """Choose the warps, and give the processes the rows with them."""
+        rows, values = self._forest.samples
+        found = self._warping.choose(rows, values, self._forest.covariance, self._prior)
+        if found is not None:
+            rows, covariance = found
+            self._forest.rescale(rows, np.ones(rows.shape[1]), values.copy(), covariance)
 
 
 def _check_options(
-    block_size: int, prior: Prior, scale_strength: float, restart_growth: float
+    block_size: int,
+    prior: Prior,
+    scale_strength: float,
+    restart_growth: float,
+    input_warping: bool,
 ) -> None:
     check_count("block_size", block_size, 1)
     if not isinstance(prior, Prior):
@@ -224,6 +250,7 @@ def _check_options(
     check_number("restart_growth", restart_growth)
     if not restart_growth > 1.0:
         raise ValueError(f"`restart_growth` must be above 1, got {restart_growth!r}.")
+    check_flag("input_warping", input_warping)
 
 
 def inactive_entries(is_categorical: BoolArray) -> FloatArray:

@@ -57,6 +57,15 @@ def test_when_fits_are_due():
     assert fits([20], growth=2.0).n_due == 40
 
 
+def test_a_start_replaces_the_estimate_of_its_smoothness():
+    fit = RepeatedFit(NUMBERS, Prior(smoothness=(0.5, 2.5)))
+    rough, smooth = sorted(fit.estimates, key=lambda one: one.covariance.smoothness)
+    start = smooth.covariance._replace(precisions=np.array([7.0]))
+    fit.start_from(start)
+    assert fit.estimates[0].covariance is start
+    assert fit.estimates[1:] == [rough]
+
+
 def test_fixed_hyper_parameters_stay():
     covariance = initial_estimates(NUMBERS, Prior())[0].covariance._replace(noise=0.3)
     fit = fits([])

@@ -1,0 +1,164 @@
+"""Logarithmic scales of inputs, where the targets ask for them (input warping, Snoek2014).
+
+A parameter such as a learning rate is often searched on a linear scale, although its effect follows
+its logarithm. A stationary process cannot model that: its function varies fast near one end of the
+range and hardly elsewhere. Snoek2014 gives each input the distribution function of a beta
+distribution, with two parameters that are sampled. Here each input has one of three warps, the
+identity and a logarithm from either end, as a choice by evidence needs few fits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
+from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
+from mondrian_bo.surrogates.gaussian_process.fit import Estimate, Prior, fit_hyperparameters
+
+_LOG_RATIO = 7.0
+"""Natural logarithm of the ratio of a logarithm's steepest and flattest slope, our choice: 7 is
+three decades."""
+
+_STEEPNESS = math.expm1(_LOG_RATIO)
+"""Factor of an input in the logarithm."""
+
+_LEAST_GAIN = 5.0
+"""Gain in log evidence that a warp needs, our choice: with it, functions without a logarithmic
+scale keep the identity in nearly all runs."""
+
+_FIRST, _LAST, _GROWTH = 8, 100, 1.25
+"""Numbers of targets at the first choice, at the last one, and their ratio from one to the next;
+our choice."""
+
+_MOST_INPUTS = 8
+"""Inputs for which a choice looks for a warp, those of shortest lengthscales; our choice."""
+
+_ITERATIONS = 6
+"""Largest number of iterations of the fit for a warp, our choice. It starts at the present one."""
+
+_PRESENT_ITERATIONS = 18
+"""The same for the present warps, with which the others are compared; our choice."""
+
+
+class InputWarping:
+    """The warps of the inputs of a process, each increasing and from [0, 1] onto [0, 1].
+
+    Parameters
+    ----------
+    is_numeric : bool array of shape (d,)
+        Which inputs may have one.
+
+    Attributes
+    ----------
+    is_active : bool
+        Whether any input has a warp other than the identity.
+    n_left : float
+        Number of further targets until the next choice is due; infinite after the last one.
+    """
+
+    def __init__(self, is_numeric: BoolArray) -> None:
+        self._is_numeric = is_numeric
+        # Of each input: 1 for a logarithm from the lower end, -1 from the upper end.
+        self._ends = np.zeros(len(is_numeric), dtype=np.int64)
+        self.is_active = False
+        self.n_left = float(_FIRST)
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return warped inputs, shape (m, d)."""
+        return _warped(rows, self._ends)
+
+    def slopes(self, rows: FloatArray) -> FloatArray:
+        """Return the derivatives of warped inputs by the inputs, shape (m, d); NaN has slope 1."""
+        result = np.ones_like(rows)
+        for j in np.flatnonzero(self._ends):
+            distances = np.maximum(_distances(rows[:, j], self._ends[j]), 0.0)
+            slopes = _STEEPNESS / (_LOG_RATIO * (1.0 + _STEEPNESS * distances))
+            result[:, j] = np.where(np.isnan(slopes), 1.0, slopes)
+        return result
+
+    def keep(self, like: InputWarping) -> None:
+        """Take the warps of another object, and choose no others."""
+        self._ends, self.is_active, self.n_left = like._ends.copy(), like.is_active, math.inf
+
+    def choose(
+        self, warped: FloatArray, targets: FloatArray, covariance: Covariance, prior: Prior
+    ) -> tuple[FloatArray, Covariance] | None:
+        """Choose the warps by the evidence of the targets, one input after the other.
+
+        Parameters
+        ----------
+        warped : float64 array of shape (n, d)
+            All inputs with the present warps.
+        targets : float64 array of shape (n,)
+            Their targets, of mean 0 and variance 1.
+        covariance : Covariance
+            The present hyper-parameters.
+        prior : Prior
+            Their prior.
+
+        Returns
+        -------
+        tuple of float64 array of shape (n, d) and Covariance, or None
+            The inputs with the new warps and the hyper-parameters that fit them; None if no warp
+            changes. Takes a hundred evaluations of the evidence of at most 100 targets.
+        """
+        n = len(targets)
+        self.n_left = (_GROWTH - 1.0) * n if n < _LAST else math.inf
+        rows = _unwarped(warped, self._ends)
+        part = np.linspace(0, n - 1, min(n, _LAST)).astype(np.int64)
+        some, some_targets = rows[part], targets[part]
+
+        def fitted(ends: IntArray, start: Covariance, iterations: int) -> Estimate:
+            leaf = _warped(some, ends), some_targets
+            return fit_hyperparameters([leaf], [Estimate(start)], prior, iterations)[0]
+
+        ends, best = self._ends, fitted(self._ends, covariance, _PRESENT_ITERATIONS)
+        order = np.argsort(-best.covariance.precisions, kind="stable")
+        for j in order[self._is_numeric[order]][:_MOST_INPUTS]:
+            present, start = _cost(ends, best), best.covariance
+            for end in (-1, 0, 1):
+                if end == ends[j]:
+                    continue
+                other = ends.copy()
+                other[j] = end
+                estimate = fitted(other, start, _ITERATIONS)
+                if _cost(other, estimate) < present:
+                    present, found = _cost(other, estimate), (other, estimate)
+            if present < _cost(ends, best):
+                ends, best = found
+        if np.array_equal(ends, self._ends):
+            return None
+        self._ends, self.is_active = ends, bool(ends.any())
+        return _warped(rows, ends), best.covariance
+
+
+def _cost(ends: IntArray, estimate: Estimate) -> float:
+    """Return what the best warps minimise."""
+    return estimate.loss + _LEAST_GAIN * np.count_nonzero(ends)
+
+
+def _warped(rows: FloatArray, ends: IntArray) -> FloatArray:
+    """Return warped inputs. Beyond the end that a logarithm starts from, it goes on as a line."""
+    result = rows.copy()
+    for j in np.flatnonzero(ends):
+        scaled = _STEEPNESS * _distances(rows[:, j], ends[j])
+        values = (np.log1p(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0)) / _LOG_RATIO
+        result[:, j] = _distances(values, ends[j])
+    return result
+
+
+def _unwarped(warped: FloatArray, ends: IntArray) -> FloatArray:
+    """Return the inputs of warped ones."""
+    result = warped.copy()
+    for j in np.flatnonzero(ends):
+        scaled = _LOG_RATIO * _distances(warped[:, j], ends[j])
+        inputs = (np.expm1(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0)) / _STEEPNESS
+        result[:, j] = _distances(inputs, ends[j])
+    return result
+
+
+def _distances(column: FloatArray, end: int) -> FloatArray:
+    """Return the distances from the lower end (1) or the upper end (-1), or what has them."""
+    return column if end > 0 else 1.0 - column
