@@ -17,12 +17,17 @@ from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Estimate, Prior, fit_hyperparameters
 
-_LOG_RATIO = 7.0
-"""Natural logarithm of the ratio of a logarithm's steepest and flattest slope, our choice: 7 is
-three decades."""
+_STEEPNESS = math.expm1(7.0)
+"""Factor of an input in the logarithm, our choice. Its steepest slope is exp(7) times its flattest
+one: three decades."""
 
-_STEEPNESS = math.expm1(_LOG_RATIO)
-"""Factor of an input in the logarithm."""
+_CONSTANT = 2
+"""Stands for an input without effect, in the place of an end."""
+
+_SIZE = math.sqrt(1.0 / 12.0)
+"""Factor of the logarithm. Warped uniform inputs then have the variance of uniform inputs, 1 / 12,
+as the logarithm of uniform numbers has the variance 1. Otherwise a warp would be a larger
+lengthscale that the prior does not see."""
 
 _LEAST_GAIN = 5.0
 """Gain in log evidence that a warp needs, our choice: with it, functions without a logarithmic
@@ -43,7 +48,7 @@ _PRESENT_ITERATIONS = 18
 
 
 class InputWarping:
-    """The warps of the inputs of a process, each increasing and from [0, 1] onto [0, 1].
+    """The warps of the inputs of a process, which are increasing functions.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ class InputWarping:
         result = np.ones_like(rows)
         for j in np.flatnonzero(self._ends):
             distances = np.maximum(_distances(rows[:, j], self._ends[j]), 0.0)
-            slopes = _STEEPNESS / (_LOG_RATIO * (1.0 + _STEEPNESS * distances))
+            slopes = _SIZE * _STEEPNESS / (1.0 + _STEEPNESS * distances)
             result[:, j] = np.where(np.isnan(slopes), 1.0, slopes)
         return result
 
@@ -102,7 +107,7 @@ class InputWarping:
         -------
         tuple of float64 array of shape (n, d) and Covariance, or None
             The inputs with the new warps and the hyper-parameters that fit them; None if no warp
-            changes. Takes a hundred evaluations of the evidence of at most 100 targets.
+            changes. Takes some 200 evaluations of the evidence of at most 100 targets.
         """
         n = len(targets)
         self.n_left = (_GROWTH - 1.0) * n if n < _LAST else math.inf
@@ -117,17 +122,17 @@ class InputWarping:
         ends, best = self._ends, fitted(self._ends, covariance, _PRESENT_ITERATIONS)
         order = np.argsort(-best.covariance.precisions, kind="stable")
         for j in order[self._is_numeric[order]][:_MOST_INPUTS]:
-            present, start = _cost(ends, best), best.covariance
-            for end in (-1, 0, 1):
-                if end == ends[j]:
-                    continue
+            start, found = best.covariance, {}
+            # The present warp is fitted on, too: more iterations are no reason for another one.
+            for end in (0, 1, -1, _CONSTANT):
                 other = ends.copy()
                 other[j] = end
-                estimate = fitted(other, start, _ITERATIONS)
-                if _cost(other, estimate) < present:
-                    present, found = _cost(other, estimate), (other, estimate)
-            if present < _cost(ends, best):
-                ends, best = found
+                found[end] = other, fitted(other, start, _ITERATIONS)
+            end = min((0, 1, -1), key=lambda one: _cost(*found[one]))
+            # A warp puts most points close together. That helps where the input has no effect.
+            if found[_CONSTANT][1].loss < found[end][1].loss:
+                end = 0
+            ends, best = found[end]
         if np.array_equal(ends, self._ends):
             return None
         self._ends, self.is_active = ends, bool(ends.any())
@@ -142,9 +147,10 @@ def _cost(ends: IntArray, estimate: Estimate) -> float:
 def _warped(rows: FloatArray, ends: IntArray) -> FloatArray:
     """Return warped inputs. Beyond the end that a logarithm starts from, it goes on as a line."""
     result = rows.copy()
-    for j in np.flatnonzero(ends):
+    result[:, ends == _CONSTANT] = 0.0
+    for j in np.flatnonzero(np.abs(ends) == 1):
         scaled = _STEEPNESS * _distances(rows[:, j], ends[j])
-        values = (np.log1p(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0)) / _LOG_RATIO
+        values = _SIZE * (np.log1p(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0))
         result[:, j] = _distances(values, ends[j])
     return result
 
@@ -153,7 +159,7 @@ def _unwarped(warped: FloatArray, ends: IntArray) -> FloatArray:
     """Return the inputs of warped ones."""
     result = warped.copy()
     for j in np.flatnonzero(ends):
-        scaled = _LOG_RATIO * _distances(warped[:, j], ends[j])
+        scaled = _distances(warped[:, j], ends[j]) / _SIZE
         inputs = (np.expm1(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0)) / _STEEPNESS
         result[:, j] = _distances(inputs, ends[j])
     return result

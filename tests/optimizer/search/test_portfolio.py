@@ -204,7 +204,8 @@ def test_the_model_does_not_depend_on_the_form_of_the_acquisition():
     [
         (
             "gaussian_process",
-            "n_estimators', 'block_size', 'prior', 'scale_strength', 'restart_growth",
+            "n_estimators', 'block_size', 'prior', 'scale_strength', 'restart_growth', "
+            "'input_warping",
         ),
         ("forest", "n_estimators', 'posterior', 'branch_off', 'hyperparameters"),
         ("kernel", "n_estimators"),
