@@ -129,8 +129,9 @@ class GaussianProcessAnova:
     ) -> None:
         has_conditions = any(p.condition is not None for p in space.parameters)
         columns = Columns(space.n_choices, has_conditions or bool(np.isnan(rows).any()))
+        # The integrals along an axis are those of kernels of the parameter itself.
         self._surrogate = GaussianProcessForestSurrogate(
-            columns, np.random.SeedSequence(seed), n_estimators=n_trees
+            columns, np.random.SeedSequence(seed), n_estimators=n_trees, input_warping=False
         )
         self._is_categorical = space.is_categorical
         self._surrogate.learn(rows, targets)

@@ -253,3 +253,25 @@ def test_known_functions(name: str, surrogate: str, tolerance: float) -> None:
     assert found.pairs[j, k] / found.variance == pytest.approx(pair, abs=tolerance)
     half = found.shares() + 0.5 * found.pairs.sum(axis=0) / found.variance
     np.testing.assert_allclose(found.shares(interactions=True), half)
+
+
+def test_parameters_that_act_by_their_logarithm():
+    """The surrogate of a search would warp the first one."""
+    space = SearchSpace({name: Float(0.0, 1.0) for name in "xyz"})
+    rows = np.random.default_rng(0).random((80, 3))
+
+    def function(points):
+        return (np.log10(points[:, 0] + 1e-5) + 2.5) ** 2 + 3.0 * (points[:, 1] - 0.4) ** 2
+
+    values = function(rows)
+    found = decompose(space, rows, (values - values.mean()) / values.std())
+    fine = (np.arange(10_000) + 0.5) / 10_000
+    parts = [
+        np.var(
+            function(np.column_stack([fine if k == j else np.full(10_000, 0.5) for k in range(3)]))
+        )
+        for j in range(2)
+    ]
+    expected = np.array(parts) / np.var(values)
+    np.testing.assert_allclose(found.main[:2], expected, rtol=0.3)
+    assert found.main[2] < 0.01

@@ -6,6 +6,7 @@ learning would read outside of them.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -20,12 +21,19 @@ Locks = tuple[Any, Any, Any, Any]
 """Four reentrant locks. Their type has no public name."""
 
 
+_numbers = itertools.count()
+"""Numbers of threads, in the order in which they first read."""
+
+_this_thread = threading.local()
+"""Holds the number of this thread."""
+
+
 class ReadersLock(HasLock):
     """Four locks: a reader holds one of them, and who changes the estimator holds all.
 
-    A count of readers would not limit their number, but an exception such as that of Ctrl-C,
-    between the count and the call, would leave the count wrong. A `with` statement has no such
-    moment.
+    With one lock, readers would not run together. With a count of readers, an exception such as
+    that of Ctrl-C, between the count and the call, would leave the count wrong. A `with` statement
+    has no such moment.
     """
 
     locks: Locks
@@ -35,9 +43,18 @@ class ReadersLock(HasLock):
         super().renew_lock()
         self.locks = self._lock, threading.RLock(), threading.RLock(), threading.RLock()
 
+    def __reduce__(self) -> tuple[type[ReadersLock], tuple[()]]:
+        """Return what makes a copy: it has locks of its own."""
+        return ReadersLock, ()
+
     def of_reader(self, takes_turns: bool) -> Any:
         """Return the lock that this thread holds while it reads; turns are those of readers."""
-        return self._lock if takes_turns else self.locks[threading.get_native_id() % 4]
+        if takes_turns:
+            return self._lock
+        number = getattr(_this_thread, "number", None)
+        if number is None:
+            number = _this_thread.number = next(_numbers) % 4
+        return self.locks[number]
 
 
 def lock_of(estimator: Any) -> ReadersLock:
@@ -66,7 +83,9 @@ def learns(method: Method) -> Method:
 
 
 def reads(method: Method) -> Method:
-    """Let a method that does not learn run beside others of its kind, or after them.
+    """Let a method that does not learn run beside other readers.
+
+    With `_readers_take_turns` of the estimator, readers run one after the other.
 
     Such a method calls none that changes the estimator: two readers would wait for each other.
     """

@@ -18,15 +18,15 @@ from mondrian_bo.surrogates.gaussian_process.covariance import Covariance
 from mondrian_bo.surrogates.gaussian_process.fit import Estimate, Prior, fit_hyperparameters
 
 _STEEPNESS = math.expm1(7.0)
-"""Factor of an input in the logarithm, our choice. Its steepest slope is exp(7) times its flattest
-one: three decades."""
+"""Factor of an input in the logarithm, our choice. The logarithm is exp(7) times as steep at
+one end as at the other: three decades."""
 
 _CONSTANT = 2
-"""Stands for an input without effect, in the place of an end."""
+"""In the place of an end: the process does not see the input."""
 
 _SIZE = math.sqrt(1.0 / 12.0)
-"""Factor of the logarithm. Warped uniform inputs then have the variance of uniform inputs, 1 / 12,
-as the logarithm of uniform numbers has the variance 1. Otherwise a warp would be a larger
+"""Factor of the logarithm. Warped uniform inputs then have about the variance of uniform inputs,
+1 / 12, as the logarithm of uniform numbers has the variance 1. Otherwise a warp would be a larger
 lengthscale that the prior does not see."""
 
 _LEAST_GAIN = 5.0
@@ -97,7 +97,7 @@ class InputWarping:
         warped : float64 array of shape (n, d)
             All inputs with the present warps.
         targets : float64 array of shape (n,)
-            Their targets, of mean 0 and variance 1.
+            Their targets, of about mean 0 and variance 1.
         covariance : Covariance
             The present hyper-parameters.
         prior : Prior

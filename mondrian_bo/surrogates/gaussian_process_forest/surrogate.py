@@ -220,9 +220,10 @@ class GaussianProcessForestSurrogate:
         points, encode, warping = None, self._encoding, self._warping
         if for_trees or not self._forest.has_single_leaf:
             points = np.array(rows, order="C")[None] if encode is None else encode(rows)
-        # Without an encoding all columns are numeric and always active.
-        if encode is not None and (missing := np.isnan(rows)).any():
-            rows = np.where(missing, inactive_entries(self._is_categorical), rows)
+        if encode is not None:  # otherwise all columns are numeric and always active
+            missing = np.isnan(rows)
+            if missing.any():
+                rows = np.where(missing, inactive_entries(self._is_categorical), rows)
         return points, warping(rows) if warping.is_active else rows
 
     def _choose_warps(self) -> None:

@@ -170,19 +170,19 @@ def test_threads_learn_one_after_the_other(name):
     assert np.isfinite(answer(estimator, X)).all()
 
 
-def takes_lock(method):
+def decorator_of(method):
     while method is not None:
         if method.__code__.co_filename.endswith("locks.py"):
-            return True
+            return method.__code__.co_qualname.partition(".")[0]
         method = getattr(method, "__wrapped__", None)  # scikit-learn wraps some methods, too
-    return False
+    return None
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_public_method_of_ours_takes_the_lock(estimator):
     for name, method in inspect.getmembers(estimator, inspect.isfunction):
         if not name.startswith("_") and method.__module__.startswith("mondrian_bo"):
-            assert takes_lock(method), name
+            assert decorator_of(method) == ("learns" if "fit" in name.split("_") else "reads"), name
 
 
 class Counter(BaseEstimator):
@@ -243,6 +243,21 @@ def test_copies_have_a_lock_of_their_own():
     for other in (copy.copy(estimator), copy.deepcopy(estimator)):
         assert lock_of(other) is not lock_of(estimator)
         assert other.model_ is not estimator.model_
+        np.testing.assert_array_equal(answer(other, X), answer(estimator, X))
+
+
+class OwnState(AMFRegressor):
+    """Pickles all attributes."""
+
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+
+def test_an_estimator_that_pickles_all_its_attributes():
+    X, y = make_data(CASES["amf"])
+    estimator = OwnState(3, **SEED).fit(X, y)
+    for other in (copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
+        assert lock_of(other) is not lock_of(estimator)
         np.testing.assert_array_equal(answer(other, X), answer(estimator, X))
 
 

@@ -72,7 +72,7 @@ def test_other_functions_keep_their_scales(function, n):
         assert chosen(lambda rows: standardised(function(rows)), n, seed) == [0, 0, 0]
 
 
-def test_a_warp_is_given_up_where_more_targets_speak_against_it():
+def test_a_warp_is_given_up_where_later_targets_speak_against_it():
     warping = InputWarping(np.ones(3, dtype=np.bool_))
     start = initial_estimates(np.zeros(3, dtype=np.bool_), OPTIMIZER_PRIOR)[0].covariance
     rows = np.random.default_rng(0).random((60, 3))
