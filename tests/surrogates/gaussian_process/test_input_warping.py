@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from interrupts import Interrupted, interrupt_at
 
 from mondrian_bo import MondrianOptimizer
 from mondrian_bo.search_space import Float, SearchSpace
@@ -18,6 +19,7 @@ from mondrian_bo.surrogates.gaussian_process_forest.surrogate import (
 )
 
 NUMBERS = np.array([0, 0, 0])
+UNLIMITED = 10**9
 
 
 def standardised(values):
@@ -207,21 +209,36 @@ def test_the_option_is_a_truth_value():
         surrogate_of(input_warping="yes")
 
 
-def search(n_trials, optimizer):
-    """Return the points of some trials, and their values."""
+def search(n_trials, optimizer, moments=None):
+    """Return the points of some trials, and their values; interrupt suggestions at some moments."""
     points, values = [], []
-    for _ in range(n_trials):
-        points.append(optimizer.ask())
-        x, y = points[-1]["x"], points[-1]["y"]
+    for number in range(n_trials):
+        try:
+            params = interrupt_at((moments or {}).get(number, UNLIMITED), optimizer.ask)
+        except Interrupted:
+            params = optimizer.ask()
+        x, y = params["x"], params["y"]
+        points.append(params)
         values.append((math.log10(x + 1e-6) + 3.0) ** 2 + (y - 0.4) ** 2)
-        optimizer.tell(points[-1], values[-1])
+        optimizer.tell(params, values[-1])
     return points, values
 
 
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+
+
+def test_an_interrupted_choice_is_made_again():
+    expected = search(30, MondrianOptimizer(SPACE, seed=0))
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        # Warps are chosen at 8, 10, 13, ... trials.
+        moments = {n: int(np.exp(rng.uniform(3.0, 8.5))) for n in (8, 9, 10, 13, 14, 17, 21, 26)}
+        assert search(30, MondrianOptimizer(SPACE, seed=0), moments) == expected
+
+
 def test_a_search_finds_a_small_optimum_of_a_linear_range(tmp_path):
-    space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     for seed in range(4):
-        optimizer = MondrianOptimizer(space, seed=seed)
+        optimizer = MondrianOptimizer(SPACE, seed=seed)
         # A uniform point comes so low with a probability of 7 in 100,000.
         assert min(search(40, optimizer)[1]) < 0.01
     optimizer.save(tmp_path / "search.npz")
