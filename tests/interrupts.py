@@ -18,6 +18,10 @@ _CHAINED = (RuntimeError, SystemError)
 Python from compiled code."""
 
 
+_DEAF = ("numba.", "numpy._core._internal", "numpy.core._internal")
+"""Modules whose callers do not pass on an exception."""
+
+
 def _raise_interrupted(error):
     """Raise `Interrupted` if it is what the error comes from, and the error otherwise."""
     source = error
@@ -57,9 +61,10 @@ def count_events(function):
 def interrupt_at(n_event, function):
     """Call a function; raise at the n-th call or return inside of it, if it takes so many.
 
-    While code is compiled or loaded, where a lock is released, and inside of functions of numba,
-    the exception waits. Some releases of numba crash where the class of a tuple that a compiled
-    function returns is looked up for the first time, and that raises.
+    While code is compiled or loaded, where a lock is released, and inside of functions of numba or
+    of those that numpy calls to compare structured arrays, the exception waits. Some releases of
+    numba crash where the class of a tuple that a compiled function returns is looked up for the
+    first time, and that raises. numpy replaces the exception by a TypeError.
     """
     n_left = n_event
 
@@ -68,8 +73,8 @@ def interrupt_at(n_event, function):
         n_left -= 1
         # No signal comes between the end of a `with` block and the release of its lock.
         is_release = event == "c_call" and argument.__name__ == "__exit__"
-        is_numba = frame.f_globals.get("__name__", "").startswith("numba.")
-        if n_left <= 0 and not is_release and not is_numba and not is_compiling():
+        is_deaf = frame.f_globals.get("__name__", "").startswith(_DEAF)
+        if n_left <= 0 and not is_release and not is_deaf and not is_compiling():
             raise Interrupted
 
     sys.setprofile(count)
