@@ -16,7 +16,7 @@ from mondrian_bo.search_space import Categorical, SearchSpace
 __all__ = ["LINEAR_SCALE_PROBLEMS"]
 
 _BUDGET = 60
-"""Trials per run: after more, most runs have found the scale."""
+"""Trials per run, our choice."""
 
 
 def _on_linear_scale(problem: Problem) -> Problem:

@@ -107,7 +107,7 @@ class InputWarping:
         -------
         tuple of float64 array of shape (n, d) and Covariance, or None
             The inputs with the new warps and the hyper-parameters that fit them; None if no warp
-            changes. Takes some 200 evaluations of the evidence of at most 100 targets.
+            changes. Takes some 150 evaluations of the evidence of at most 100 targets.
         """
         n = len(targets)
         self.n_left = (_GROWTH - 1.0) * n if n < _LAST else math.inf
@@ -119,20 +119,21 @@ class InputWarping:
             leaf = _warped(some, ends), some_targets
             return fit_hyperparameters([leaf], [Estimate(start)], prior, iterations)[0]
 
+        def changed(j: int, end: int) -> tuple[IntArray, Estimate]:
+            other = ends.copy()
+            other[j] = end
+            return other, fitted(other, best.covariance, _ITERATIONS)
+
         ends, best = self._ends, fitted(self._ends, covariance, _PRESENT_ITERATIONS)
         order = np.argsort(-best.covariance.precisions, kind="stable")
         for j in order[self._is_numeric[order]][:_MOST_INPUTS]:
-            start, found = best.covariance, {}
             # The present warp is fitted on, too: more iterations are no reason for another one.
-            for end in (0, 1, -1, _CONSTANT):
-                other = ends.copy()
-                other[j] = end
-                found[end] = other, fitted(other, start, _ITERATIONS)
-            end = min((0, 1, -1), key=lambda one: _cost(*found[one]))
+            identity, *warps = (changed(j, end) for end in (0, 1, -1))
+            found = min((identity, *warps), key=lambda one: _cost(*one))
             # A warp puts most points close together. That helps where the input has no effect.
-            if found[_CONSTANT][1].loss < found[end][1].loss:
-                end = 0
-            ends, best = found[end]
+            if found is not identity and changed(j, _CONSTANT)[1].loss < found[1].loss:
+                found = identity
+            ends, best = found
         if np.array_equal(ends, self._ends):
             return None
         self._ends, self.is_active = ends, bool(ends.any())

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from interrupts import Interrupted, count_events, interrupt_at
+from online_estimators import answer, n_learnt
 from sklearn.base import is_classifier
 
 from mondrian_bo.surrogates import (
@@ -64,14 +65,6 @@ def make_data(estimator):
     return X, (y > np.median(y)).astype(int) if is_classifier(estimator) else y
 
 
-def answer(estimator, X):
-    if is_classifier(estimator):
-        return estimator.predict_proba(X)
-    return (
-        estimator.predict(X) if hasattr(estimator, "predict") else estimator.transform(X).toarray()
-    )
-
-
 def fitted(estimator, X, y):
     estimator = copy.deepcopy(estimator).fit(X[:N_FIRST], y[:N_FIRST])
     return estimator.partial_fit(X[N_FIRST:N_KNOWN], y[N_FIRST:N_KNOWN])
@@ -79,24 +72,6 @@ def fitted(estimator, X, y):
 
 def assert_close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-
-
-def n_learnt(estimator):
-    """Return the number of samples; after a call, an interruption may come when all is done."""
-    # Of a copy: an access undoes what has not ended.
-    estimator = copy.deepcopy(estimator)
-    if isinstance(estimator, OnlineDummyRegressor):
-        return estimator.weight_
-    if isinstance(estimator, OnlineDummyClassifier):
-        return estimator.counts_.sum()
-    if isinstance(estimator, MondrianKernelMixtureRegressor):
-        return estimator.models_[0].partitions.n_points
-    if isinstance(estimator, MondrianForestClassifier):
-        return estimator.forest_.n_points
-    features = getattr(estimator, "features_", estimator)
-    if isinstance(features, MondrianFeatures):
-        return features.partitions_.n_points
-    return getattr(estimator.model_, "partitions", estimator.model_).n_points
 
 
 def moments(n_events, n_moments=14):

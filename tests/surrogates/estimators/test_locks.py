@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from online_estimators import answer, n_learnt
 from sklearn.base import BaseEstimator, is_classifier
 
 from mondrian_bo import surrogates
@@ -17,7 +18,6 @@ from mondrian_bo.surrogates import (
     AMFClassifier,
     AMFRegressor,
     GaussianProcessForestRegressor,
-    MondrianFeatures,
     MondrianForestClassifier,
     MondrianForestRegressor,
     MondrianKernelMixtureRegressor,
@@ -56,14 +56,11 @@ def make_data(estimator):
     return X, (y > np.median(y)).astype(int) if is_classifier(estimator) else y
 
 
-def answer(estimator, X):
-    call = estimator.predict_proba if is_classifier(estimator) else estimator.predict
-    return call(X).ravel()
-
-
 def is_one_of(answers, moments):
     """Gaussian processes learn points one by one or several at a time: they agree to rounding."""
-    return all(np.isclose(moments, one, rtol=0.0, atol=1e-9).all(axis=1).any() for one in answers)
+    moments = np.array(moments)
+    close = (np.isclose(moments, one, rtol=0.0, atol=1e-9) for one in answers)
+    return all(one.reshape(len(moments), -1).all(axis=1).any() for one in close)
 
 
 def run_beside(work, others):
@@ -158,15 +155,7 @@ def test_threads_learn_one_after_the_other(name):
             estimator.partial_fit(X[k : k + 1], y[k : k + 1])
 
     run_beside(learn, [learn])
-    learnt = getattr(estimator, "features_", estimator)
-    if isinstance(learnt, MondrianFeatures):
-        n_points = learnt.partitions_.n_points
-    elif hasattr(estimator, "models_"):
-        n_points = estimator.models_[0].partitions.n_points
-    else:
-        model = getattr(estimator, estimator._learnt)
-        n_points = getattr(model, "partitions", model).n_points
-    assert n_points == N_ALL
+    assert n_learnt(estimator) == N_ALL
     assert np.isfinite(answer(estimator, X)).all()
 
 
