@@ -28,6 +28,7 @@ from mondrian_bo.optimizer.shared.transactions import transaction
 from mondrian_bo.optimizer.shared.trials import KEY_DIGITS, decoding_rounds
 from mondrian_bo.optimizer.shared.validation import check_names
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.shared.argument_checks import check_callable
 from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -198,6 +199,8 @@ class StoredOptimizer(RowOptimizer):
 
         Raises
         ------
+        TypeError
+            If `is_valid` is neither a function nor None.
         ValueError
             If the file is truncated, altered, of another kind (such as a pickle), or of a later
             version of the format, or if `is_valid` is missing; the message names the file and the
@@ -205,6 +208,7 @@ class StoredOptimizer(RowOptimizer):
         OSError
             If it cannot be read.
         """
+        check_callable("is_valid", is_valid)
         header, arrays = read_file(path)
         settings = header.get("settings")
         if is_valid is None and isinstance(settings, dict) and settings.get("has_is_valid"):
@@ -220,7 +224,7 @@ class StoredOptimizer(RowOptimizer):
                 **{name: settings[name] for name in _PLAIN_SETTINGS},
             )
             optimizer._resume(header["state"], arrays)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             refuse(path, f"its content is contradictory ({type(error).__name__}: {error})")
         return optimizer
 
@@ -240,6 +244,8 @@ class StoredOptimizer(RowOptimizer):
             self.tell_rows(*batch[:3], nan_is_failure=batch.nan_is_failure)
         self._search.trials.exclude(arrays["excluded"])
         self._pending, self._n_asked = arrays["pending"], int(state["n_asked"])
+        if self._n_asked < 0:
+            raise ValueError(f"`n_asked` is {self._n_asked}")
         # Files of earlier versions have rows alone.
         if "pending" in state:
             self._as_asked = self._decode_pending(state["pending"])

@@ -20,7 +20,7 @@ from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import FloatArray
 
 _N_BEST = 10
-"""Observed points among which `Engine.best_row` chooses, as many as the optimizer considers for its
+"""Observed points among which `Engine.best_arm` chooses, as many as the optimizer considers for its
 value to beat."""
 
 _LIKELY_FEASIBLE = 0.5
@@ -62,9 +62,10 @@ class Observation(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """An observation, its encoded point, and whether that lies in the space."""
+    """An observation of an arm, the encoded point of the arm, and whether that is in the space."""
 
     seen: Observation
+    arm: dict[str, Any]
     row: FloatArray
     is_inside: bool
 
@@ -150,8 +151,9 @@ class Engine:
         self.pursue(goal)
         for key, observation in observations.items():
             if key not in self._told:
-                row = space.encode(parameters[key])
-                self._told[key] = _Told(observation, row, space.contains(row))
+                arm = dict(parameters[key])
+                row = space.encode(arm)
+                self._told[key] = _Told(observation, arm, row, space.contains(row))
         for key, failure in failed.items():
             if key not in self._avoided:
                 self._avoided[key] = space.encode(failure)
@@ -217,30 +219,32 @@ class Engine:
         """Return the signatures of all metrics that were observed, in alphabetical order."""
         return sorted({metric for told in self._told.values() for metric in told.seen.outcomes})
 
-    def best_row(self) -> FloatArray | None:
-        """Return the observed point with the best predicted objective; None if there is none.
+    def best_arm(self) -> dict[str, Any] | None:
+        """Return the observed arm with the best predicted objective; None if there is none.
 
-        It is chosen among the ten points with the best observed objective that satisfy the
-        constraints. Of these, points whose predictions are likely to satisfy them come first.
+        It is chosen among the ten arms with the best observed objective that satisfy the
+        constraints. Of these, arms whose predictions are likely to satisfy them come first.
         """
         goal = self._goal
         if goal is None or len(goal.objectives) != 1:
             return None
         ((expression, sign),) = goal.objectives
         found = []
-        for seen, row, is_inside in self._told.values():
-            value, _ = _value(expression, seen)
-            if is_inside and math.isfinite(value) and self._is_feasible(seen):
-                found.append((sign * value, row))
+        for told in self._told.values():
+            value, _ = _value(expression, told.seen)
+            if told.is_inside and math.isfinite(value) and self._is_feasible(told.seen):
+                found.append((sign * value, told))
         if not found:
             return None
         found.sort(key=lambda pair: -pair[0])
-        rows = np.array([row for _, row in found[:_N_BEST]])
+        best = [told for _, told in found[:_N_BEST]]
+        rows = np.array([told.row for told in best])
         optimizer = self._informed()
         mean, _ = optimizer.predict_rows(rows)
         likely = optimizer.log_feasibility(rows) >= math.log(_LIKELY_FEASIBLE)
         score = np.where(likely | ~likely.any(), sign * mean[:, 0], -math.inf)
-        return np.asarray(rows[int(score.argmax())])
+        # The arm itself: Ax does not find a decoded row, which may differ in the last digit.
+        return best[int(score.argmax())].arm.copy()
 
     def _informed(self) -> RowOptimizer:
         """Return the optimizer after telling it all new observations."""

@@ -145,9 +145,7 @@ class MondrianGenerator(TorchGenerator):
         dict or None
             The parameterization; None without a feasible arm, or with several objectives.
         """
-        row = self._engine.best_row()
-        space = self.space
-        return None if row is None else dict(space.decode(space.space.from_unit(row)))
+        return self._engine.best_arm()
 
     def cross_validate(
         self,

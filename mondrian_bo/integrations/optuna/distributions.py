@@ -26,6 +26,11 @@ _GROWTH = 1.1
 trials are then told ten times each in the long run."""
 
 
+_ULPS = 4
+"""Largest rounding error of a number of a grid, in units in the last place of the range's ends: a
+product, a sum and a quotient round once each."""
+
+
 class SpaceRecipe(NamedTuple):
     """What the space of an optimizer depends on.
 
@@ -184,6 +189,20 @@ def nearest_number(distribution: BaseDistribution, internal: float) -> float | i
         value = min(one.low + round((value - one.low) / one.step) * one.step, one.high)
     # Large integers have no float of their own.
     return min(max(int(value), one.low), one.high) if isinstance(one, IntDistribution) else value
+
+
+def rounded_number(distribution: BaseDistribution, internal: float) -> float | int | None:
+    """Return the number of a range that another one is but for rounding; None if there is none.
+
+    Optuna takes a number of a grid far from zero for one outside of it: it compares the distance
+    from the lower end with 1e-8 of a step, which the floats there may be too coarse for.
+    """
+    nearest = nearest_number(distribution, internal)
+    if nearest is None:
+        return None
+    one: Any = distribution
+    error = _ULPS * math.ulp(max(abs(float(one.low)), abs(float(one.high))))
+    return nearest if abs(nearest - internal) <= error else None
 
 
 def union(known: Any, latest: Any) -> Any:

@@ -15,6 +15,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.distributions import rounded_number
 from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
@@ -276,6 +277,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             values = FirstValues(study, trial, param_name, param_distribution, seed)
             proposal, nearest = proposed_values(trial).get(param_name), None
             if proposal is not None:
+                number = rounded_number(param_distribution, proposal)
+                if number is not None:
+                    return number
                 reader = memory.reader
                 nearest = values.nearest(proposal, reader.finished, reader.distributions)
             value = values.first() if nearest is None else nearest

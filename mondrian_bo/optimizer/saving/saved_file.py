@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,8 +77,8 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
         raise FileNotFoundError(f"{path} cannot be saved: there is no folder {target.parent}.")
     if target.is_dir():
         raise IsADirectoryError(f"{path} cannot be saved: it is a folder.")
-    # In the same folder, so that it can be renamed.
-    new = target.with_name(f".{target.name}.{os.getpid()}.new")
+    # In the same folder, so that it can be renamed. Threads and machines may write at once.
+    new = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
     try:
         new.write_bytes(buffer.getbuffer())
         new.replace(target)
@@ -126,7 +127,7 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
             raise ValueError
         major, minor = (int(number) for number in header["version"])
         written_by = str(header["written_by"])
-    except (KeyError, ValueError, TypeError, RecursionError):
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         refuse(path, "it is an archive that MondrianOptimizer.save did not write, or altered")
     if major > VERSION[0]:
         refuse(

@@ -14,7 +14,7 @@ from ax.adapter.cross_validation import cross_validate
 from ax.adapter.torch import TorchAdapter
 from ax.analysis.plotly.cross_validation import CrossValidationPlot
 from ax.api.client import Client
-from ax.api.configs import StorageConfig
+from ax.api.configs import RangeParameterConfig, StorageConfig
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax_clients import CONDITIONAL, SQUARE, bowl, conditional, make_client, run
 
@@ -193,6 +193,19 @@ def test_best_point_is_a_feasible_arm_with_the_best_prediction(client, no_botorc
     feasible = [p for p in tried if p["x"] - p["y"] <= 0.5]
     best = min(prediction["loss"][0] for prediction in client.predict(feasible))
     assert predictions[0]["loss"] == pytest.approx(best)
+
+
+def test_the_best_point_is_an_arm_though_its_row_rounds(no_botorch):
+    """A logarithm and its inverse round: the decoded row differs from most arms."""
+    client = make_client([RangeParameterConfig("rate", (1e-3, 1.0), "float", scaling="log")])
+    for i in range(20):
+        index = client.attach_trial({"rate": 10 ** (-0.1 - 0.13 * i)})
+        client.complete_trial(index, raw_data={"loss": -float(i)})
+        if i > 4:
+            client.get_next_trials(1)
+            best, _ = adapter_of(client).model_best_point()
+            assert best.parameters == client._experiment.trials[index].arm.parameters
+            assert best.name
 
 
 def test_pareto_frontier_uses_our_model(no_botorch):

@@ -53,6 +53,23 @@ def test_the_end_of_a_dependent_range_is_not_tried_again(fails):
         assert len(set(tried)) == 30
 
 
+@pytest.mark.parametrize(("low", "step"), [(1e6, 1e-3), (1.7e9, 0.1), (-3e6, 1e-3)])
+def test_numbers_of_a_grid_far_from_zero_are_asked_for_as_proposed(low, step):
+    """Floats there differ from low + k * step by more than Optuna allows for."""
+    names = "xyz"
+
+    def steps(trial):
+        values = [trial.suggest_float(one, low, low + 2000 * step, step=step) for one in names]
+        return [round((value - low) / step) for value in values]
+
+    study = optimize(make_study(), lambda t: sum((k - 700) ** 2 for k in steps(t)), 40)
+    assert study.best_value == 0
+    assert not any("mondrian:replaced_params" in trial.system_attrs for trial in study.trials)
+    for trial in study.trials[4:]:
+        proposal = proposed_values(trial)
+        assert trial.params == pytest.approx(proposal, rel=1e-15)
+
+
 def test_a_proposal_outside_of_the_range_becomes_the_nearest_number():
     study = make_study()
     for i in range(8):

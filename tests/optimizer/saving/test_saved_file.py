@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -286,6 +287,9 @@ def test_altered_members_are_refused(saved, tmp_path):
 
 def test_later_versions_are_named(saved, tmp_path):
     path = tmp_path / "later.npz"
+    rewrite(saved, path, header=with_header(saved, version=[math.inf, 3]))
+    with pytest.raises(ValueError, match=r"later.npz cannot be loaded: .* altered"):
+        MondrianOptimizer.load(path)
     rewrite(saved, path, header=with_header(saved, version=[2, 3], written_by="7.8"))
     with pytest.raises(ValueError, match=r"later.npz .* version 2.3 .* written by mondrian-bo 7.8"):
         MondrianOptimizer.load(path)
@@ -347,6 +351,12 @@ def test_contradictions_are_refused(saved, tmp_path, monkeypatch):
     for pending in ([], [waiting, waiting], [{**waiting, "y": 0.123}], [{"x": 0.0}], ["x"]):
         stored_optimizer.write_file(
             path, {"settings": settings, "state": {**state, "pending": pending}}, arrays
+        )
+        with pytest.raises(ValueError, match=r"odd.npz cannot be loaded: .* contradict"):
+            MondrianOptimizer.load(path)
+    for changed in ({"n_asked": -1}, {"n_asked": "1e400"}):
+        stored_optimizer.write_file(
+            path, {"settings": settings, "state": {**state, **changed}}, arrays
         )
         with pytest.raises(ValueError, match=r"odd.npz cannot be loaded: .* contradict"):
             MondrianOptimizer.load(path)
@@ -438,6 +448,21 @@ def test_what_json_cannot_hold_is_refused(tmp_path):
         with pytest.raises(TypeError, match="pickle"):
             optimizer.save(tmp_path / "file")
     assert not list(tmp_path.iterdir())
+
+
+def test_threads_save_to_one_path(saved, tmp_path):
+    """Each writes a file of its own, and renames it."""
+    optimizer, path = MondrianOptimizer.load(saved), tmp_path / "shared.npz"
+    with ThreadPoolExecutor(8) as pool:
+        for call in [pool.submit(optimizer.save, path) for _ in range(200)]:
+            call.result()
+    assert content(path) == content(saved)
+    assert [one.name for one in tmp_path.iterdir()] == ["shared.npz"]
+
+
+def test_an_argument_is_checked_before_the_file(saved):
+    with pytest.raises(TypeError, match="`is_valid` must be a function or None, got 5"):
+        MondrianOptimizer.load(saved, is_valid=5)
 
 
 def test_a_missing_folder_is_named(saved, tmp_path):
