@@ -12,7 +12,7 @@ import numpy as np
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
@@ -42,9 +42,6 @@ _WIDE = 64
 
 _FEWEST_ITERATIONS = 10
 """Least number of iterations of a first fit, our choice."""
-
-OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
-"""GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
 
 
 class GaussianProcessForestSurrogate:
