@@ -86,9 +86,8 @@ class GaussianProcessForestSurrogate:
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
         self._prior = prior
-        self._warping = InputWarping(~self._is_categorical)
-        if not input_warping or len(n_choices) > _WIDE:
-            self._warping.n_left = math.inf
+        chooses_warps = input_warping and len(n_choices) <= _WIDE
+        self._warping = InputWarping(~self._is_categorical, chooses_warps)
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -111,6 +110,11 @@ class GaussianProcessForestSurrogate:
         return self._encoding
 
     @property
+    def warping(self) -> InputWarping:
+        """How the processes see numeric columns."""
+        return self._warping
+
+    @property
     def n_components(self) -> int:
         """Number of components: 1 while all trials fit into one leaf, else the number of trees."""
         return self._forest.n_components
@@ -124,13 +128,12 @@ class GaussianProcessForestSurrogate:
         covariance = like.forest.covariance
         precisions = covariance.precisions / factor**2
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
-        self._warping.keep(like._warping)
+        self._warping.fix(like.warping)
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
         self._forest.learn(*self._inputs(rows, True), values.copy())
-        self._warping.n_left -= len(values)
-        if self._warping.n_left <= 0:
+        if self._warping.count(len(values)):
             self._choose_warps()
 
     def set_values(self, values: FloatArray) -> None:
