@@ -188,16 +188,16 @@ def _write_moments(means, stds, mean, std):  # type: ignore[no-untyped-def]
 
 
 def improvements(prediction: Prediction, incumbent: float, margin: float) -> FloatArray:
-    """Distances of the component means above the value to beat.
+    """Distances of the component means above the level, which is the incumbent plus the margin.
 
     Parameters
     ----------
     prediction : Prediction
         The mixtures at m candidates.
     incumbent : float
-        Best value so far; may be infinite.
+        The value to beat; may be infinite.
     margin : float
-        What a candidate must add to it to count as better.
+        What a candidate must add to the incumbent to count as better.
 
     Returns
     -------
@@ -209,13 +209,13 @@ def improvements(prediction: Prediction, incumbent: float, margin: float) -> Flo
     ValueError
         If ``incumbent`` is NaN.
     """
-    target = float(incumbent) + margin
-    if math.isnan(target):
+    level = float(incumbent) + margin
+    if math.isnan(level):
         raise ValueError("`incumbent` must be a number, got NaN.")
-    if math.isinf(target):
+    if math.isinf(level):
         # Infinity minus itself would be NaN.
-        return np.where(prediction.means == target, 0.0, -target)
-    return prediction.means - target
+        return np.where(prediction.means == level, 0.0, -level)
+    return prediction.means - level
 
 
 def non_negative(name: str, value: object) -> float:

@@ -14,10 +14,10 @@ from mondrian_bo.shared.array_types import FloatArray
 
 @dataclass(frozen=True)
 class ExpectedImprovement(ImprovementAcquisition):
-    """Expectation of the amount by which a candidate beats the incumbent: E[max(y - target, 0)].
+    """Expectation of the amount by which a candidate beats the incumbent: E[max(y - level, 0)].
 
-    Exact for the mixture: the average over the components of the Gaussian closed form. The target
-    is the incumbent plus the margin.
+    The level is the incumbent plus the margin. The score is exact for the mixture: the average over
+    the components of the Gaussian closed form.
 
     Parameters
     ----------

@@ -57,9 +57,11 @@ def constrained(
 ) -> tuple[Score, ScoreGradients | None]:
     """Weight the scores of an acquisition by the probability that candidates are feasible.
 
-    Expected and probability of improvement are multiplied by it (equation 5). Its logarithm is
-    added to all other scores: to the logarithm of the expected improvement, where that is the same,
-    and to confidence bounds and drawn functions, where it is a barrier.
+    The expected improvement and the probability of improvement are multiplied by the probability
+    (equation 5), as an infeasible candidate improves nothing. To every other score the logarithm of
+    the probability is added. With the logarithm of the expected improvement, the sum is the
+    logarithm of that product. Confidence bounds and drawn functions may be negative, so that a
+    product would favour infeasible candidates; there the logarithm is a barrier.
 
     Parameters
     ----------

@@ -56,8 +56,9 @@ _FAR = (
 class LogExpectedImprovement(ImprovementAcquisition):
     """Logarithm of `ExpectedImprovement`, which ranks candidates even where that underflows to 0.
 
-    Minus infinity only where no component can improve: all are point masses at or below the target
-    (or the target is infinite, or beyond 1e150 standard deviations away).
+    The level is the incumbent plus the margin. The score is minus infinity only where no component
+    can improve: all are point masses at or below the level (or the level is infinite, or beyond
+    1e150 standard deviations away).
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ from mondrian_bo.shared.array_types import FloatArray
 class ProbabilityOfImprovement(ImprovementAcquisition):
     """Probability that a candidate beats the incumbent: P[y > incumbent + margin].
 
-    Exact for the mixture: the average over the components. A point mass on the target does not
-    beat it.
+    The score is exact for the mixture: the average over the components. A point mass on the level,
+    which is the incumbent plus the margin, does not beat it.
 
     Parameters
     ----------

@@ -121,8 +121,9 @@ class StoredOptimizer(RowOptimizer):
         Raises
         ------
         TypeError
-            If the acquisition is not one of the library, or a choice of a categorical parameter is
-            not a str, an int, a float, a bool or None, or there is a fidelity or a tracked metric.
+            If an acquisition is not one of the library, or a choice of a categorical parameter or
+            an option of an arm is not a str, an int, a float, a bool or None, or there is a
+            fidelity or a tracked metric.
         OSError
             If the file cannot be written.
         """

@@ -1,24 +1,9 @@
-"""Aggregation with exponential weights over all prunings of a Mondrian tree (Mourtada2021, AMF).
+"""Growth of the Mondrian trees whose prunings are aggregated (Mourtada2021, AMF).
 
-Every node v forecasts the targets of its block. L_v is the cumulative loss of these forecasts, each
-made from the earlier targets of the block alone. With w_v = exp(-step L_v), the averaged weight of
-v, which is the average of the weights of all prunings below v under the prior of equation 7, is
-(Algorithm 2, line 15)
-
-    averaged_v = w_v                                          at leaves,
-    averaged_v = w_v / 2 + averaged_left averaged_right / 2   elsewhere.
-
-Averaged weights are kept as logarithms, and L_v is kept in place of w_v, so that the step may
-change. Losses and forecasts of a node depend on the sequence of targets in its block alone. So a
-node inserted above another starts as its copy (Algorithm 5, line 12), and averaged weights may be
-computed along one path per point or, after many points, by one sweep, with the same result to the
-last bit.
-
-Forecasts are means for real targets (equation 4; squared loss) and Dirichlet-smoothed frequencies
-for classes (equation 5; logarithmic loss). An empty node forecasts every class alike. For real
-targets it repeats its parent's forecast, where the paper forecasts 0: then the result does not
-depend on where the targets are centred, and Lemma 1 holds for any forecast made before the target
-is known.
+A point is inserted into a tree, and the nodes on its path learn its target. A node that is inserted
+above another starts as its copy (Algorithm 5, line 12). Where the insertion splits a block, the new
+nodes learn the earlier targets of their own blocks, in the order of the points.
+:mod:`mondrian_bo.trees.aggregation_nodes` has the equations of the nodes.
 """
 
 from __future__ import annotations

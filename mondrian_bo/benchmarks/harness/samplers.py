@@ -57,6 +57,28 @@ class BenchmarkSampler:
         return self.requires is None or find_spec(self.requires) is not None
 
 
+def _ax(strategy: Strategy) -> BenchmarkSampler:
+    """Return Ax as a sampler, with one of the strategies of `AxRun`."""
+
+    def factory(**settings: Any) -> RunFactory:
+        return lambda space, n_trials, **outcomes: AxRun(space, strategy, **settings, **outcomes)
+
+    return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
+
+
+def _peer(peer: Peer) -> BenchmarkSampler:
+    """Return a library that runs in an environment of its own as a sampler."""
+
+    def factory(seed: int, batch: int = 1, **settings: str) -> RunFactory:
+        for key, value in settings.items():
+            if value not in (known := peer.settings.get(key, ())):
+                known = known or tuple(peer.settings)
+                raise ValueError(f"{peer.title} has no {key}={value}; known: {', '.join(known)}")
+        return lambda space, n_trials: PeerRun(peer, space, seed, n_trials, batch, **settings)
+
+    return BenchmarkSampler(factory, peer.title, peer.remedy, peer)
+
+
 SAMPLERS: dict[str, BenchmarkSampler] = {
     "mondrian": BenchmarkSampler(mondrian),
     "random": BenchmarkSampler(optuna.samplers.RandomSampler),
@@ -68,36 +90,12 @@ SAMPLERS: dict[str, BenchmarkSampler] = {
         "cmaes",
         "pip install 'mondrian-bo[bench]'",
     ),
-}
-"""The compared samplers, by the names that are saved with runs."""
-
-
-def _ax(strategy: Strategy) -> BenchmarkSampler:
-    def factory(**settings: Any) -> RunFactory:
-        return lambda space, n_trials, **outcomes: AxRun(space, strategy, **settings, **outcomes)
-
-    return BenchmarkSampler(factory, "ax", "pip install -c constraints.txt 'mondrian-bo[ax]'")
-
-
-SAMPLERS |= {
     "ax": _ax("default"),
     "ax_mondrian": _ax("predictive"),
     "ax_mondrian_node": _ax("candidate"),
+    **{name: _peer(peer) for name, peer in PEERS.items()},
 }
-
-
-def _peer(peer: Peer) -> BenchmarkSampler:
-    def factory(seed: int, batch: int = 1, **settings: str) -> RunFactory:
-        for key, value in settings.items():
-            if value not in (known := peer.settings.get(key, ())):
-                known = known or tuple(peer.settings)
-                raise ValueError(f"{peer.title} has no {key}={value}; known: {', '.join(known)}")
-        return lambda space, n_trials: PeerRun(peer, space, seed, n_trials, batch, **settings)
-
-    return BenchmarkSampler(factory, peer.title, peer.remedy, peer)
-
-
-SAMPLERS |= {name: _peer(peer) for name, peer in PEERS.items()}
+"""The compared samplers, by the names that are saved with runs."""
 
 
 def get_sampler(name: str) -> BenchmarkSampler:

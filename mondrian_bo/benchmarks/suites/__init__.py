@@ -17,7 +17,7 @@ _ARCHIVED = ("seeds", "jobs", "trials", "known")
 """Options of suites whose runs are kept in an archive."""
 
 
-class _Suite(NamedTuple):
+class _SpecialSuite(NamedTuple):
     """A special suite.
 
     Attributes
@@ -37,27 +37,27 @@ class _Suite(NamedTuple):
     fewest_seeds: int = 1
 
 
-SPECIAL_SUITES: dict[str, _Suite] = {
-    "ax": _Suite("ax:run"),
-    "curves": _Suite("curves.suite:run", ("half", "samplers", "seeds", "jobs", "known")),
-    "fidelities": _Suite("fidelities:run", ("half", *_ARCHIVED)),
-    "flights": _Suite("flights:run", ("seeds",)),
-    "importance": _Suite("importance:run", ("seeds", "trials")),
-    "large-stream": _Suite("large_stream:run", ("trials",)),
-    "outcomes": _Suite("outcomes:run", ("trials",)),
-    "replicates": _Suite("replicates:run", ("seeds", "jobs", "trials"), fewest_seeds=2),
-    "robust": _Suite("robust:run", ("seeds", "jobs", "trials")),
-    "robust_noisy": _Suite("robust_noisy:run", ("seeds", "jobs", "trials")),
-    "speed": _Suite("speed.suite:run", ("onelearn_python",)),
-    "stopping": _Suite("stopping:run", _ARCHIVED, fewest_trials=20),
-    "stopping_bbob": _Suite("stopping:run_bbob", _ARCHIVED, fewest_trials=20),
-    "suggestions": _Suite("suggestions:run", ("trials",)),
-    "streams": _Suite(
+SPECIAL_SUITES: dict[str, _SpecialSuite] = {
+    "ax": _SpecialSuite("ax:run"),
+    "curves": _SpecialSuite("curves.suite:run", ("half", "samplers", "seeds", "jobs", "known")),
+    "fidelities": _SpecialSuite("fidelities:run", ("half", *_ARCHIVED)),
+    "flights": _SpecialSuite("flights:run", ("seeds",)),
+    "importance": _SpecialSuite("importance:run", ("seeds", "trials")),
+    "large-stream": _SpecialSuite("large_stream:run", ("trials",)),
+    "outcomes": _SpecialSuite("outcome_costs:run", ("trials",)),
+    "replicates": _SpecialSuite("replicates:run", ("seeds", "jobs", "trials"), fewest_seeds=2),
+    "robust": _SpecialSuite("robust:run", ("seeds", "jobs", "trials")),
+    "robust_noisy": _SpecialSuite("robust_noisy:run", ("seeds", "jobs", "trials")),
+    "speed": _SpecialSuite("speed.suite:run", ("onelearn_python",)),
+    "stopping": _SpecialSuite("stopping:run", _ARCHIVED, fewest_trials=20),
+    "stopping_bbob": _SpecialSuite("stopping:run_bbob", _ARCHIVED, fewest_trials=20),
+    "suggestions": _SpecialSuite("suggestions:run", ("trials",)),
+    "streams": _SpecialSuite(
         "streams.suite:run", ("seeds", "jobs", "trials", "onelearn_python", "river_python")
     ),
-    "table3": _Suite("table3:run", ("seeds", "jobs", "tables")),
-    "wide": _Suite("wide:run", ("trials",)),
-    "warm_starts": _Suite("warm_starts:run", _ARCHIVED, fewest_trials=20),
+    "table3": _SpecialSuite("table3:run", ("seeds", "jobs", "tables")),
+    "wide": _SpecialSuite("wide:run", ("trials",)),
+    "warm_starts": _SpecialSuite("warm_starts:run", _ARCHIVED, fewest_trials=20),
 }
 """Special suites by name."""
 

@@ -60,8 +60,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     acquisition : str, Acquisition or Portfolio, default="auto"
         The score that suggestions maximise: "auto", "ucb", "ei", "log_ei", "pi", "thompson", an
         instance from :mod:`mondrian_bo.acquisitions` or a
-        :class:`mondrian_bo.optimizer.Portfolio`. "auto" also has quadratics, steps of other kinds,
-        restarts and, while trials are running, Thompson sampling. Every other value leaves them
+        :class:`mondrian_bo.optimizer.Portfolio`. "auto" draws one of several acquisitions for each
+        trial. With one objective and no constraints, Thompson sampling takes their place in half of
+        the draws while trials are running. With the surrogates "gaussian_process" and "forest",
+        "auto" also has quadratics and restarts and, with "gaussian_process" alone, suggestions of
+        other kinds, see the notes of ``MondrianOptimizer``. Every other value leaves all of these
         out, but a `Portfolio` may ask for them.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is the surrogate's default.

@@ -1,8 +1,8 @@
 """Maximum a posteriori (MAP) estimates of the hyper-parameters of Gaussian processes.
 
 The likelihood is the marginal likelihood of Rasmussen2006, section 5.4.1. The parameter vector
-`theta` holds the logarithms of the precisions, the amplitude and the noise and, where inputs
-repeat, the log odds of the shared part of the noise.
+`theta` holds the logarithms of the precisions and of the amplitude, the log of the noise above the
+smallest noise and, where inputs repeat, the log odds of the shared part of the noise.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ _NO_DUPLICATES: IntArray = np.empty((0, 2), dtype=np.int64)
 class Prior(NamedTuple):
     """Prior distribution of the hyper-parameters, for targets of variance 1.
 
-    The defaults are those of Optuna's GPSampler, except for more than three categorical features.
+    Searches use :data:`OPTIMIZER_PRIOR` and regressors :data:`REGRESSION_PRIOR`. The defaults of
+    `precision`, `amplitude` and `noise` are those of Optuna's GPSampler, except for more than three
+    categorical features.
 
     Attributes
     ----------
@@ -104,6 +106,10 @@ REGRESSION_PRIOR = Prior(
 )
 """Prior of the regressors. Regression data have more noise, rougher functions and more irrelevant
 features than objectives of an optimisation, and inputs that repeat."""
+
+OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
+"""Prior of the searches: that of GPSampler on lengthscales and noise. The density of the amplitude
+is constant and the variance of the mean is large, so that both follow the values alone."""
 
 
 class Estimate(NamedTuple):
@@ -410,7 +416,7 @@ def _write_target_covariances(kernel, variances, duplicates, matrix):  # type: i
 
 @njit(cache=True, nogil=True)
 def _write_weights(alpha, inverse, kernel, weights):  # type: ignore[no-untyped-def]
-    """Write the lower triangle of ``(alpha alpha^T - inverse) / 2``; the kernel's diagonal is 0."""
+    """Write the lower triangle of ``(alpha alpha^T - inverse) / 2``; zero the kernel's diagonal."""
     for i in range(len(alpha)):
         half = 0.5 * alpha[i]
         for k in range(i + 1):

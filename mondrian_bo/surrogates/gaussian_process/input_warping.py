@@ -10,6 +10,7 @@ identity and a logarithm from either end, as a choice by evidence needs few fits
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,8 @@ _STEEPNESS = math.expm1(7.0)
 """Factor of an input in the logarithm, our choice. The logarithm is exp(7) times as steep at
 one end as at the other: three decades."""
 
-_CONSTANT = 2
-"""In the place of an end: the process does not see the input."""
+_UNSEEN = 2
+"""In the place of an end while warps are compared: the process does not see the input."""
 
 _SIZE = math.sqrt(1.0 / 12.0)
 """Factor of the logarithm. Warped uniform inputs then have about the variance of uniform inputs,
@@ -54,25 +55,49 @@ class InputWarping:
     ----------
     is_numeric : bool array of shape (d,)
         Which inputs may have one.
-
-    Attributes
-    ----------
-    is_active : bool
-        Whether any input has a warp other than the identity.
-    n_left : float
-        Number of further targets until the next choice is due; infinite after the last one.
+    chooses : bool, default=True
+        Whether choices become due; otherwise all inputs keep the identity.
     """
 
-    def __init__(self, is_numeric: BoolArray) -> None:
+    def __init__(self, is_numeric: BoolArray, chooses: bool = True) -> None:
         self._is_numeric = is_numeric
-        # Of each input: 1 for a logarithm from the lower end, -1 from the upper end.
         self._ends = np.zeros(len(is_numeric), dtype=np.int64)
-        self.is_active = False
-        self.n_left = float(_FIRST)
+        self._is_active = False
+        self._n_left = float(_FIRST) if chooses else math.inf
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; two attributes have no underscore in pickles of earlier versions."""
+        for name in ("is_active", "n_left"):
+            if name in state:
+                state = {f"_{name}": state[name], **state}
+                del state[name]
+        self.__dict__.update(state)
+
+    @property
+    def ends(self) -> IntArray:
+        """What the logarithm of each input starts from, shape (d,).
+
+        It is 1 for the lower end, -1 for the upper end and 0 for no logarithm.
+        """
+        return self._ends.copy()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any input has a warp other than the identity."""
+        return self._is_active
+
+    @property
+    def n_left(self) -> float:
+        """Number of further targets until the next choice is due; infinite after the last one."""
+        return self._n_left
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return warped inputs, shape (m, d)."""
         return _warped(rows, self._ends)
+
+    def inverse(self, warped: FloatArray) -> FloatArray:
+        """Return the inputs of warped ones, shape (m, d)."""
+        return _unwarped(warped, self._ends)
 
     def slopes(self, rows: FloatArray) -> FloatArray:
         """Return the derivatives of warped inputs by the inputs, shape (m, d); NaN has slope 1."""
@@ -83,9 +108,14 @@ class InputWarping:
             result[:, j] = np.where(np.isnan(slopes), 1.0, slopes)
         return result
 
-    def keep(self, like: InputWarping) -> None:
-        """Take the warps of another object, and choose no others."""
-        self._ends, self.is_active, self.n_left = like._ends.copy(), like.is_active, math.inf
+    def fix(self, like: InputWarping) -> None:
+        """Take the warps of another object; no choice changes them."""
+        self._ends, self._is_active, self._n_left = like.ends, like.is_active, math.inf
+
+    def count(self, n_new: int) -> bool:
+        """Count new targets, and return whether a choice is due."""
+        self._n_left -= n_new
+        return self._n_left <= 0
 
     def choose(
         self, warped: FloatArray, targets: FloatArray, covariance: Covariance, prior: Prior
@@ -110,8 +140,8 @@ class InputWarping:
             changes. Takes some 150 evaluations of the evidence of at most 100 targets.
         """
         n = len(targets)
-        self.n_left = (_GROWTH - 1.0) * n if n < _LAST else math.inf
-        rows = _unwarped(warped, self._ends)
+        self._n_left = (_GROWTH - 1.0) * n if n < _LAST else math.inf
+        rows = self.inverse(warped)
         part = np.linspace(0, n - 1, min(n, _LAST)).astype(np.int64)
         some, some_targets = rows[part], targets[part]
 
@@ -131,12 +161,12 @@ class InputWarping:
             identity, *warps = (changed(j, end) for end in (0, 1, -1))
             found = min((identity, *warps), key=lambda one: _cost(*one))
             # A warp puts most points close together. That helps where the input has no effect.
-            if found is not identity and changed(j, _CONSTANT)[1].loss < found[1].loss:
+            if found is not identity and changed(j, _UNSEEN)[1].loss < found[1].loss:
                 found = identity
             ends, best = found
         if np.array_equal(ends, self._ends):
             return None
-        self._ends, self.is_active = ends, bool(ends.any())
+        self._ends, self._is_active = ends, bool(ends.any())
         return _warped(rows, ends), best.covariance
 
 
@@ -148,7 +178,7 @@ def _cost(ends: IntArray, estimate: Estimate) -> float:
 def _warped(rows: FloatArray, ends: IntArray) -> FloatArray:
     """Return warped inputs. Beyond the end that a logarithm starts from, it goes on as a line."""
     result = rows.copy()
-    result[:, ends == _CONSTANT] = 0.0
+    result[:, ends == _UNSEEN] = 0.0
     for j in np.flatnonzero(np.abs(ends) == 1):
         scaled = _STEEPNESS * _distances(rows[:, j], ends[j])
         values = _SIZE * (np.log1p(np.maximum(scaled, 0.0)) + np.minimum(scaled, 0.0))

@@ -58,11 +58,11 @@ class GaussianProcessForest:
         Number of trees, dimension of the points, and seed.
     categorical : bool array of shape (d,)
         Which dimensions of the rows hold categories.
-    block_size : int
-        Largest number of points of a leaf, m.
     prior : Prior
         Prior of the hyper-parameters, for targets of mean 0 and variance 1.
-    scale_strength : float
+    block_size : int, default=200
+        Largest number of points of a leaf, m.
+    scale_strength : float, default=inf
         The variance of each leaf's process is its maximum-likelihood estimate, shrunk towards the
         common variance by so many further points; infinity keeps the common variance.
     fit_growth, first_iterations, restart_growth : float, int and float, default=1.05, 100 and inf
@@ -85,15 +85,15 @@ class GaussianProcessForest:
         ensemble: Ensemble,
         categorical: BoolArray,
         *,
+        prior: Prior,
         block_size: int = 200,
-        prior: Prior | None = None,
         scale_strength: float = math.inf,
         fit_growth: float = 1.05,
         fit_points: int = 320,
         first_iterations: int = 100,
         restart_growth: float = math.inf,
     ) -> None:
-        self._prior = Prior() if prior is None else prior
+        self._prior = prior
         self._scale_strength = scale_strength
         self._fit_points = fit_points
         self._block_size = block_size

@@ -34,14 +34,12 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf_posterior import (
 _SMALLEST_SHARE = 1e-12
 """Smallest variance of a function relative to the amplitude: rounding would make it negative."""
 
-
 _CHUNK = 100
 """Largest number of points that are predicted at once, our choice: their kernels stay in the
 processor's cache."""
 
 _FEWEST_NODES = 16
 """Number of nodes that a table first has room for, our choice."""
-
 
 _FEWEST_EXTENDED = 64
 """Number of points from which on a leaf is extended, our choice: a smaller one is soon computed
@@ -408,7 +406,21 @@ def take_roots(variances, gradients):  # type: ignore[no-untyped-def]
 def _predict_leaf(  # type: ignore[no-untyped-def]
     own, numbers, selected, rows, covariance, with_noise, moments
 ):
-    """Write the predictive moments at some of the points (Rasmussen2006, Alg. 2.1 and eq. 2.41)."""
+    """Write the predictive moments at points of one leaf (Rasmussen2006, Alg. 2.1 and eq. 2.41).
+
+    Parameters
+    ----------
+    own, numbers : Posterior and float64 array of shape (4,)
+        The leaf's posterior, without its `white`, and its row of :attr:`LeafTable.numbers`.
+    selected : int64 array of shape (k,)
+        Which points are predicted.
+    rows : float64 array of shape (m, d)
+        All points.
+    covariance, with_noise
+        As in :func:`predict_leaves`.
+    moments : Moments
+        Result: the entries at `selected`. There are no derivatives where their arrays are empty.
+    """
     scale, noise, mean, variance = numbers
     added = noise if with_noise else 0.0
     m, (n, d) = len(selected), own.points.shape

@@ -12,7 +12,7 @@ import numpy as np
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
-from mondrian_bo.surrogates.gaussian_process.fit import Prior
+from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
@@ -42,9 +42,6 @@ _WIDE = 64
 
 _FEWEST_ITERATIONS = 10
 """Least number of iterations of a first fit, our choice."""
-
-OPTIMIZER_PRIOR = Prior(mean_variance=10.0, amplitude=(1.0, 0.0))
-"""GPSampler's prior on lengthscales and noise; mean and amplitude follow the values alone."""
 
 
 class GaussianProcessForestSurrogate:
@@ -89,9 +86,8 @@ class GaussianProcessForestSurrogate:
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
         self._prior = prior
-        self._warping = InputWarping(~self._is_categorical)
-        if not input_warping or len(n_choices) > _WIDE:
-            self._warping.n_left = math.inf
+        chooses_warps = input_warping and len(n_choices) <= _WIDE
+        self._warping = InputWarping(~self._is_categorical, chooses_warps)
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -114,6 +110,11 @@ class GaussianProcessForestSurrogate:
         return self._encoding
 
     @property
+    def warping(self) -> InputWarping:
+        """How the processes see numeric columns."""
+        return self._warping
+
+    @property
     def n_components(self) -> int:
         """Number of components: 1 while all trials fit into one leaf, else the number of trees."""
         return self._forest.n_components
@@ -127,13 +128,12 @@ class GaussianProcessForestSurrogate:
         covariance = like.forest.covariance
         precisions = covariance.precisions / factor**2
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
-        self._warping.keep(like._warping)
+        self._warping.fix(like.warping)
 
     def learn(self, rows: FloatArray, values: FloatArray) -> None:
         """Learn more rows."""
         self._forest.learn(*self._inputs(rows, True), values.copy())
-        self._warping.n_left -= len(values)
-        if self._warping.n_left <= 0:
+        if self._warping.count(len(values)):
             self._choose_warps()
 
     def set_values(self, values: FloatArray) -> None:

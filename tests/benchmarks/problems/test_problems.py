@@ -7,10 +7,13 @@ from scipy.optimize import minimize
 from mondrian_bo.benchmarks.problems import (
     SUITES,
     all_problem_names,
+    any_problem,
     get_problem,
+    installed_problems,
     problem_names,
     suggest,
 )
+from mondrian_bo.benchmarks.problems.bayesmark_tasks import PYTHON_VARIABLE
 from mondrian_bo.benchmarks.problems.noisy import NoisyFunction
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 
@@ -165,3 +168,14 @@ def test_the_default_suite_is_balanced():
 def test_unknown_problem():
     with pytest.raises(ValueError, match=r"unknown problem 'brain'; similar ones: .*branin"):
         get_problem("brain")
+
+
+def test_every_missing_module_has_a_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr("mondrian_bo.benchmarks.problems.base.find_spec", lambda name: None)
+    monkeypatch.delenv(PYTHON_VARIABLE, raising=False)
+    names, told = all_problem_names(), []
+    missing = {module for name in names for module in any_problem(name).missing}
+    assert "branin" in installed_problems(names, told.append)
+    assert len(told) == len(missing) > 0
+    for module in missing:
+        assert any(f"need {module} (p" in sentence for sentence in told)

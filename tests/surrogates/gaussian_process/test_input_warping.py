@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -11,12 +12,9 @@ from interrupts import Interrupted, interrupt_at
 from mondrian_bo import MondrianOptimizer
 from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.surrogates.base import Columns
-from mondrian_bo.surrogates.gaussian_process.fit import initial_estimates
-from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping, _unwarped, _warped
-from mondrian_bo.surrogates.gaussian_process_forest.surrogate import (
-    OPTIMIZER_PRIOR,
-    GaussianProcessForestSurrogate,
-)
+from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, initial_estimates
+from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 NUMBERS = np.array([0, 0, 0])
 UNLIMITED = 10**9
@@ -35,12 +33,12 @@ def logarithms(rows):
 
 
 def chosen(function, n, seed):
-    """Return the ends that a choice by n targets finds."""
+    """Return the warping that a choice by n targets makes."""
     rows = np.random.default_rng(seed).random((n, 3))
     warping = InputWarping(np.ones(3, dtype=np.bool_))
     start = initial_estimates(np.zeros(3, dtype=np.bool_), OPTIMIZER_PRIOR)[0].covariance
     warping.choose(rows, function(rows), start, OPTIMIZER_PRIOR)
-    return warping._ends.tolist()
+    return warping
 
 
 def surrogate_of(n=60, n_choices=NUMBERS, absent=False, **options):
@@ -54,7 +52,7 @@ def surrogate_of(n=60, n_choices=NUMBERS, absent=False, **options):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_logarithms_are_found_from_either_end(seed):
-    assert chosen(logarithms, 50, seed) == [1, -1, 0]
+    assert chosen(logarithms, 50, seed).ends.tolist() == [1, -1, 0]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,8 @@ def test_logarithms_are_found_from_either_end(seed):
 @pytest.mark.parametrize("n", [8, 30, 100])
 def test_other_functions_keep_their_scales(function, n):
     for seed in range(3):
-        assert chosen(lambda rows: standardised(function(rows)), n, seed) == [0, 0, 0]
+        warping = chosen(lambda rows: standardised(function(rows)), n, seed)
+        assert warping.ends.tolist() == [0, 0, 0]
 
 
 def test_a_warp_is_given_up_where_later_targets_speak_against_it():
@@ -89,28 +88,55 @@ def test_a_warp_is_given_up_where_later_targets_speak_against_it():
 
 
 def test_warps_increase_and_have_inverses_and_slopes():
-    ends = np.array([1, -1, 0])
+    warping = chosen(logarithms, 50, 0)
+    assert warping.ends.tolist() == [1, -1, 0]
     rows = np.linspace(-0.2, 1.2, 141)[:, None] * np.ones(3)
-    warped = _warped(rows, ends)
+    warped = warping(rows)
     assert (np.diff(warped, axis=0) > 0.0).all()
-    spread = _warped(np.random.default_rng(0).random((100_000, 3)), ends).std(axis=0)
+    spread = warping(np.random.default_rng(0).random((100_000, 3))).std(axis=0)
     np.testing.assert_allclose(spread, 12.0**-0.5, rtol=0.04)
-    np.testing.assert_allclose(_unwarped(warped, ends), rows, atol=1e-12)
+    np.testing.assert_allclose(warping.inverse(warped), rows, atol=1e-12)
     np.testing.assert_array_equal(warped[:, 2], rows[:, 2])
-    warping = InputWarping(np.ones(3, dtype=np.bool_))
-    warping._ends = ends
     step = 1e-7
-    differences = (_warped(rows + step, ends) - _warped(rows - step, ends)) / (2.0 * step)
+    differences = (warping(rows + step) - warping(rows - step)) / (2.0 * step)
     # At 0 and 1 the slope of one side differs from that of both.
     inside = np.abs(rows * (1.0 - rows)) > 1e-3
     np.testing.assert_allclose(warping.slopes(rows)[inside], differences[inside], rtol=1e-4)
     assert warping.slopes(np.array([[np.nan] * 3])).tolist() == [[1.0] * 3]
 
 
+def test_targets_are_counted_until_a_choice_is_due():
+    warping = InputWarping(np.ones(3, dtype=np.bool_))
+    assert [warping.count(n) for n in (3, 4, 1, 1)] == [False, False, True, True]
+    without = InputWarping(np.ones(3, dtype=np.bool_), chooses=False)
+    assert not without.count(1000)
+    fixed = InputWarping(np.ones(3, dtype=np.bool_))
+    fixed.fix(chosen(logarithms, 50, 0))
+    assert fixed.ends.tolist() == [1, -1, 0]
+    assert fixed.is_active
+    assert not fixed.count(1000)
+
+
+def test_pickles_of_earlier_versions_are_read():
+    warping = InputWarping(np.ones(2, dtype=np.bool_))
+    state = {
+        "_is_numeric": np.ones(2, dtype=np.bool_),
+        "_ends": np.array([0, -1]),
+        "is_active": True,
+        "n_left": 2.5,
+    }
+    warping.__setstate__(state)
+    again = pickle.loads(pickle.dumps(warping))
+    for one in (warping, again):
+        assert (one.ends.tolist(), one.is_active, one.n_left) == ([0, -1], True, 2.5)
+        assert set(vars(one)) == set(vars(InputWarping(np.ones(2, dtype=np.bool_))))
+    assert set(state) == {"_is_numeric", "_ends", "is_active", "n_left"}
+
+
 def test_predictions_are_better_and_have_right_gradients():
     surrogate, plain = surrogate_of(), surrogate_of(input_warping=False)
-    assert surrogate._warping.is_active
-    assert not plain._warping.is_active
+    assert surrogate.warping.is_active
+    assert not plain.warping.is_active
     probes = np.random.default_rng(1).random((200, 3))
     errors = [
         np.abs(one.predict(probes)[0].mean(axis=0) - logarithms(probes)).mean()
@@ -136,11 +162,11 @@ def test_pending_rows_are_undone(block_size):
     surrogate = surrogate_of(block_size=block_size)
     probes = np.random.default_rng(2).random((30, 3))
     before = surrogate.predict(probes)
-    ends = surrogate._warping._ends.copy()
+    ends = surrogate.warping.ends
     with surrogate.extended(probes, np.full(30, 3.0)):
         assert (surrogate.predict(probes)[0].mean(axis=0) > before[0].mean(axis=0)).all()
     np.testing.assert_array_equal(surrogate.predict(probes), before)
-    np.testing.assert_array_equal(surrogate._warping._ends, ends)
+    np.testing.assert_array_equal(surrogate.warping.ends, ends)
 
 
 def test_draws_and_fixed_lengthscales_have_the_warps():
@@ -156,7 +182,7 @@ def test_draws_and_fixed_lengthscales_have_the_warps():
     rows = np.random.default_rng(0).random((60, 3))
     other.learn(rows, logarithms(rows))
     np.testing.assert_allclose(other.predict(probes)[0], surrogate.predict(probes)[0], atol=1e-6)
-    assert other._warping.n_left == math.inf
+    assert other.warping.n_left == math.inf
 
 
 def test_absent_and_categorical_parameters():
@@ -170,7 +196,7 @@ def test_absent_and_categorical_parameters():
         Columns(np.array([0, 2, 0]), True), np.random.SeedSequence(0)
     )
     surrogate.learn(rows, standardised(values))
-    assert surrogate._warping._ends[[0, 1]].tolist() == [1, 0]
+    assert surrogate.warping.ends[[0, 1]].tolist() == [1, 0]
     gradients = surrogate.gradients(rows[:10])
     assert all(np.isfinite(one).all() for one in gradients)
 
@@ -181,27 +207,27 @@ def test_choices_are_due_at_growing_numbers():
     values = logarithms(rows)
     due = []
     for k in range(130):
-        left = surrogate._warping.n_left
+        left = surrogate.warping.n_left
         surrogate.learn(rows[k : k + 1], values[k : k + 1])
-        if surrogate._warping.n_left != left - 1:
+        if surrogate.warping.n_left != left - 1:
             due.append(k + 1)
     assert due[0] == 8
     assert due[-1] in range(100, 126)
     assert len(due) < 15
-    assert surrogate._warping.n_left == math.inf
+    assert surrogate.warping.n_left == math.inf
 
 
 def test_many_trials_at_once_are_warped_by_some_of_them():
     surrogate = surrogate_of(3000)
-    assert surrogate._warping._ends.tolist() == [1, -1, 0]
-    assert surrogate._warping.n_left == math.inf
+    assert surrogate.warping.ends.tolist() == [1, -1, 0]
+    assert surrogate.warping.n_left == math.inf
 
 
 def test_wide_spaces_keep_their_scales():
     wide = GaussianProcessForestSurrogate(
         Columns(np.zeros(65, dtype=np.int64), False), np.random.SeedSequence(0)
     )
-    assert wide._warping.n_left == math.inf
+    assert wide.warping.n_left == math.inf
 
 
 def test_the_option_is_a_truth_value():

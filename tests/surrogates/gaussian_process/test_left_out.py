@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from mondrian_bo.surrogates.gaussian_process import left_out
-from mondrian_bo.surrogates.gaussian_process.fit import fit_hyperparameters, initial_estimates
-from mondrian_bo.surrogates.gaussian_process_forest.surrogate import OPTIMIZER_PRIOR
+from mondrian_bo.surrogates.gaussian_process.fit import (
+    OPTIMIZER_PRIOR,
+    fit_hyperparameters,
+    initial_estimates,
+)
 
 
 @pytest.mark.parametrize("categorical", [[False, False], [False, True]])

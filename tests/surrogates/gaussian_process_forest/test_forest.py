@@ -202,7 +202,9 @@ def test_trees_that_are_grown_late_are_those_of_a_forest_with_trees_from_the_sta
     points, targets = data(90)
     probes, _ = data(15, seed=1)
     late, early = (
-        GaussianProcessForest(Ensemble(2, 3, np.random.SeedSequence(1)), NUMERIC, block_size=40)
+        GaussianProcessForest(
+            Ensemble(2, 3, np.random.SeedSequence(1)), NUMERIC, prior=Prior(), block_size=40
+        )
         for _ in range(2)
     )
     ends = [n_first, *range(n_first + 1, 91)]

@@ -8,12 +8,12 @@ from argparse import Namespace
 import optuna
 import pytest
 
-from mondrian_bo.benchmarks.suites import outcomes, special_suite
+from mondrian_bo.benchmarks.suites import outcome_costs, special_suite
 
 
-@pytest.mark.parametrize("name", outcomes.OUTCOMES)
+@pytest.mark.parametrize("name", outcome_costs.OUTCOMES)
 def test_objectives_have_the_outcomes_of_their_name(name):
-    objective, n_objectives, _ = outcomes.OUTCOMES[name]
+    objective, n_objectives, _ = outcome_costs.OUTCOMES[name]
     study = optuna.create_study(
         directions=["minimize"] * n_objectives, sampler=optuna.samplers.RandomSampler(seed=0)
     )
@@ -32,7 +32,7 @@ def test_objectives_have_the_outcomes_of_their_name(name):
 
 @pytest.mark.parametrize("beside", [True, False])
 def test_row_has_the_times_of_the_samplers(beside):
-    row = outcomes.measure("two objectives", 6, beside)
+    row = outcome_costs.measure("two objectives", 6, beside)
     assert row.name == "ask + tell, 6 floats, two objectives, at 6 trials"
     assert row.ours > 0.0 and row.limit is not None
     assert (row.baseline_name, row.baseline is not None) == ("TPE" if beside else "", beside)
@@ -42,5 +42,5 @@ def test_suite(tmp_path, capsys):
     special_suite("outcomes")(Namespace(out=tmp_path / "new", trials=5))
     printed = capsys.readouterr().out
     content = json.loads((tmp_path / "new" / "outcomes.json").read_text(encoding="utf-8"))
-    assert len(content["rows"]) == 2 * len(outcomes.OUTCOMES)
+    assert len(content["rows"]) == 2 * len(outcome_costs.OUTCOMES)
     assert all(row["name"] in printed for row in content["rows"])
