@@ -27,7 +27,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 )
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.argument_checks import check_callable, is_integer
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.garbage_collection import without_collections
@@ -239,10 +239,10 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 finished = memory.reader.finished[memory.n_told :]
                 if not others and not finished:
                     return params
-                row = encode_outside(optimizer.space, [internal])
+                row = encode_leniently(optimizer.space, [internal])
                 taken = [
                     memory.rows_of(others, optimizer),
-                    encode_outside(
+                    encode_leniently(
                         optimizer.space, [{**one.unasked, **one.values} for one in finished]
                     ),
                 ]

@@ -23,7 +23,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 )
 from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.garbage_collection import without_collections
 
@@ -187,7 +187,7 @@ class ToldStudy:
             if latest is None or latest[0] != key:
                 latest = (
                     key,
-                    encode_outside(optimizer.space, [self.reader.running_values(trial)])[0],
+                    encode_leniently(optimizer.space, [self.reader.running_values(trial)])[0],
                 )
             self._running[trial.number] = latest
         rows = np.array([row for _, row in self._running.values()])
@@ -205,7 +205,7 @@ class ToldStudy:
             for one in finished
         ]
         outcomes = np.array([trial.outcomes for trial in new])
-        asked = encode_outside(optimizer.space, [trial.values for trial in new])
+        asked = encode_leniently(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]
         rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
@@ -219,7 +219,7 @@ class ToldStudy:
         optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
         evaluated = [one.values for one in finished if one.replaced]
         if evaluated:
-            own = encode_outside(optimizer.space, evaluated)
+            own = encode_leniently(optimizer.space, evaluated)
             optimizer.exclude_rows(own[optimizer.accepts(own)])
         if rows is not asked:
             _exclude_asked(optimizer, asked, rows, ~np.isnan(outcomes).any(axis=1))
@@ -253,7 +253,7 @@ def complete(
     space : SearchSpace
         The present space.
     rows : float64 array of shape (m, d)
-        The trials, as `encode_outside` returns them.
+        The trials, as `encode_leniently` returns them.
     unasked : sequence of m mappings of str to float
         Values in Optuna's internal representation.
 
@@ -264,7 +264,7 @@ def complete(
     """
     if not any(name in space for one in unasked for name in one):
         return rows
-    filled = np.where(np.isnan(rows), encode_outside(space, unasked), rows)
+    filled = np.where(np.isnan(rows), encode_leniently(space, unasked), rows)
     inactive = np.isnan(space.snap(np.nan_to_num(filled)))
     filled[inactive & np.isnan(rows)] = np.nan
     return filled
