@@ -184,9 +184,9 @@ class Constraints:
         rows = np.array(self._rows)
         return rows[np.argsort(-feasibility.log_probability(rows), kind="stable")[:_N_STARTS]]
 
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
-        return self._margins.pending(rows, rng)
+        return self._margins.imputing(rows, rng)
 
     def _correlate(self) -> None:
         """Compute the exponents of pairs of constraints from their trials, when it is due."""

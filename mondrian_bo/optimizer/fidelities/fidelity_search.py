@@ -205,7 +205,7 @@ class FidelitySearch(Search):
         if not len(levels) or self._spent(request.pending) >= _MOST_SPENT:
             return row
         rows = np.concatenate([levels, row[None]])
-        with single_threaded_blas(), model.pending(request.pending, request.rng):
+        with single_threaded_blas(), model.imputing(request.pending, request.rng):
             means, covariances = model.joint(rows, request.rng)
             gap = float(means[-1]) - model.value_to_beat()
             noise = model.noise(levels) ** 2

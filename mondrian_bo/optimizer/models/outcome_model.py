@@ -64,6 +64,8 @@ NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 class OutcomeModel:
     """A surrogate of trials. It learns new trials at the next prediction or draw.
 
+    Its targets are the transformed values.
+
     Parameters
     ----------
     new_surrogate : callable
@@ -178,21 +180,21 @@ class OutcomeModel:
         means, stds = self._surrogate.predict(rows)
         return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
 
-    def predict_values(self, rows: FloatArray) -> Prediction:
-        """Predict transformed values of new trials: with their noise if the surrogate knows it."""
+    def predict_targets(self, rows: FloatArray) -> Prediction:
+        """Predict the targets of new trials: with their noise if the surrogate knows it."""
         self._learn()
         if isinstance(self._surrogate, NoisySurrogate):
-            return Prediction(*self._surrogate.predict_values(rows))
+            return Prediction(*self._surrogate.predict_targets(rows))
         return self.predict(rows)
 
     def noise(self, rows: FloatArray) -> FloatArray:
-        """Return standard deviations of the noise of transformed values, shape (m,).
+        """Return standard deviations of the noise of targets, shape (m,).
 
         They are 0 if the surrogate does not know the noise.
         """
         if not isinstance(self._surrogate, NoisySurrogate):
             return np.zeros(len(rows))
-        _, noisy = mixture_moments(self.predict_values(rows))
+        _, noisy = mixture_moments(self.predict_targets(rows))
         _, std = mixture_moments(self.predict(rows, calibrated=False))
         return np.asarray(np.sqrt((noisy**2 - std**2).clip(0.0)))
 
@@ -305,7 +307,7 @@ class OutcomeModel:
         return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
 
     @contextmanager
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
         """Impute running trials with the values of a drawn function inside a ``with`` block.
 
         Each suggestion of a batch draws anew, so that the batch does not rest on one guess of what
@@ -331,18 +333,18 @@ class OutcomeModel:
             refit = n_told >= REFIT_GROWTH * self._n_fitted
             if refit and first:
                 self._transform = self.new_transform(all_values)
-            values = self._transform(all_values[self._n_learnt :])
+            targets = self._transform(all_values[self._n_learnt :])
             if not first:
                 predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-                self._calibration.update(values, *predicted)
-            self._surrogate.learn(rows, values)
+                self._calibration.update(targets, *predicted)
+            self._surrogate.learn(rows, targets)
             self._n_learnt = n_told
             if refit:
                 transform = self._transform if first else self.new_transform(all_values)
                 transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
                 if transform is not self._transform:
                     self._transform = transform
-                    self._surrogate.set_values(transform(all_values))
+                    self._surrogate.set_targets(transform(all_values))
                 self._n_fitted = n_told
         if is_new:
             self.learnt_at.append(n_trials)

@@ -42,7 +42,7 @@ class SearchModel(Protocol):
         """
         ...
 
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with drawn values inside a ``with`` block."""
         ...
 

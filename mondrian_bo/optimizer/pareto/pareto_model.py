@@ -129,11 +129,11 @@ class ParetoModel:
         return np.array([mean for mean, _ in moments]).T, np.array([std for _, std in moments]).T
 
     @contextmanager
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
         with ExitStack() as stack:
             for model in self.models:
-                stack.enter_context(model.pending(rows, rng))
+                stack.enter_context(model.imputing(rows, rng))
             self._pending = rows
             try:
                 yield

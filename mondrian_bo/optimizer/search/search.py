@@ -188,8 +188,8 @@ class Search:
         running: AbstractContextManager[None] = nullcontext()
         imputed: AbstractContextManager[None] = nullcontext()
         if len(pending):
-            running = model.pending(pending, rng)
-            imputed = imputed if constraints is None else constraints.pending(pending, rng)
+            running = model.imputing(pending, rng)
+            imputed = imputed if constraints is None else constraints.imputing(pending, rng)
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
         with single_threaded_blas(), running, imputed:
             # The model learns here: trials are learnt one by one, also if no acquisition chooses.
