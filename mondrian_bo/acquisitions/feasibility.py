@@ -35,8 +35,8 @@ class Feasibility(Protocol):
     """The probability that constraints hold."""
 
     @property
-    def n_gradients(self) -> int:
-        """Number of Gaussians behind a prediction with gradients; 0 if there are none."""
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
         ...
 
     def log_probability(self, rows: FloatArray) -> FloatArray:
@@ -89,7 +89,7 @@ def constrained(
         logs = exponent * feasibility.log_probability(rows)
         return score(rows) * np.exp(logs) if multiplies else score(rows) + logs
 
-    if gradients is None or feasibility.n_gradients == 0:
+    if gradients is None or feasibility.n_smooth_components == 0:
         return weighted, None
 
     def weighted_gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -170,14 +170,14 @@ def log_probability_gradients(moments, bound):  # type: ignore[no-untyped-def]
     gradients : float64 array of shape (m, d)
         Their derivatives.
     """
-    means, stds, mean_gradients, std_gradients = moments
+    means, stds, mean_smooth_components, std_gradients = moments
     logs, by_means, by_stds = log_probabilities_above(means, stds, bound)
-    n_components, m, d = mean_gradients.shape
+    n_components, m, d = mean_smooth_components.shape
     gradients = np.zeros((m, d))
     for c in range(n_components):
         for i in range(m):
             for j in range(d):
-                gradients[i, j] += by_means[c, i] * mean_gradients[c, i, j]
+                gradients[i, j] += by_means[c, i] * mean_smooth_components[c, i, j]
                 gradients[i, j] += by_stds[c, i] * std_gradients[c, i, j]
     return logs, gradients
 

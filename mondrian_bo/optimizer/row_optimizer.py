@@ -15,8 +15,8 @@ from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_models import Moments
 from mondrian_bo.optimizer.optimizer_state import OptimizerState
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
+from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
-from mondrian_bo.optimizer.search.search import Request
 from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
 from mondrian_bo.optimizer.shared.trials import decoding_rounds, rounded

@@ -235,9 +235,9 @@ class JointFeasibility:
         return self._combined(logs, len(rows))[0]
 
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        numbers = [model.n_gradients for model, _ in self._events]
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
+        numbers = [model.n_smooth_components for model, _ in self._events]
         return sum(numbers) if all(numbers) else 0
 
     def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -62,7 +62,7 @@ NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 
 
 class OutcomeModel:
-    """A surrogate of trials. It learns new trials at the next prediction or draw.
+    """A surrogate of trials. It learns new trials at `learn`, or at the next prediction.
 
     Its targets are the transformed values.
 
@@ -130,39 +130,70 @@ class OutcomeModel:
         """The model itself, as the models of several objectives have several."""
         return (self,)
 
+    def learn(self) -> None:
+        """Learn the trials told since the last call."""
+        n_trials = len(self.trials)
+        if self._n_learnt == n_trials:
+            return
+        # After `forget` the model learns at the former numbers of trials first.
+        former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
+        is_new = not former or former[-1] < n_trials
+        for n_told in [*former, n_trials] if is_new else former:
+            rows = self.trials.rows[self._n_learnt : n_told]
+            all_values = self.trials.values[:n_told]
+            first = self._n_learnt == 0
+            refit = n_told >= REFIT_GROWTH * self._n_fitted
+            if refit and first:
+                self._transform = self.new_transform(all_values)
+            targets = self._transform(all_values[self._n_learnt :])
+            if not first:
+                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+                self._calibration.update(targets, *predicted)
+            self._surrogate.learn(rows, targets)
+            self._n_learnt = n_told
+            if refit:
+                transform = self._transform if first else self.new_transform(all_values)
+                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
+                if transform is not self._transform:
+                    self._transform = transform
+                    self._surrogate.set_targets(transform(all_values))
+                self._n_fitted = n_told
+        if is_new:
+            self.learnt_at.append(n_trials)
+
     @property
     def transform(self) -> Transform:
         """The present transform of values."""
-        self._learn()
+        self.learn()
         return self._transform
 
     @property
     def surrogate(self) -> Surrogate:
         """The surrogate, which has learnt all trials."""
-        self._learn()
+        self.learn()
         return self._surrogate
 
     @property
     def calibration(self) -> float:
         """The factor of predicted standard deviations, from the latest errors."""
-        self._learn()
+        self.learn()
         return self._calibration.scale
 
     def widen(self, factor: float) -> None:
         """Multiply calibrated standard deviations by a factor, until more trials are learnt."""
-        self._learn()
+        self.learn()
         self._calibration.scale *= factor
 
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        self._learn()
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
+        self.learn()
         return 0 if self._smooth is None else self._smooth.n_components
 
     @property
     def is_noise(self) -> bool:
         """Whether the values count as noise, see :class:`Predictability`."""
-        self._learn()
+        self.learn()
         return self._predictability.is_noise(self.trials, self._surrogate)
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
@@ -176,13 +207,13 @@ class OutcomeModel:
             Whether standard deviations are multiplied by the root mean square of the latest
             standardised errors.
         """
-        self._learn()
+        self.learn()
         means, stds = self._surrogate.predict(rows)
         return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
 
     def predict_targets(self, rows: FloatArray) -> Prediction:
         """Predict the targets of new trials: with their noise if the surrogate knows it."""
-        self._learn()
+        self.learn()
         if isinstance(self._surrogate, NoisySurrogate):
             return Prediction(*self._surrogate.predict_targets(rows))
         return self.predict(rows)
@@ -200,27 +231,29 @@ class OutcomeModel:
 
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
-        self._learn()
+        self.learn()
         assert self._smooth is not None
-        means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
+        means, stds, mean_smooth_components, std_gradients = self._smooth.gradients(rows)
         scale = self._calibration.scale if calibrated else 1.0
-        return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
+        return Gradients(means, scale * stds, mean_smooth_components, scale * std_gradients)
 
     def mixed_gradients(
         self, rows: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return mean and deviation of the mixtures, shape (m,), and their derivatives, (m, d)."""
-        means, stds, mean_gradients, std_gradients = self.gradients(rows)
+        means, stds, mean_smooth_components, std_gradients = self.gradients(rows)
         if len(means) == 1:
-            return means[0], stds[0], mean_gradients[0], std_gradients[0]
+            return means[0], stds[0], mean_smooth_components[0], std_gradients[0]
         mean, std = mixture_moments(Prediction(means, stds))
         # The mixture's variance is the average of stds**2 + (means - mean)**2. Its gradient is
         # halved, as that of its root has the factor 1/2.
-        halves = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
+        halves = (
+            stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_smooth_components
+        )
         return (
             mean,
             std,
-            mean_gradients.mean(axis=0),
+            mean_smooth_components.mean(axis=0),
             halves.mean(axis=0) / np.maximum(std, TINY)[:, None],
         )
 
@@ -239,7 +272,7 @@ class OutcomeModel:
         usage = usage_of(acquisition)
         if usage.samples_function:
             return self.draw(rng), None
-        self._learn()
+        self.learn()
         incumbent = self.value_to_beat()
         acquisition = checked(acquisition)
         surrogate, smooth = self._surrogate, self._smooth
@@ -253,16 +286,16 @@ class OutcomeModel:
             return score, None
 
         def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-            means, stds, mean_gradients, std_gradients = smooth.gradients(rows)
+            means, stds, mean_smooth_components, std_gradients = smooth.gradients(rows)
             scores = acquisition(Prediction(*moved_moments(means, stds, scale)), incumbent)
-            by_rows = gradient_of(scores, stds, mean_gradients, std_gradients, scale)
+            by_rows = gradient_of(scores, stds, mean_smooth_components, std_gradients, scale)
             return scores[: len(rows)], by_rows
 
         return score, gradients
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the surrogate's posterior."""
-        self._learn()
+        self.learn()
         return self._surrogate.draw(rng)
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -270,7 +303,7 @@ class OutcomeModel:
 
         Deviations from the mean are calibrated, as those of `predict`.
         """
-        self._learn()
+        self.learn()
         if isinstance(self._surrogate, JointSurrogate):
             draws = self._surrogate.draw_at(rows, n_draws, rng)
         else:
@@ -287,7 +320,7 @@ class OutcomeModel:
         rows = self.trials.best_rows(feasible=True)
         if not len(rows):
             return -math.inf
-        self._learn()
+        self.learn()
         mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
         return float(mean.max())
 
@@ -318,36 +351,6 @@ class OutcomeModel:
             return
         with self._surrogate.extended(rows, self.draw(rng)(rows)):
             yield
-
-    def _learn(self) -> None:
-        n_trials = len(self.trials)
-        if self._n_learnt == n_trials:
-            return
-        # After `forget` the model learns at the former numbers of trials first.
-        former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
-        is_new = not former or former[-1] < n_trials
-        for n_told in [*former, n_trials] if is_new else former:
-            rows = self.trials.rows[self._n_learnt : n_told]
-            all_values = self.trials.values[:n_told]
-            first = self._n_learnt == 0
-            refit = n_told >= REFIT_GROWTH * self._n_fitted
-            if refit and first:
-                self._transform = self.new_transform(all_values)
-            targets = self._transform(all_values[self._n_learnt :])
-            if not first:
-                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-                self._calibration.update(targets, *predicted)
-            self._surrogate.learn(rows, targets)
-            self._n_learnt = n_told
-            if refit:
-                transform = self._transform if first else self.new_transform(all_values)
-                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
-                if transform is not self._transform:
-                    self._transform = transform
-                    self._surrogate.set_targets(transform(all_values))
-                self._n_fitted = n_told
-        if is_new:
-            self.learnt_at.append(n_trials)
 
     def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
         """Return the usual transform of the values, or a finer one where that is better."""
