@@ -73,7 +73,7 @@ class FidelityModel(OutcomeModel):
 
         Before the first of these, that of all points that were tried.
         """
-        if len(self.trials.best_rows(feasible=True)):
+        if len(self.trials.best_rows(eligible=True)):
             return super().value_to_beat()
         return float(self.at_target(self.trials.rows[-_LATEST:])[1].max())
 
@@ -101,7 +101,7 @@ class FidelitySearch(Search):
 
     An acquisition chooses a point at the target, as in any search. Then :func:`screening_gains`
     compares the fidelities at which the trial may run. First trials are cheap. Trials at other
-    fidelities must be told as infeasible, so that they are no incumbents.
+    fidelities must not be told as eligible, so that they are no incumbents.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class FidelitySearch(Search):
         # Trials may lack any parameter.
         tried = tried[np.argsort(-means, kind="stable")]
         tried = at_target.space.snap(at_target.space.filled(tried))
-        starts = np.concatenate([trials.best_rows(feasible=True), tried[:_N_PROMISING]])
+        starts = np.concatenate([trials.best_rows(eligible=True), tried[:_N_PROMISING]])
         if not self._has_target(request.pending):
             for row in tried:
                 if self._is_free(row, request):
@@ -146,7 +146,7 @@ class FidelitySearch(Search):
     def _has_target(self, pending: FloatArray) -> bool:
         """Whether a trial at the target has a value, or is running."""
         is_running = bool(self.fidelity.is_target(pending).any())
-        return is_running or len(self.trials.best_rows(feasible=True)) > 0
+        return is_running or len(self.trials.best_rows(eligible=True)) > 0
 
     def _is_free(self, row: FloatArray, request: Request) -> bool:
         """Whether a row may be suggested."""

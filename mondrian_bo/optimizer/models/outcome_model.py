@@ -312,12 +312,12 @@ class OutcomeModel:
         return np.asarray(mean + self._calibration.scale * (draws - mean))
 
     def value_to_beat(self) -> float:
-        """Return the largest predicted mean among the best feasible trials; -inf without any.
+        """Return the largest predicted mean among the best eligible trials; -inf without any.
 
         Without noise this is the best transformed value. With noise a single lucky trial does not
         set it.
         """
-        rows = self.trials.best_rows(feasible=True)
+        rows = self.trials.best_rows(eligible=True)
         if not len(rows):
             return -math.inf
         self.learn()

@@ -26,8 +26,8 @@ class FailedTrials:
 
     A failed trial is not learnt, and its exact point is not suggested again. If the nearest trials
     failed as well, the region is probably faulty, and a model without these trials would keep
-    suggesting points in it. The trial is then learnt with the median of all values, as infeasible.
-    If most trials have failed, it is learnt with the worst value instead.
+    suggesting points in it. The trial is then learnt with the median of all values, and is never
+    the incumbent. If most trials have failed, it is learnt with the worst value instead.
 
     Parameters
     ----------

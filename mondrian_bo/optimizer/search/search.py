@@ -182,7 +182,7 @@ class Search:
                 to_climb = _ScoreToClimb(score, gradients, model.n_smooth_components)
             else:
                 feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())
-                if not self._has_feasible:
+                if not self._has_eligible:
                     starts = constraints.least_violating(feasibility)
                     candidate_search = candidate_search._replace(starts=starts)
                 exponent = self._exponent(constraints)
@@ -269,9 +269,9 @@ class Search:
         return acquisition, n_candidates, near_share, far_share
 
     @property
-    def _has_feasible(self) -> bool:
+    def _has_eligible(self) -> bool:
         """Whether a trial may be the incumbent."""
-        return len(self.trials.best_rows(feasible=True)) > 0
+        return len(self.trials.best_rows(eligible=True)) > 0
 
     def _exponent(self, constraints: Constraints) -> float:
         """Return the power of the probability of feasibility by which scores are weighted."""
@@ -287,14 +287,14 @@ class Search:
         rng: np.random.Generator,
     ) -> _ScoreToClimb:
         """Return the score under constraints, `exponent` being that of their probability."""
-        if self._has_feasible:
+        if self._has_eligible:
             n_components = model.n_smooth_components
             score, gradients = model.score(acquisition, rng)
             if len(feasibility):
                 score, gradients = constrained(acquisition, score, gradients, feasibility, exponent)
                 n_components += feasibility.n_smooth_components
         else:
-            # While no trial is feasible, only feasibility counts.
+            # While no trial is eligible, only feasibility counts.
             n_components = feasibility.n_smooth_components
             score = feasibility.log_probability
             gradients = feasibility.gradients if n_components else None

@@ -158,10 +158,10 @@ def test_value_to_beat_is_the_best_mean_among_the_best_trials():
     assert model.value_to_beat() == pytest.approx(0.5 * OutcomeTransform(values)(values).max())
 
 
-def test_infeasible_trials_set_no_value_to_beat():
+def test_trials_that_are_not_eligible_set_no_value_to_beat():
     model, _, rows, values = told(12)
-    for value, feasible in ((99.0, False), (-99.0, True)):
-        model.trials.tell(uniform(1, 2), np.array([value]), feasible)
+    for value, eligible in ((99.0, False), (-99.0, True)):
+        model.trials.tell(uniform(1, 2), np.array([value]), eligible)
     assert model.value_to_beat() == pytest.approx(model.transform(values).max())
     infeasible = OutcomeModel(Recorder, Trials(2))
     infeasible.trials.tell(rows, values, False)
