@@ -9,6 +9,11 @@ import numpy as np
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 
+WIDE_SPACE = 64
+"""Number of parameters at which a space is wide, our choice. From it on, the optimizer of an Optuna
+study is built again less often. Beyond it, a first fit has fewer iterations, warps are not compared
+and, where parameters may be inactive, fewer candidates are scored."""
+
 
 class Surrogate(Protocol):
     """A model of standardised outcomes over rows of the unit cube.

@@ -13,9 +13,9 @@ from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.growing_array import GrowingArray
 
-_N_BEST = 10
-"""Number of best trials that candidates start from: several, so that one lucky trial of a noisy
-objective does not hold the search."""
+N_BEST = 10
+"""Number of best trials that candidates start from, and whose predictions set the value to beat:
+several, so that one lucky trial of a noisy objective does not hold the search."""
 
 REFIT_GROWTH = 1.1
 """Factor of the number of trials at which what depends on all of them is computed anew: all of this
@@ -118,7 +118,7 @@ class Trials:
         for i, value in enumerate(values.tolist()):
             # Of equal values the earlier trial ranks higher.
             entry = (eligible, value, -(n_trials + i))
-            if len(self._best) < _N_BEST:
+            if len(self._best) < N_BEST:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
-from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
+from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -36,9 +36,6 @@ fewer, at least `_FEWEST_ITERATIONS`."""
 _FIRST_WORK_OF_BRANCHES = 1280
 """The same with more than 64 dimensions that rows may lack, our choice: the optimizer of a wide
 conditional space is often built again, and most of its parameters have few trials."""
-
-_WIDE = 64
-"""Number of dimensions beyond which a first fit has fewer iterations."""
 
 _FEWEST_ITERATIONS = 10
 """Least number of iterations of a first fit, our choice."""
@@ -90,7 +87,7 @@ class GaussianProcessForestSurrogate:
         self._is_categorical = n_choices > 0
         self._prior = prior
         self._warping = InputWarping(~self._is_categorical)
-        if not input_warping or len(n_choices) > _WIDE:
+        if not input_warping or len(n_choices) > WIDE_SPACE:
             self._warping.n_left = math.inf
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
@@ -262,5 +259,5 @@ def inactive_entries(is_categorical: BoolArray) -> FloatArray:
 def _first_iterations(columns: Columns) -> int:
     """Return the largest number of iterations of the first fit."""
     d = len(columns.n_choices)
-    work = _FIRST_WORK_OF_BRANCHES if columns.may_be_absent and d > _WIDE else _FIRST_WORK
+    work = _FIRST_WORK_OF_BRANCHES if columns.may_be_absent and d > WIDE_SPACE else _FIRST_WORK
     return min(_FIRST_ITERATIONS, max(work // d, _FEWEST_ITERATIONS))
