@@ -170,14 +170,14 @@ def log_probability_gradients(moments, bound):  # type: ignore[no-untyped-def]
     gradients : float64 array of shape (m, d)
         Their derivatives.
     """
-    means, stds, mean_smooth_components, std_gradients = moments
+    means, stds, mean_gradients, std_gradients = moments
     logs, by_means, by_stds = log_probabilities_above(means, stds, bound)
-    n_components, m, d = mean_smooth_components.shape
+    n_components, m, d = mean_gradients.shape
     gradients = np.zeros((m, d))
     for c in range(n_components):
         for i in range(m):
             for j in range(d):
-                gradients[i, j] += by_means[c, i] * mean_smooth_components[c, i, j]
+                gradients[i, j] += by_means[c, i] * mean_gradients[c, i, j]
                 gradients[i, j] += by_stds[c, i] * std_gradients[c, i, j]
     return logs, gradients
 

@@ -233,27 +233,25 @@ class OutcomeModel:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
         self.learn()
         assert self._smooth is not None
-        means, stds, mean_smooth_components, std_gradients = self._smooth.gradients(rows)
+        means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
         scale = self._calibration.scale if calibrated else 1.0
-        return Gradients(means, scale * stds, mean_smooth_components, scale * std_gradients)
+        return Gradients(means, scale * stds, mean_gradients, scale * std_gradients)
 
     def mixed_gradients(
         self, rows: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return mean and deviation of the mixtures, shape (m,), and their derivatives, (m, d)."""
-        means, stds, mean_smooth_components, std_gradients = self.gradients(rows)
+        means, stds, mean_gradients, std_gradients = self.gradients(rows)
         if len(means) == 1:
-            return means[0], stds[0], mean_smooth_components[0], std_gradients[0]
+            return means[0], stds[0], mean_gradients[0], std_gradients[0]
         mean, std = mixture_moments(Prediction(means, stds))
         # The mixture's variance is the average of stds**2 + (means - mean)**2. Its gradient is
         # halved, as that of its root has the factor 1/2.
-        halves = (
-            stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_smooth_components
-        )
+        halves = stds[:, :, None] * std_gradients + (means - mean)[:, :, None] * mean_gradients
         return (
             mean,
             std,
-            mean_smooth_components.mean(axis=0),
+            mean_gradients.mean(axis=0),
             halves.mean(axis=0) / np.maximum(std, TINY)[:, None],
         )
 
@@ -286,9 +284,9 @@ class OutcomeModel:
             return score, None
 
         def gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-            means, stds, mean_smooth_components, std_gradients = smooth.gradients(rows)
+            means, stds, mean_gradients, std_gradients = smooth.gradients(rows)
             scores = acquisition(Prediction(*moved_moments(means, stds, scale)), incumbent)
-            by_rows = gradient_of(scores, stds, mean_smooth_components, std_gradients, scale)
+            by_rows = gradient_of(scores, stds, mean_gradients, std_gradients, scale)
             return scores[: len(rows)], by_rows
 
         return score, gradients
