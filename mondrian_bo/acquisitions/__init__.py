@@ -62,14 +62,14 @@ __getattr__, __dir__ = lazy_names(__name__, _HOMES, __all__)
 AcquisitionName: TypeAlias = Literal["ucb", "ei", "log_ei", "pi", "thompson"]
 """Names of the acquisitions with their defaults."""
 
-_BY_NAME: dict[AcquisitionName, type[Acquisition]] = {
+ACQUISITIONS: dict[AcquisitionName, type[Acquisition]] = {
     "ucb": UpperConfidenceBound,
     "ei": ExpectedImprovement,
     "log_ei": LogExpectedImprovement,
     "pi": ProbabilityOfImprovement,
     "thompson": ThompsonSampling,
 }
-"""Classes of the acquisitions by name."""
+"""Classes of the library's acquisitions by name."""
 
 
 def get_acquisition(acquisition: AcquisitionName | Acquisition) -> Acquisition:
@@ -91,11 +91,11 @@ def get_acquisition(acquisition: AcquisitionName | Acquisition) -> Acquisition:
         If it is another name, or no instance.
     """
     if isinstance(acquisition, str):
-        if acquisition in _BY_NAME:
-            return _BY_NAME[acquisition]()
+        if acquisition in ACQUISITIONS:
+            return ACQUISITIONS[acquisition]()
     elif isinstance(acquisition, Acquisition) and not isinstance(acquisition, type):
         return acquisition
     raise ValueError(
-        f"`acquisition` must be one of {list(_BY_NAME)} or an Acquisition, or, of a search, "
+        f"`acquisition` must be one of {list(ACQUISITIONS)} or an Acquisition, or, of a search, "
         f"'auto' or a Portfolio; got {acquisition!r}."
     )

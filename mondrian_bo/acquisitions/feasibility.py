@@ -35,8 +35,8 @@ class Feasibility(Protocol):
     """The probability that constraints hold."""
 
     @property
-    def n_gradients(self) -> int:
-        """Number of Gaussians behind a prediction with gradients; 0 if there are none."""
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
         ...
 
     def log_probability(self, rows: FloatArray) -> FloatArray:
@@ -91,7 +91,7 @@ def constrained(
         logs = exponent * feasibility.log_probability(rows)
         return score(rows) * np.exp(logs) if multiplies else score(rows) + logs
 
-    if gradients is None or feasibility.n_gradients == 0:
+    if gradients is None or feasibility.n_smooth_components == 0:
         return weighted, None
 
     def weighted_gradients(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

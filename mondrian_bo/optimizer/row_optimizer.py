@@ -15,8 +15,8 @@ from mondrian_bo.optimizer.models.known_noise import KnownNoise
 from mondrian_bo.optimizer.models.outcome_models import Moments
 from mondrian_bo.optimizer.optimizer_state import OptimizerState
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
+from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
-from mondrian_bo.optimizer.search.search import Request
 from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
 from mondrian_bo.optimizer.shared.trials import decoding_rounds, rounded
@@ -243,23 +243,23 @@ class RowOptimizer(Transactional[OptimizerState]):
     ) -> None:
         """Report trials without errors; values have the shape (m, K), constraints (m, q)."""
         is_known = ~np.isnan(values).any(axis=1)
-        feasible = None
+        eligible = None
         if not np.isnan(constraints).all():
             if self._constraints is None:
                 self._constraints = self._factory.new_constraints()
-            feasible = self._constraints.tell(rows, constraints)
+            eligible = self._constraints.tell(rows, constraints)
         if not nan_is_failure:
             self._search.trials.exclude(rows[~is_known])
             rows, values = rows[is_known], values[is_known]
-            feasible = None if feasible is None else feasible[is_known]
+            eligible = None if eligible is None else eligible[is_known]
         if self._fidelity is not None:
             # Only trials at the target are incumbents.
-            counts = self._fidelity.is_target(rows)
-            feasible = counts if feasible is None else feasible & counts
+            is_target = self._fidelity.is_target(rows)
+            eligible = is_target if eligible is None else eligible & is_target
         if len(self.directions) == 1:
-            self._search.tell(rows, self._signs[0] * values.ravel(), feasible)
+            self._search.tell(rows, self._signs[0] * values.ravel(), eligible)
         else:
-            self._search.tell(rows, self._signs * values, feasible)
+            self._search.tell(rows, self._signs * values, eligible)
 
     def _learn(self, rows: FloatArray, outcomes: FloatArray) -> None:
         """Store values of objectives and constraints, shape (m, K + q)."""
@@ -355,7 +355,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             raise ValueError("The remaining gain is that of a single objective.")
         trials = self._search.trials
         has_value = self._search.n_successes > 0 and np.isfinite(trials.values).any()
-        if not has_value or not len(trials.best_rows(feasible=True)):
+        if not has_value or not len(trials.best_rows(eligible=True)):
             return None
         # Loaded here: suggestions do not need it.
         from mondrian_bo.optimizer.stopping.cautious_model import CAREFUL

@@ -9,3 +9,6 @@ SHRINK = 0.25
 
 TINY = float(np.finfo(np.float64).tiny)
 """Smallest normal float64, in place of 0 below a fraction."""
+
+LOWEST = float(np.finfo(np.float64).min)
+"""Least finite float64."""

@@ -9,6 +9,11 @@ import numpy as np
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 
+WIDE_SPACE = 64
+"""Number of parameters at which a space is wide, our choice. From it on, the optimizer of an Optuna
+study is built again less often. Beyond it, a first fit has fewer iterations, warps are not compared
+and, where parameters may be inactive, fewer candidates are scored."""
+
 
 class Surrogate(Protocol):
     """A model of standardised outcomes over rows of the unit cube.
@@ -18,12 +23,12 @@ class Surrogate(Protocol):
     ``docs/design.md``, "Conventions".
     """
 
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
-        """Learn more rows, after those already learnt."""
+    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
+        """Learn more rows with their targets, after those already learnt."""
         ...
 
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows learnt so far."""
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all rows learnt so far."""
         ...
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -34,7 +39,7 @@ class Surrogate(Protocol):
         """Draw a function from the posterior, for Thompson sampling."""
         ...
 
-    def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
+    def extended(self, rows: FloatArray, targets: FloatArray) -> AbstractContextManager[None]:
         """Learn further rows for the duration of a ``with`` block."""
         ...
 
@@ -150,17 +155,17 @@ class ScaledSurrogate(Protocol):
 
 @runtime_checkable
 class ComparingSurrogate(Protocol):
-    """A surrogate that tells how well values on any scale could be predicted."""
+    """A surrogate that tells how well targets on any scale could be predicted."""
 
-    def left_out(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict each value from all others, by a model that is fitted to these values alone.
+    def left_out(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict each target from all others, by a model that is fitted to these targets alone.
 
         Parameters
         ----------
         rows : float64 array of shape (m, d)
             Rows, whatever has been learnt.
-        values : float64 array of shape (m,)
-            Their values, of mean 0 and variance 1.
+        targets : float64 array of shape (m,)
+            Their targets, of mean 0 and variance 1.
 
         Returns
         -------
@@ -172,8 +177,8 @@ class ComparingSurrogate(Protocol):
 
 @runtime_checkable
 class NoisySurrogate(Protocol):
-    """A surrogate that knows the noise of values."""
+    """A surrogate that knows the noise of targets."""
 
-    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of new values, noise included, both (C, m)."""
+    def predict_targets(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new targets, noise included, both (C, m)."""
         ...

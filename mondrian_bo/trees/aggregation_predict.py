@@ -26,6 +26,7 @@ from mondrian_bo.trees.aggregation_nodes import (
 from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT, ROOT
 from mondrian_bo.trees.random import hashed_normal, hashed_uniform, hashed_word
+from mondrian_bo.trees.traversal import NEGLIGIBLE
 from mondrian_bo.trees.tree import (
     child_towards,
     distance_outside,
@@ -45,9 +46,6 @@ NO_RATES = np.empty(0)
 
 APART, SUM, SUM_OF_LOGS = 0, 1, 2
 """Pooling of the results of the trees: none, their sum, the sum of their logarithms."""
-
-_NEGLIGIBLE = 1e-16
-"""Share of the weight at which a walk ends: below the resolution of float64 at 1."""
 
 _SMALLEST_CHUNK = 16384
 """Smallest number of points that walk down a tree together. With fewer, loading nodes more often
@@ -195,7 +193,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                 # parent, a copy of the node. The variance above is that of targets in such cells.
                 separated = separation_probability(span, separation[i])
                 remaining = 1.0  # or more than negligible, which is all that matters below
-                if separated > 0.0 or stop > _NEGLIGIBLE:
+                if separated > 0.0 or stop > NEGLIGIBLE:
                     split_off = unstopped[point] * separated
                     share = (unstopped[point] - split_off) * stop
                     remaining = unstopped[point] - (split_off + share)
@@ -212,7 +210,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
                             sink, n_components, point, split_off, mean, variance_above
                         )
                         n_components = _note(sink, n_components, point, share, mean, variance)
-                if not leaf and remaining > _NEGLIGIBLE:
+                if not leaf and remaining > NEGLIGIBLE:
                     if i != kept:
                         order[i], order[kept] = order[kept], point
                     kept += 1
@@ -225,7 +223,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
             if len(sink) > 0:
                 for i in range(start, end):
                     n_components = _note(sink, n_components, order[i], share, mean, variance)
-            if leaf or reaching < _NEGLIGIBLE:
+            if leaf or reaching < NEGLIGIBLE:
                 for i in range(start, end):
                     for k in range(n_columns):
                         result[order[i], k] = total[k]

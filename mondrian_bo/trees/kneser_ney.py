@@ -34,15 +34,15 @@ from numba import njit
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.trees.compiling import COUNTING
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
-from mondrian_bo.trees.traversal import STACK_DEPTH, descend, in_chunks, split_points
+from mondrian_bo.trees.traversal import (
+    NEGLIGIBLE,
+    STACK_DEPTH,
+    descend,
+    in_chunks,
+    split_points,
+)
 from mondrian_bo.trees.tree import distance_outside, is_leaf
 from mondrian_bo.trees.upward import extend_upward, sweep_upward, update_upward
-
-_NEGLIGIBLE = 1e-16
-"""Probability of not having branched off at which a point stops.
-
-Its weight is lost, which is below the rounding error of a probability.
-"""
 
 _SMALLEST_PROBABILITY = 1e-300
 """Probability of branching off that counts as none; ratios of smaller numbers overflow."""
@@ -245,7 +245,7 @@ def _predict_tree(tree, node_stats, points, settings, where, results):  # type: 
             if leaf:
                 for k in range(n_classes):
                     result[point, k] += unstopped[point] * own[k]
-            elif unstopped[point] > _NEGLIGIBLE:
+            elif unstopped[point] > NEGLIGIBLE:
                 order[inside] = point
                 inside += 1
         end = inside

@@ -23,6 +23,10 @@ from mondrian_bo.trees.tree import tree_at
 STACK_DEPTH = 64
 """Rows of a stack, enough for 2**64 points: the larger part of a split waits (log2(m) rows)."""
 
+NEGLIGIBLE = 1e-16
+"""Share of the weight of a point that is lost when the point stops: below the resolution of float64
+at 1."""
+
 
 def in_chunks(predict: Any, stats_at: Any) -> Any:
     """Make a function that predicts with each tree, some of the points at a time.

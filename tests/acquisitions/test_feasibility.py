@@ -17,7 +17,7 @@ PROBABILITIES = np.array([0.9, 0.2, 0.5])
 class Fixed:
     """A probability that depends on the row's number alone."""
 
-    n_gradients = 1
+    n_smooth_components = 1
 
     def log_probability(self, rows):
         return np.log(PROBABILITIES)
@@ -58,7 +58,7 @@ def test_log_ei_is_the_logarithm_of_ei_still():
 class Bell:
     """A probability exp(-x**2) with its derivatives."""
 
-    n_gradients = 1
+    n_smooth_components = 1
 
     def log_probability(self, rows):
         return -(rows[:, 0] ** 2)

@@ -14,14 +14,11 @@ from mondrian_bo.integrations.ax.space import TranslatedSpace
 from mondrian_bo.optimizer.models.tracked_metrics import TrackedMetrics
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 from mondrian_bo.optimizer.search.portfolio import SearchOptions
+from mondrian_bo.optimizer.shared.trials import N_BEST
 from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
 from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import FloatArray
-
-_N_BEST = 10
-"""Observed points among which `Engine.best_arm` chooses, as many as the optimizer considers for its
-value to beat."""
 
 _LIKELY_FEASIBLE = 0.5
 """Predicted probability from which a point counts as feasible: more likely than not."""
@@ -237,7 +234,7 @@ class Engine:
         if not found:
             return None
         found.sort(key=lambda pair: -pair[0])
-        best = [told for _, told in found[:_N_BEST]]
+        best = [told for _, told in found[:N_BEST]]
         rows = np.array([told.row for told in best])
         optimizer = self._informed()
         mean, _ = optimizer.predict_rows(rows)

@@ -8,13 +8,7 @@ from typing import Any
 from ax.adapter.registry import GeneratorRegistryBase, GeneratorSetup
 from ax.storage.json_store import registry as json_registry
 
-from mondrian_bo.acquisitions import (
-    ExpectedImprovement,
-    LogExpectedImprovement,
-    ProbabilityOfImprovement,
-    ThompsonSampling,
-    UpperConfidenceBound,
-)
+from mondrian_bo.acquisitions import ACQUISITIONS
 from mondrian_bo.integrations.ax.adapter import MondrianAdapter
 from mondrian_bo.integrations.ax.generator import MondrianGenerator
 from mondrian_bo.integrations.ax.node import MondrianGenerationNode
@@ -31,15 +25,6 @@ _SETUPS = {
     )
 }
 """Adapter, generator and transforms by name of the generator."""
-
-_ACQUISITIONS = (
-    ExpectedImprovement,
-    LogExpectedImprovement,
-    ProbabilityOfImprovement,
-    ThompsonSampling,
-    UpperConfidenceBound,
-)
-"""Acquisitions that settings may hold, which Ax must be able to load."""
 
 _PORTFOLIO = "MondrianPortfolio"
 """Name of portfolios in files. They have a format of their own, as Ax has an `Arm`, too."""
@@ -61,8 +46,9 @@ def register_storage() -> None:
     json_registry.CORE_ENCODER_REGISTRY[MondrianGenerationNode] = _node_to_dict
     json_registry.CORE_ENCODER_REGISTRY[Portfolio] = _portfolio_to_dict
     json_registry.CORE_CLASS_DECODER_REGISTRY[_PORTFOLIO] = _portfolio_from_dict
-    named: tuple[type[Any], ...] = (MondrianGenerators, MondrianGenerationNode, *_ACQUISITIONS)
-    for kind in named:
+    # Settings may hold acquisitions, which Ax must be able to load.
+    own: tuple[type[Any], ...] = MondrianGenerators, MondrianGenerationNode
+    for kind in (*own, *ACQUISITIONS.values()):
         json_registry.CORE_DECODER_REGISTRY.setdefault(kind.__name__, kind)
 
 

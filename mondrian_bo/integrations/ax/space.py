@@ -30,7 +30,7 @@ from mondrian_bo.search_space import (
     SearchSpace,
 )
 from mondrian_bo.search_space import Parameter as OurParameter
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.argument_checks import is_number
 from mondrian_bo.shared.array_types import FloatArray
 
@@ -141,7 +141,7 @@ class TranslatedSpace:
                 value = self._ax_parameters[name].backfill_value
             if value is not None:
                 inward[name] = column.inward(value)
-        row: FloatArray = encode_outside(self.space, [inward])[0]
+        row: FloatArray = encode_leniently(self.space, [inward])[0]
         if self._is_conditional:
             row[np.isnan(self.space.snap(np.nan_to_num(row)[None])[0])] = np.nan
         return row

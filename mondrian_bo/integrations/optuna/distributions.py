@@ -16,14 +16,12 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, Parameter, SearchSpace
-
-_WIDE = 64
-"""Number of parameters from which a space is wide, our choice: building an optimizer takes as long
-as many suggestions, and a study that finds a new branch at each trial would build one each time."""
+from mondrian_bo.surrogates.base import WIDE_SPACE
 
 _GROWTH = 1.1
 """Factor of the number of trials at which the optimizer of a wide space is built again, our choice:
-trials are then told ten times each in the long run."""
+trials are then told ten times each in the long run. Building one takes as long as many suggestions,
+and a study that finds a new branch at each trial would build one each time."""
 
 
 _ULPS = 4
@@ -69,7 +67,7 @@ class SpaceRecipe(NamedTuple):
         bool
             Whether it can.
         """
-        if len(former.distributions) < _WIDE or n_now >= _GROWTH * n_then:
+        if len(former.distributions) < WIDE_SPACE or n_now >= _GROWTH * n_then:
             return False
         if (self.unexplained, self.constants) != (former.unexplained, former.constants):
             return False

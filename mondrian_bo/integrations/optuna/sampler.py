@@ -28,7 +28,7 @@ from mondrian_bo.integrations.optuna.valid_points import (
 )
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.argument_checks import check_callable, is_integer
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.garbage_collection import without_collections
@@ -37,7 +37,9 @@ from mondrian_bo.surrogates.registry import SurrogateName
 if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
     from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+    from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
     from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
+    from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
@@ -208,25 +210,23 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         """Suggest values for the parameters of a search space, as far as they will be active."""
         if not search_space:
             return {}
+        is_valid = self._is_valid
         with self._lock:
             memory = self._memory_of(study)
-            # As a rule the study was read a moment ago, for the search space of this trial.
-            (number, running), memory.latest_read = memory.latest_read, (None, [])
-            if number != trial.number:
-                running = memory.reader.read(study)
-            others = [one for one in running if one.number != trial.number]
+            others = memory.running_beside(study, trial)
             n_published = 0
             while True:
-                optimizer = memory.optimizer_for(
-                    study, search_space, self._settings, self._is_valid, trial
-                )
-                if optimizer is None:
-                    return {}
-                within, is_valid = None, self._is_valid
+                constants, within = None, None
                 if is_valid is not None:
                     constants = constants_beside(
                         is_valid, study, trial, memory.reader, search_space
                     )
+                optimizer = memory.optimizer_for(
+                    study, search_space, self._settings, is_valid, constants
+                )
+                if optimizer is None:
+                    return {}
+                if is_valid is not None:
                     fixed = fixed_values(study, trial)
                     within = fixed_part(is_valid, fixed, search_space, optimizer.space, constants)
                 pending = np.empty((0, optimizer.space.n_dimensions))
@@ -239,19 +239,13 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 n_published = publish(study, trial, internal, n_published)
                 # Of two workers with the same proposal the one that publishes later sees the
                 # other's, and proposes again.
-                others = [one for one in memory.reader.read(study) if one.number != trial.number]
+                others = memory.running_beside(study, trial)
                 finished = memory.reader.finished[memory.n_told :]
                 if not others and not finished:
                     return params
-                row = encode_outside(optimizer.space, [internal])
-                taken = [
-                    memory.rows_of(others, optimizer),
-                    encode_outside(
-                        optimizer.space, [{**one.unasked, **one.values} for one in finished]
-                    ),
-                ]
+                row = encode_leniently(optimizer.space, [internal])
                 # If it was known to be taken, nothing else is left.
-                if _has(pending, row) or not any(_has(rows, row) for rows in taken):
+                if _has(pending, row) or not _is_taken(row, memory, optimizer, others, finished):
                     return params
 
     def sample_independent(
@@ -325,8 +319,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         with self._lock:
             memory = self._memory_of(study, "reading")
             memory.reader.read(study)
-            distributions = memory.reader.distributions
-            model = memory.optimizer_for(study, distributions, self._settings, self._is_valid)
+            distributions, is_valid = memory.reader.distributions, self._is_valid
+            constants = None
+            if is_valid is not None:
+                constants = constants_beside(is_valid, study, None, memory.reader, distributions)
+            model = memory.optimizer_for(study, distributions, self._settings, is_valid, constants)
             if model is None or not model.has_finite_values:
                 raise ValueError(
                     "No finished trial has a finite value and a parameter that varies."
@@ -354,6 +351,20 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             # Studies of one sampler without a seed differ.
             entropy = [*entropy, zlib.crc32(study.study_name.encode())]
         return ToldStudy(entropy, *prior)
+
+
+def _is_taken(
+    row: FloatArray,
+    memory: ToldStudy,
+    optimizer: RowOptimizer,
+    others: Sequence[FrozenTrial],
+    finished: Sequence[FinishedTrial],
+) -> bool:
+    """Return whether a row, shape (1, d), is that of a running or of a newly finished trial."""
+    if _has(memory.rows_of(others, optimizer), row):
+        return True
+    values = [{**one.unasked, **one.values} for one in finished]
+    return _has(encode_leniently(optimizer.space, values), row)
 
 
 def _has(rows: FloatArray, row: FloatArray) -> bool:

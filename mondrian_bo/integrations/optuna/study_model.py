@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.argument_checks import check_number
 from mondrian_bo.shared.array_types import FloatArray
 
@@ -81,7 +81,7 @@ class StudyModel(NamedTuple):
                 if name in self.reader.distributions:
                     known[name] = _internal(name, self.reader.distributions[name], value)
             internal.append(known)
-        rows = np.clip(encode_outside(space, internal), -_FARTHEST, _FARTHEST)
+        rows = np.clip(encode_leniently(space, internal), -_FARTHEST, _FARTHEST)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
             raise ValueError(
@@ -106,7 +106,7 @@ class StudyModel(NamedTuple):
             Their rows.
         """
         known = self.reader.distributions
-        rows = encode_outside(
+        rows = encode_leniently(
             self.optimizer.space, [values_under(known, trial) for trial in trials]
         )
         accepted = np.flatnonzero(self.optimizer.accepts(rows))

@@ -16,14 +16,10 @@ from optuna.trial import FrozenTrial
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
 from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
-from mondrian_bo.integrations.optuna.valid_points import (
-    ValidSuggestions,
-    choices_of,
-    constants_beside,
-)
+from mondrian_bo.integrations.optuna.valid_points import ValidSuggestions, choices_of
 from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.garbage_collection import without_collections
 
@@ -72,21 +68,45 @@ class ToldStudy:
         self._is_changing = False
         self._running: dict[int, tuple[object, FloatArray]] = {}
 
+    def running_beside(self, study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
+        """Return the other running trials; the study is read unless it has just been, for `trial`.
+
+        As a rule it was read a moment ago, for the search space of the trial.
+        """
+        (number, running), self.latest_read = self.latest_read, (None, [])
+        if number != trial.number:
+            running = self.reader.read(study)
+        return [one for one in running if one.number != trial.number]
+
     def optimizer_for(
         self,
         study: optuna.Study,
         search_space: Mapping[str, BaseDistribution],
         settings: Mapping[str, Any],
         is_valid: Callable[[dict[str, Any]], bool] | None = None,
-        trial: FrozenTrial | None = None,
+        constants: dict[str, Any] | None = None,
     ) -> RowOptimizer | None:
         """Return an optimizer over the space that knows all finished trials.
 
         It is rebuilt only when the space or its learnt conditions have changed, or when another
         study has taken the place of this one. Of a wide space, parameters that are new wait until
         the trials have grown by a tenth: they are drawn uniformly until then.
+
+        Parameters
+        ----------
+        study : optuna.Study
+            The study, as it was read last.
+        search_space : mapping of str to BaseDistribution
+            The parameters.
+        settings : mapping
+            Settings of the optimizer.
+        is_valid : callable or None, default=None
+            The user's function.
+        constants : dict or None, default=None
+            Values for `is_valid` of parameters that the space lacks, by :func:`constants_beside`.
         """
-        recipe = self._recipe_of(study, search_space, is_valid, trial)
+        learner = self.reader.conditions
+        recipe = SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
         # An optimizer that was told half of some trials when it was interrupted is built anew.
         if self._is_changing or self._needs_another(recipe):
             self._is_changing = True
@@ -101,19 +121,6 @@ class ToldStudy:
             self._tell(self._optimizer)
         self._is_changing = False
         return self._optimizer
-
-    def _recipe_of(
-        self,
-        study: optuna.Study,
-        search_space: Mapping[str, BaseDistribution],
-        is_valid: Callable[[dict[str, Any]], bool] | None,
-        trial: FrozenTrial | None,
-    ) -> SpaceRecipe:
-        """Return what the space of an optimizer depends on, as far as it is known."""
-        learner, constants = self.reader.conditions, None
-        if is_valid is not None:
-            constants = constants_beside(is_valid, study, trial, self.reader, search_space)
-        return SpaceRecipe(dict(search_space), learner.conditions, learner.unexplained, constants)
 
     def _needs_another(self, recipe: SpaceRecipe) -> bool:
         """Return whether the optimizer does not fit a recipe, or knows trials of another study."""
@@ -187,7 +194,7 @@ class ToldStudy:
             if latest is None or latest[0] != key:
                 latest = (
                     key,
-                    encode_outside(optimizer.space, [self.reader.running_values(trial)])[0],
+                    encode_leniently(optimizer.space, [self.reader.running_values(trial)])[0],
                 )
             self._running[trial.number] = latest
         rows = np.array([row for _, row in self._running.values()])
@@ -205,7 +212,7 @@ class ToldStudy:
             for one in finished
         ]
         outcomes = np.array([trial.outcomes for trial in new])
-        asked = encode_outside(optimizer.space, [trial.values for trial in new])
+        asked = encode_leniently(optimizer.space, [trial.values for trial in new])
         unasked = [trial.unasked for trial in new]
         rows = complete(optimizer.space, asked, unasked) if any(unasked) else asked
         known = optimizer.accepts(rows)
@@ -219,7 +226,7 @@ class ToldStudy:
         optimizer.tell_rows(rows[known], outcomes[known], constraints[known], errors, costs=costs)
         evaluated = [one.values for one in finished if one.replaced]
         if evaluated:
-            own = encode_outside(optimizer.space, evaluated)
+            own = encode_leniently(optimizer.space, evaluated)
             optimizer.exclude_rows(own[optimizer.accepts(own)])
         if rows is not asked:
             _exclude_asked(optimizer, asked, rows, ~np.isnan(outcomes).any(axis=1))
@@ -253,7 +260,7 @@ def complete(
     space : SearchSpace
         The present space.
     rows : float64 array of shape (m, d)
-        The trials, as `encode_outside` returns them.
+        The trials, as `encode_leniently` returns them.
     unasked : sequence of m mappings of str to float
         Values in Optuna's internal representation.
 
@@ -264,7 +271,7 @@ def complete(
     """
     if not any(name in space for one in unasked for name in one):
         return rows
-    filled = np.where(np.isnan(rows), encode_outside(space, unasked), rows)
+    filled = np.where(np.isnan(rows), encode_leniently(space, unasked), rows)
     inactive = np.isnan(space.snap(np.nan_to_num(filled)))
     filled[inactive & np.isnan(rows)] = np.nan
     return filled

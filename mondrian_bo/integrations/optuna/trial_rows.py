@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.distributions import to_space, values_under
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.array_types import FloatArray
 
 
@@ -50,7 +50,7 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     space = to_space(distributions, learner.conditions)
     if space is None:
         return None
-    return TrialRows(space, distributions, encode_outside(space, internal))
+    return TrialRows(space, distributions, encode_leniently(space, internal))
 
 
 def finite_trials(study: optuna.Study) -> list[FrozenTrial]:

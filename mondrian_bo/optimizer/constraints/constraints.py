@@ -184,9 +184,9 @@ class Constraints:
         rows = np.array(self._rows)
         return rows[np.argsort(-feasibility.log_probability(rows), kind="stable")[:_N_STARTS]]
 
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
-        return self._margins.pending(rows, rng)
+        return self._margins.imputing(rows, rng)
 
     def _correlate(self) -> None:
         """Compute the exponents of pairs of constraints from their trials, when it is due."""
@@ -235,9 +235,9 @@ class JointFeasibility:
         return self._combined(logs, len(rows))[0]
 
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        numbers = [model.n_gradients for model, _ in self._events]
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
+        numbers = [model.n_smooth_components for model, _ in self._events]
         return sum(numbers) if all(numbers) else 0
 
     def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -28,7 +28,7 @@ _TOLERANCE = 1e-7
 """Largest error of a linear function, as a distance in sides of the unit cube: above the rounding
 errors of most simulations, and a distance that changes no optimum noticeably."""
 
-_MARGIN = 1e-9
+_CLEARANCE = 1e-9
 """Distance kept from a bound, in sides of the unit cube, besides twice the largest error: above
 rounding errors."""
 
@@ -64,14 +64,14 @@ class HalfSpace(NamedTuple):
     normal : float64 array of shape (d,)
         Direction into the half space, of length 1.
     offset : float
-        Distance of the bound from the origin along the normal, plus the margin.
-    margin : float
+        Distance of the bound from the origin along the normal, plus the clearance.
+    clearance : float
         Distance kept from the bound.
     """
 
     normal: FloatArray
     offset: float
-    margin: float
+    clearance: float
 
 
 def find_half_space(rows: FloatArray, margins: FloatArray) -> HalfSpace | None:
@@ -112,8 +112,8 @@ def find_half_space(rows: FloatArray, margins: FloatArray) -> HalfSpace | None:
     if not (0.0 < length < math.inf and errors.max() <= _TOLERANCE * length):
         return None
     normal = slopes / length
-    margin = 2.0 * float(errors.max()) / length + _MARGIN
-    return HalfSpace(normal, float(normal @ centre - level / length) + margin, margin)
+    clearance = 2.0 * float(errors.max()) / length + _CLEARANCE
+    return HalfSpace(normal, float(normal @ centre - level / length) + clearance, clearance)
 
 
 class HalfSpaces:
@@ -140,7 +140,7 @@ class HalfSpaces:
         self.numbers = frozenset(parts)
         self._normals = np.array([one.normal for one in parts.values()])
         self._offsets = np.array([one.offset for one in parts.values()])
-        self._margins = np.array([one.margin for one in parts.values()])
+        self._clearances = np.array([one.clearance for one in parts.values()])
         self._free = np.asarray(is_free, dtype=np.float64)
 
     def exclude_each_other(self, upper: FloatArray) -> bool:
@@ -156,7 +156,7 @@ class HalfSpaces:
         upper : float64 array of shape (d,)
             Largest entries of rows.
         """
-        offsets = self._offsets - 2.0 * self._margins
+        offsets = self._offsets - 2.0 * self._clearances
 
         def violations(row: FloatArray) -> FloatArray:
             return np.maximum(offsets - self._normals @ row, 0.0)
@@ -236,7 +236,7 @@ class HalfSpaces:
     def _violations(self, rows: FloatArray) -> FloatArray:
         """Return the largest distances of rows from the half spaces, 0 within, shape (m,)."""
         gaps = self._offsets - rows @ self._normals.T
-        return np.asarray(np.where(gaps > 2.0 * self._margins, gaps, 0.0).max(axis=1))
+        return np.asarray(np.where(gaps > 2.0 * self._clearances, gaps, 0.0).max(axis=1))
 
     def _projected(
         self, rows: FloatArray, n_sweeps: int

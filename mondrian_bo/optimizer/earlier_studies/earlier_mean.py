@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -135,26 +136,32 @@ class EarlierMean:
     def __init__(self, surrogate: Surrogate, earlier: Sequence[EarlierModel]) -> None:
         self._surrogate = surrogate
         self._earlier = earlier
-        self._values, self._predicted = GrowingArray(), GrowingArray(len(earlier))
+        self._targets, self._predicted = GrowingArray(), GrowingArray(len(earlier))
         self.weights = np.full(len(earlier), _FIRST_WEIGHT / len(earlier))
         self._slopes = self.weights.copy()
         self._intercept, self._unit = 0.0, 1.0
 
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; in pickles of earlier versions the targets have another name."""
+        self.__dict__.update(state)
+        if "_values" in state:
+            self._targets = self.__dict__.pop("_values")
+
+    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more rows."""
         predicted = np.column_stack([model.means(rows) for model in self._earlier])
-        is_first = len(self._values) == 0
-        self._values.extend(values)
+        is_first = len(self._targets) == 0
+        self._targets.extend(targets)
         self._predicted.extend(predicted)
         if is_first:
             self._weigh()
-        self._surrogate.learn(rows, self._residuals(values, predicted))
+        self._surrogate.learn(rows, self._residuals(targets, predicted))
 
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows, and weigh the earlier studies again."""
-        self._values.replace(values.copy())
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all rows, and weigh the earlier studies again."""
+        self._targets.replace(targets.copy())
         self._weigh()
-        self._surrogate.set_values(self._residuals(values, self._predicted.rows))
+        self._surrogate.set_targets(self._residuals(targets, self._predicted.rows))
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the components, both of shape (C, m)."""
@@ -166,15 +173,15 @@ class EarlierMean:
         return lambda rows: self._mean(rows) + self._unit * residual(rows)
 
     @contextmanager
-    def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
+    def extended(self, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""
-        with self._surrogate.extended(rows, (values - self._mean(rows)) / self._unit):
+        with self._surrogate.extended(rows, (targets - self._mean(rows)) / self._unit):
             yield
 
     def _moved(
         self, rows: FloatArray, means: FloatArray, stds: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return means and deviations of values from those of residuals."""
+        """Return means and deviations of targets from those of residuals."""
         return self._mean(rows) + self._unit * means, self._unit * stds
 
     def _mean(self, rows: FloatArray) -> FloatArray:
@@ -183,40 +190,41 @@ class EarlierMean:
             mean += self._slopes[k] * self._earlier[k].means(rows)
         return mean
 
-    def _residuals(self, values: FloatArray, predicted: FloatArray) -> FloatArray:
-        return np.asarray((values - self._intercept - predicted @ self._slopes) / self._unit)
+    def _residuals(self, targets: FloatArray, predicted: FloatArray) -> FloatArray:
+        return np.asarray((targets - self._intercept - predicted @ self._slopes) / self._unit)
 
     def _weigh(self) -> None:
         """Fit the weights, and the unit of the residuals, to all trials."""
-        values, predicted = self._values.rows, self._predicted.rows
+        targets, predicted = self._targets.rows, self._predicted.rows
         n, n_studies = predicted.shape
         centred = predicted - predicted.mean(axis=0)
         # Predictions of an earlier study have the standard deviation 1 over its own trials.
         spreads = np.sqrt((np.sum(centred**2, axis=0) + _IMAGINARY) / (n + _IMAGINARY))
         inputs = centred / spreads
-        targets = values - values.mean()
         imaginary = math.sqrt(_IMAGINARY)
         self.weights, _ = nnls(
             np.vstack([inputs, imaginary * np.eye(n_studies)]),
-            np.append(targets, np.full(n_studies, imaginary * _FIRST_WEIGHT / n_studies)),
+            np.append(
+                targets - targets.mean(), np.full(n_studies, imaginary * _FIRST_WEIGHT / n_studies)
+            ),
         )
         if n >= _JUDGED_FROM:
-            self.weights[self._scores(inputs, values) < _SIGNIFICANT] = 0.0
+            self.weights[self._scores(inputs, targets) < _SIGNIFICANT] = 0.0
         self._slopes = min(1.0, _TRUSTED / n) ** 2 * self.weights / spreads
-        self._intercept = float(np.mean(values - predicted @ self._slopes))
+        self._intercept = float(np.mean(targets - predicted @ self._slopes))
         self._unit = 1.0
         if self.weights.any():
-            residuals = self._residuals(values, predicted)
+            residuals = self._residuals(targets, predicted)
             total = float(residuals @ residuals) + _IMAGINARY * _RESIDUAL_VARIANCE
             self._unit = math.sqrt(total / (n + _IMAGINARY))
         else:
             # The model without earlier studies.
             self._intercept = 0.0
 
-    def _scores(self, inputs: FloatArray, values: FloatArray) -> FloatArray:
+    def _scores(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return weights in their standard errors, shape (K,), as if trials were independent."""
-        sizes = self.weights * inputs.std(axis=0) / max(float(values.std()), 1e-12)
-        return np.asarray(sizes * math.sqrt(len(values)))
+        sizes = self.weights * inputs.std(axis=0) / max(float(targets.std()), 1e-12)
+        return np.asarray(sizes * math.sqrt(len(targets)))
 
 
 class SmoothEarlierMean(EarlierMean):
@@ -233,9 +241,9 @@ class SmoothEarlierMean(EarlierMean):
         """Take the hyper-parameters of another surrogate, and its lengthscales times a factor."""
         self._surrogate.fix_lengthscales(like._surrogate, factor)
 
-    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of new values, noise included, both (C, m)."""
-        return self._moved(rows, *self._surrogate.predict_values(rows))
+    def predict_targets(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new targets, noise included, both (C, m)."""
+        return self._moved(rows, *self._surrogate.predict_targets(rows))
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions jointly and return their values at rows, shape (n_draws, m)."""
@@ -257,22 +265,22 @@ class SmoothEarlierMean(EarlierMean):
             self._unit * std_gradients,
         )
 
-    def _scores(self, inputs: FloatArray, values: FloatArray) -> FloatArray:
+    def _scores(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return weights by generalised least squares in their standard errors, shape (K,).
 
-        Values of trials next to each other are alike. The covariance of the process accounts for
+        Targets of trials next to each other are alike. The covariance of the process accounts for
         that, up to the number of trials of one leaf.
         """
         n, n_studies = inputs.shape
-        columns = np.column_stack([np.ones(n), inputs, values])
+        columns = np.column_stack([np.ones(n), inputs, targets])
         decorrelated = self._surrogate.decorrelate(columns)
         degrees_of_freedom = n - 1 - n_studies
         if decorrelated is None or degrees_of_freedom < 1:
-            return super()._scores(inputs, values)
-        design, targets = decorrelated[:, :-1], decorrelated[:, -1]
+            return super()._scores(inputs, targets)
+        design, outcome = decorrelated[:, :-1], decorrelated[:, -1]
         inverse = np.linalg.pinv(design.T @ design)
-        weights = inverse @ (design.T @ targets)
-        residuals = targets - design @ weights
+        weights = inverse @ (design.T @ outcome)
+        residuals = outcome - design @ weights
         variance = float(residuals @ residuals) / degrees_of_freedom
         errors = np.sqrt(variance * inverse.diagonal())
         return np.asarray(weights[1:] / np.maximum(errors[1:], 1e-12))

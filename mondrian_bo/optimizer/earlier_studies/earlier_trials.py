@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mondrian_bo.search_space import Parameter, SearchSpace
-from mondrian_bo.search_space.outside import entry_outside
+from mondrian_bo.search_space.lenient_encoding import lenient_entry
 from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 _MOST_TRIALS = 200
@@ -205,7 +205,7 @@ def encode_with_warnings(
 
 def _position(parameter: Parameter, value: object) -> float:
     """Return the entry of a row; NaN if there is none, or it is too far from the range."""
-    position = entry_outside(parameter, value)
+    position = lenient_entry(parameter, value)
     return position if -_FARTHEST <= position <= 1.0 + _FARTHEST else math.nan
 
 

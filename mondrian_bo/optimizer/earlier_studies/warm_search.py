@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,8 @@ from mondrian_bo.optimizer.earlier_studies.earlier_mean import (
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import N_START, EarlierTrials
 from mondrian_bo.optimizer.maximization.candidates import quasi_random_rows
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
-from mondrian_bo.optimizer.search.search import Request, Search
+from mondrian_bo.optimizer.search.request import Request
+from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.search.search_factory import (
     OutcomeModelParts,
     SearchFactory,
@@ -39,7 +40,7 @@ class WarmSearch(Search):
         The earlier studies.
     """
 
-    earlier: Sequence[EarlierModel] = ()
+    earlier: Sequence[EarlierModel] = field(kw_only=True)
 
     @property
     def earlier_weights(self) -> FloatArray:
@@ -55,25 +56,27 @@ class WarmSearch(Search):
         if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
             # Of two studies, the first trials are the best of each.
             model = self.earlier[(n_started // 2) % len(self.earlier)]
-            for row in _within(request.space, model.good_rows(), request.number, self.shift):
+            for row in _within(request.space, model.good_rows(), request.index, self.shift):
                 if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
         # The middle of the space is the first trial that no earlier study gives.
-        return super().suggest(request._replace(number=0) if n_started == 1 else request)
+        return super().suggest(replace(request, index=0) if n_started == 1 else request)
 
     @property
     def _n_warm(self) -> int:
         """Number of first trials among which are those of earlier studies."""
         return min(N_START, self.n_startup_trials)
 
-    def _needs_model(self, n_started: int) -> bool:
+    def _needs_model(self, n_pending: int) -> bool:
         """Return whether the model makes a suggestion; once an earlier study has a weight, it does.
 
         The parameter is that of :meth:`Search._needs_model`.
         """
-        if n_started >= self._n_warm and self.earlier_weights.any():
+        n_trials = len(self.trials)
+        is_started = n_trials > 0 and n_trials + n_pending >= self._n_warm
+        if is_started and self.earlier_weights.any():
             return True
-        return super()._needs_model(n_started)
+        return super()._needs_model(n_pending)
 
 
 def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray) -> FloatArray:
@@ -113,15 +116,9 @@ class WarmSearchFactory(SearchFactory):
         cold = super().new(trials, number)
         if number > 0 or trials.n_objectives > 1:
             return cold
-        return WarmSearch(
-            trials,
-            # Earlier studies predict values that those of this study do not.
-            [(model, replace(arm, exploration=0.0)) for model, arm in cold.arms],
-            cold.n_startup_trials,
-            cold.n_candidates,
-            cold.shift,
-            earlier=self.earlier,
-        )
+        # Earlier studies predict values that those of this study do not.
+        arms = [(model, replace(arm, exploration=0.0)) for model, arm in cold.arms]
+        return WarmSearch.like(cold, arms=arms, earlier=self.earlier)
 
     def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:
         """Return an empty model; the first search has the earlier studies as its prior mean."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,8 @@ from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 from mondrian_bo.optimizer.fidelities.fidelity_surrogate import with_fidelity
 from mondrian_bo.optimizer.fidelities.target_space import TargetSpace
 from mondrian_bo.optimizer.models.outcome_model import NewSurrogate, OutcomeModel
-from mondrian_bo.optimizer.search.search import Request, Search
+from mondrian_bo.optimizer.search.request import Request
+from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.search.search_factory import (
     OutcomeModelParts,
     SearchFactory,
@@ -72,7 +73,7 @@ class FidelityModel(OutcomeModel):
 
         Before the first of these, that of all points that were tried.
         """
-        if len(self.trials.best_rows(feasible=True)):
+        if len(self.trials.best_rows(eligible=True)):
             return super().value_to_beat()
         return float(self.at_target(self.trials.rows[-_LATEST:])[1].max())
 
@@ -94,29 +95,27 @@ class FidelityModel(OutcomeModel):
         return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
 
 
+@dataclass(eq=False)
 class FidelitySearch(Search):
     """A :class:`Search` for the best point at the target fidelity.
 
     An acquisition chooses a point at the target, as in any search. Then :func:`screening_gains`
     compares the fidelities at which the trial may run. First trials are cheap. Trials at other
-    fidelities must be told as infeasible, so that they are no incumbents.
+    fidelities must not be told as eligible, so that they are no incumbents.
 
     Parameters
     ----------
-    plain : Search
-        A search with models of type :class:`FidelityModel`.
+    *fields : object
+        Those of a :class:`Search` with models of type :class:`FidelityModel`.
     fidelity : Fidelity
         The fidelity.
     costs : CostModel
         Costs of trials.
     """
 
-    def __init__(self, plain: Search, fidelity: Fidelity, costs: CostModel) -> None:
-        super().__init__(
-            plain.trials, plain.arms, plain.n_startup_trials, plain.n_candidates, plain.shift
-        )
-        self.fidelity, self.costs = fidelity, costs
-        self._target_space: tuple[SearchSpace, TargetSpace] | None = None
+    fidelity: Fidelity = field(kw_only=True)
+    costs: CostModel = field(kw_only=True)
+    _target_space: tuple[SearchSpace, TargetSpace] | None = field(default=None, init=False)
 
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,), see :meth:`Search.suggest`."""
@@ -126,9 +125,9 @@ class FidelitySearch(Search):
             return super().suggest(request)
         if self._target_space is None or self._target_space[0] is not space:
             self._target_space = space, TargetSpace(space, self.fidelity)
-        at_target = request._replace(space=self._target_space[1])
-        n_started = len(trials) + len(request.pending)
-        if len(trials) == 0 or n_started < self.n_startup_trials:
+        at_target = replace(request, space=self._target_space[1])
+        if not self._needs_model(len(request.pending)):
+            n_started = len(trials) + len(request.pending)
             return self._first(super().suggest(at_target), n_started, request)
         (model,) = self.arms[0][0].models
         assert isinstance(model, FidelityModel)
@@ -136,7 +135,7 @@ class FidelitySearch(Search):
         # Trials may lack any parameter.
         tried = tried[np.argsort(-means, kind="stable")]
         tried = at_target.space.snap(at_target.space.filled(tried))
-        starts = np.concatenate([trials.best_rows(feasible=True), tried[:_N_PROMISING]])
+        starts = np.concatenate([trials.best_rows(eligible=True), tried[:_N_PROMISING]])
         if not self._has_target(request.pending):
             for row in tried:
                 if self._is_free(row, request):
@@ -147,7 +146,7 @@ class FidelitySearch(Search):
     def _has_target(self, pending: FloatArray) -> bool:
         """Whether a trial at the target has a value, or is running."""
         is_running = bool(self.fidelity.is_target(pending).any())
-        return is_running or len(self.trials.best_rows(feasible=True)) > 0
+        return is_running or len(self.trials.best_rows(eligible=True)) > 0
 
     def _is_free(self, row: FloatArray, request: Request) -> bool:
         """Whether a row may be suggested."""
@@ -205,7 +204,7 @@ class FidelitySearch(Search):
         if not len(levels) or self._spent(request.pending) >= _MOST_SPENT:
             return row
         rows = np.concatenate([levels, row[None]])
-        with single_threaded_blas(), model.pending(request.pending, request.rng):
+        with single_threaded_blas(), model.imputing(request.pending, request.rng):
             means, covariances = model.joint(rows, request.rng)
             gap = float(means[-1]) - model.value_to_beat()
             noise = model.noise(levels) ** 2
@@ -279,7 +278,7 @@ class FidelitySearchFactory(SearchFactory):
             (model, replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0, exploration=0.0))
             for model, arm in plain.arms
         ]
-        return FidelitySearch(replace(plain, arms=arms), self._fidelity, self._costs)
+        return FidelitySearch.like(plain, arms=arms, fidelity=self._fidelity, costs=self._costs)
 
     def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:
         """Return an empty model that expects fidelities to be correlated."""

@@ -36,13 +36,13 @@ class FidelitySurrogate:
         self._surrogate = surrogate
         self._fidelity = fidelity
 
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more rows."""
-        self._surrogate.learn(self._squeezed(rows), values)
+        self._surrogate.learn(self._squeezed(rows), targets)
 
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows."""
-        self._surrogate.set_values(values)
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all rows."""
+        self._surrogate.set_targets(targets)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the components, both of shape (C, m)."""
@@ -54,9 +54,9 @@ class FidelitySurrogate:
         return lambda rows: function(self._squeezed(rows))
 
     @contextmanager
-    def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
+    def extended(self, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""
-        with self._surrogate.extended(self._squeezed(rows), values):
+        with self._surrogate.extended(self._squeezed(rows), targets):
             yield
 
     def _squeezed(self, rows: FloatArray) -> FloatArray:
@@ -78,9 +78,9 @@ class SmoothFidelitySurrogate(FidelitySurrogate):
         """Take the hyper-parameters of another surrogate, and its lengthscales times a factor."""
         self._surrogate.fix_lengthscales(like._surrogate, factor)
 
-    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of new values, noise included, both (C, m)."""
-        return self._surrogate.predict_values(self._squeezed(rows))
+    def predict_targets(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new targets, noise included, both (C, m)."""
+        return self._surrogate.predict_targets(self._squeezed(rows))
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Draw functions jointly and return their values at rows, shape (n_draws, m)."""

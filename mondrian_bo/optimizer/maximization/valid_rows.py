@@ -22,6 +22,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
 from mondrian_bo.optimizer.shared.validation import check_answer
 from mondrian_bo.search_space import Categorical, RestrictedSpace, SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.float_range import LOWEST
 
 _MOST_DRAWN = 8192
 """Number of points, a power of two, that are drawn before the search for a valid one gives up: a
@@ -53,9 +54,6 @@ choice."""
 
 _SLIDE_HALVINGS = 7
 """Halvings of the way to the boundary in these moves: to 1 % of their length."""
-
-_LOWEST = float(np.finfo(np.float64).min)
-"""Smallest score of a valid row: invalid ones have minus infinity."""
 
 
 class ValidRows:
@@ -178,7 +176,8 @@ class ValidRows:
             scores = np.full(len(rows), -np.inf)
             valid = self.contains(rows)
             if valid.any():
-                scores[valid] = np.maximum(score(rows[valid]), _LOWEST)
+                # Invalid rows alone have minus infinity.
+                scores[valid] = np.maximum(score(rows[valid]), LOWEST)
             return scores
 
         def excludes(row: FloatArray) -> bool:

@@ -62,7 +62,9 @@ NewTransform: TypeAlias = Callable[[FloatArray], Transform]
 
 
 class OutcomeModel:
-    """A surrogate of trials. It learns new trials at the next prediction or draw.
+    """A surrogate of trials. It learns new trials at `learn`, or at the next prediction.
+
+    Its targets are the transformed values.
 
     Parameters
     ----------
@@ -128,39 +130,70 @@ class OutcomeModel:
         """The model itself, as the models of several objectives have several."""
         return (self,)
 
+    def learn(self) -> None:
+        """Learn the trials told since the last call."""
+        n_trials = len(self.trials)
+        if self._n_learnt == n_trials:
+            return
+        # After `forget` the model learns at the former numbers of trials first.
+        former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
+        is_new = not former or former[-1] < n_trials
+        for n_told in [*former, n_trials] if is_new else former:
+            rows = self.trials.rows[self._n_learnt : n_told]
+            all_values = self.trials.values[:n_told]
+            first = self._n_learnt == 0
+            refit = n_told >= REFIT_GROWTH * self._n_fitted
+            if refit and first:
+                self._transform = self.new_transform(all_values)
+            targets = self._transform(all_values[self._n_learnt :])
+            if not first:
+                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
+                self._calibration.update(targets, *predicted)
+            self._surrogate.learn(rows, targets)
+            self._n_learnt = n_told
+            if refit:
+                transform = self._transform if first else self.new_transform(all_values)
+                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
+                if transform is not self._transform:
+                    self._transform = transform
+                    self._surrogate.set_targets(transform(all_values))
+                self._n_fitted = n_told
+        if is_new:
+            self.learnt_at.append(n_trials)
+
     @property
     def transform(self) -> Transform:
         """The present transform of values."""
-        self._learn()
+        self.learn()
         return self._transform
 
     @property
     def surrogate(self) -> Surrogate:
         """The surrogate, which has learnt all trials."""
-        self._learn()
+        self.learn()
         return self._surrogate
 
     @property
     def calibration(self) -> float:
         """The factor of predicted standard deviations, from the latest errors."""
-        self._learn()
+        self.learn()
         return self._calibration.scale
 
     def widen(self, factor: float) -> None:
         """Multiply calibrated standard deviations by a factor, until more trials are learnt."""
-        self._learn()
+        self.learn()
         self._calibration.scale *= factor
 
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        self._learn()
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
+        self.learn()
         return 0 if self._smooth is None else self._smooth.n_components
 
     @property
     def is_noise(self) -> bool:
         """Whether the values count as noise, see :class:`Predictability`."""
-        self._learn()
+        self.learn()
         return self._predictability.is_noise(self.trials, self._surrogate)
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
@@ -174,31 +207,31 @@ class OutcomeModel:
             Whether standard deviations are multiplied by the root mean square of the latest
             standardised errors.
         """
-        self._learn()
+        self.learn()
         means, stds = self._surrogate.predict(rows)
         return Prediction(means, (self._calibration.scale if calibrated else 1.0) * stds)
 
-    def predict_values(self, rows: FloatArray) -> Prediction:
-        """Predict transformed values of new trials: with their noise if the surrogate knows it."""
-        self._learn()
+    def predict_targets(self, rows: FloatArray) -> Prediction:
+        """Predict the targets of new trials: with their noise if the surrogate knows it."""
+        self.learn()
         if isinstance(self._surrogate, NoisySurrogate):
-            return Prediction(*self._surrogate.predict_values(rows))
+            return Prediction(*self._surrogate.predict_targets(rows))
         return self.predict(rows)
 
     def noise(self, rows: FloatArray) -> FloatArray:
-        """Return standard deviations of the noise of transformed values, shape (m,).
+        """Return standard deviations of the noise of targets, shape (m,).
 
         They are 0 if the surrogate does not know the noise.
         """
         if not isinstance(self._surrogate, NoisySurrogate):
             return np.zeros(len(rows))
-        _, noisy = mixture_moments(self.predict_values(rows))
+        _, noisy = mixture_moments(self.predict_targets(rows))
         _, std = mixture_moments(self.predict(rows, calibrated=False))
         return np.asarray(np.sqrt((noisy**2 - std**2).clip(0.0)))
 
     def gradients(self, rows: FloatArray, calibrated: bool = True) -> Gradients:
         """Predict as `predict` does, with gradients; the surrogate must be smooth."""
-        self._learn()
+        self.learn()
         assert self._smooth is not None
         means, stds, mean_gradients, std_gradients = self._smooth.gradients(rows)
         scale = self._calibration.scale if calibrated else 1.0
@@ -237,7 +270,7 @@ class OutcomeModel:
         usage = usage_of(acquisition)
         if usage.samples_function:
             return self.draw(rng), None
-        self._learn()
+        self.learn()
         incumbent = self.value_to_beat()
         acquisition = checked(acquisition)
         surrogate, smooth = self._surrogate, self._smooth
@@ -260,7 +293,7 @@ class OutcomeModel:
 
     def draw(self, rng: np.random.Generator) -> RandomFunction:
         """Draw a function from the surrogate's posterior."""
-        self._learn()
+        self.learn()
         return self._surrogate.draw(rng)
 
     def draw_at(self, rows: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -268,7 +301,7 @@ class OutcomeModel:
 
         Deviations from the mean are calibrated, as those of `predict`.
         """
-        self._learn()
+        self.learn()
         if isinstance(self._surrogate, JointSurrogate):
             draws = self._surrogate.draw_at(rows, n_draws, rng)
         else:
@@ -277,15 +310,15 @@ class OutcomeModel:
         return np.asarray(mean + self._calibration.scale * (draws - mean))
 
     def value_to_beat(self) -> float:
-        """Return the largest predicted mean among the best feasible trials; -inf without any.
+        """Return the largest predicted mean among the best eligible trials; -inf without any.
 
         Without noise this is the best transformed value. With noise a single lucky trial does not
         set it.
         """
-        rows = self.trials.best_rows(feasible=True)
+        rows = self.trials.best_rows(eligible=True)
         if not len(rows):
             return -math.inf
-        self._learn()
+        self.learn()
         mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
         return float(mean.max())
 
@@ -305,7 +338,7 @@ class OutcomeModel:
         return 2.0 * np.clip(expected, -largest, largest), 2.0 * np.minimum(spread, largest)
 
     @contextmanager
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
         """Impute running trials with the values of a drawn function inside a ``with`` block.
 
         Each suggestion of a batch draws anew, so that the batch does not rest on one guess of what
@@ -316,36 +349,6 @@ class OutcomeModel:
             return
         with self._surrogate.extended(rows, self.draw(rng)(rows)):
             yield
-
-    def _learn(self) -> None:
-        n_trials = len(self.trials)
-        if self._n_learnt == n_trials:
-            return
-        # After `forget` the model learns at the former numbers of trials first.
-        former = self.learnt_at[bisect.bisect_right(self.learnt_at, self._n_learnt) :]
-        is_new = not former or former[-1] < n_trials
-        for n_told in [*former, n_trials] if is_new else former:
-            rows = self.trials.rows[self._n_learnt : n_told]
-            all_values = self.trials.values[:n_told]
-            first = self._n_learnt == 0
-            refit = n_told >= REFIT_GROWTH * self._n_fitted
-            if refit and first:
-                self._transform = self.new_transform(all_values)
-            values = self._transform(all_values[self._n_learnt :])
-            if not first:
-                predicted = mixture_moments(Prediction(*self._surrogate.predict(rows)))
-                self._calibration.update(values, *predicted)
-            self._surrogate.learn(rows, values)
-            self._n_learnt = n_told
-            if refit:
-                transform = self._transform if first else self.new_transform(all_values)
-                transform = self._rescaled(transform, self.trials.rows[:n_told], all_values)
-                if transform is not self._transform:
-                    self._transform = transform
-                    self._surrogate.set_values(transform(all_values))
-                self._n_fitted = n_told
-        if is_new:
-            self.learnt_at.append(n_trials)
 
     def _rescaled(self, usual: Transform, rows: FloatArray, values: FloatArray) -> Transform:
         """Return the usual transform of the values, or a finer one where that is better."""

@@ -93,9 +93,9 @@ class OutcomeModels:
         return mean, std
 
     @contextmanager
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
         with ExitStack() as stack:
             for model in self.informed:
-                stack.enter_context(model.pending(rows, rng))
+                stack.enter_context(model.imputing(rows, rng))
             yield

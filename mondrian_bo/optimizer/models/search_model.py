@@ -13,7 +13,7 @@ from mondrian_bo.shared.array_types import FloatArray
 
 
 class SearchModel(Protocol):
-    """A model of all objectives. It learns new trials at the next call that needs them.
+    """A model of all objectives. It learns new trials when it is next used.
 
     :class:`mondrian_bo.optimizer.models.outcome_model.OutcomeModel` has one objective, and
     :class:`mondrian_bo.optimizer.pareto.pareto_model.ParetoModel` several.
@@ -24,9 +24,13 @@ class SearchModel(Protocol):
         """One model for each objective."""
         ...
 
+    def learn(self) -> None:
+        """Learn the trials told since the last call."""
+        ...
+
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
         ...
 
     def score(
@@ -42,7 +46,7 @@ class SearchModel(Protocol):
         """
         ...
 
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> AbstractContextManager[None]:
         """Impute running trials with drawn values inside a ``with`` block."""
         ...
 

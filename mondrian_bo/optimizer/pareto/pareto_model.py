@@ -75,10 +75,15 @@ class ParetoModel:
         self._trials = trials
         self._pending: FloatArray | None = None
 
+    def learn(self) -> None:
+        """Learn the trials told since the last call."""
+        for model in self.models:
+            model.learn()
+
     @property
-    def n_gradients(self) -> int:
-        """Number of components of predictions with gradients; 0 if there are none."""
-        numbers = [model.n_gradients for model in self.models]
+    def n_smooth_components(self) -> int:
+        """Number of components of predictions with gradients; 0 without gradients."""
+        numbers = [model.n_smooth_components for model in self.models]
         return sum(numbers) if all(numbers) else 0
 
     def score(
@@ -121,7 +126,7 @@ class ParetoModel:
             )
             return scores, _chained(by_means, by_stds, by_rows)
 
-        return score, gradients if self.n_gradients > 0 else None
+        return score, gradients if self.n_smooth_components > 0 else None
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations in the units of the values, both of shape (m, K)."""
@@ -129,11 +134,11 @@ class ParetoModel:
         return np.array([mean for mean, _ in moments]).T, np.array([std for _, std in moments]).T
 
     @contextmanager
-    def pending(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
+    def imputing(self, rows: FloatArray, rng: np.random.Generator) -> Iterator[None]:
         """Impute running trials with values drawn from the models inside a ``with`` block."""
         with ExitStack() as stack:
             for model in self.models:
-                stack.enter_context(model.pending(rows, rng))
+                stack.enter_context(model.imputing(rows, rng))
             self._pending = rows
             try:
                 yield

@@ -17,7 +17,7 @@ _NEAR_FRONT = 2.0
 predict it to be better than those."""
 
 _UNRANKED = 1e9
-"""Number of dominating trials that infeasible ones count as having."""
+"""Number of dominating trials that one counts as having that is not eligible."""
 
 
 class ParetoState(NamedTuple):
@@ -81,23 +81,23 @@ class ParetoTrials:
         """Their values, shape (n, K); may be infinite, not NaN."""
         return self._values.rows
 
-    def tell(self, rows: FloatArray, values: FloatArray, feasible: bool = True) -> None:
+    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
         """Add trials with values of shape (m, K), O(n K) each; see :meth:`Trials.tell`.
 
-        Infeasible trials neither dominate nor are near the front.
+        Trials that are not eligible neither dominate nor are near the front.
         """
         for column, own in zip(self.columns, values.T, strict=True):
-            column.tell(rows, own, feasible)
+            column.tell(rows, own, eligible)
         for value in values:
-            self._n_dominating = self._counted(value, feasible)
+            self._n_dominating = self._counted(value, eligible)
             self._values.extend(value[None])
 
-    def _counted(self, value: FloatArray, feasible: bool) -> FloatArray:
+    def _counted(self, value: FloatArray, eligible: bool) -> FloatArray:
         """Return the numbers of dominating trials with one more trial; states keep the former."""
         others = self._values.rows
         counts = self._n_dominating
         ranked, dominating = counts < _UNRANKED, _UNRANKED
-        if feasible:
+        if eligible:
             counts = counts + (ranked & _dominates(value, others))
             dominating = float(np.count_nonzero(ranked & _dominates(others, value)))
         return np.append(counts, dominating)
@@ -131,11 +131,11 @@ class ParetoTrials:
         self._n_dominating = state.n_dominating
 
     def front(self) -> BoolArray:
-        """Return which trials are feasible and not dominated by another one, shape (n,)."""
+        """Return which trials are eligible and not dominated by another one, shape (n,)."""
         return np.asarray(self._n_dominating == 0.0)
 
     def near_front(self) -> BoolArray:
-        """Return which feasible trials are dominated by at most two others, shape (n,)."""
+        """Return which eligible trials are dominated by at most two others, shape (n,)."""
         return np.asarray(self._n_dominating <= _NEAR_FRONT)
 
     def has_extended(self, n_latest: int, least: float) -> bool:
@@ -151,7 +151,7 @@ class ParetoTrials:
         Returns
         -------
         bool
-            True, too, while there are no other feasible trials to compare with.
+            True, too, while there are no other eligible trials to compare with.
         """
         n_before = max(len(self) - n_latest, 0)
         before = self._n_dominating[:n_before] < _UNRANKED
@@ -164,17 +164,17 @@ class ParetoTrials:
             moved, extent = best - earlier.max(axis=0), best - front.min(axis=0)
             return bool((moved > least * extent).any())
 
-    def best_rows(self, feasible: bool = False) -> FloatArray:
+    def best_rows(self, eligible: bool = False) -> FloatArray:
         """Return the rows of the Pareto front, shape (k, d).
 
         Parameters
         ----------
-        feasible : bool, default=False
-            Whether to return nothing while no trial is feasible; otherwise these are then the best
+        eligible : bool, default=False
+            Whether to return nothing while no trial is eligible; otherwise these are then the best
             trials of the first objective.
         """
         front = self.rows[self.front()]
-        return front if feasible or len(front) else self.columns[0].best_rows()
+        return front if eligible or len(front) else self.columns[0].best_rows()
 
 
 def _dominates(values: FloatArray, others: FloatArray) -> BoolArray:

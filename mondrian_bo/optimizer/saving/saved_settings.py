@@ -8,28 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_bo.acquisitions import (
-    ExpectedImprovement,
-    LogExpectedImprovement,
-    ProbabilityOfImprovement,
-    ThompsonSampling,
-    UpperConfidenceBound,
-)
+from mondrian_bo.acquisitions import ACQUISITIONS
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.search_space.parameters import Parameter
 
-_ACQUISITIONS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        ExpectedImprovement,
-        LogExpectedImprovement,
-        ProbabilityOfImprovement,
-        ThompsonSampling,
-        UpperConfidenceBound,
-    )
-}
-"""Acquisitions that a file may name: those of the library."""
+_ACQUISITIONS: dict[str, Any] = {one.__name__: one for one in ACQUISITIONS.values()}
+"""Acquisitions that a file may name, by class: those of the library."""
 
 _PARAMETERS: dict[str, type[Parameter]] = {"Float": Float, "Int": Int, "Categorical": Categorical}
 """Parameters that a file may name."""

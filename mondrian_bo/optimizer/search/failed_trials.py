@@ -7,14 +7,12 @@ import numpy as np
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.float_range import LOWEST
 from mondrian_bo.shared.growing_array import GrowingArray
 
 _N_FAILED = 2
 """Number of nearest trials that must have failed for a failed trial to be learnt: a single failure
 may be an accident. Our choice."""
-
-_LOWEST = float(np.finfo(np.float64).min)
-"""Smallest finite float64."""
 
 _MANY_FAILED = 2
 """Failed trials for each other one beyond which a failed trial is learnt as the worst, our choice:
@@ -26,8 +24,8 @@ class FailedTrials:
 
     A failed trial is not learnt, and its exact point is not suggested again. If the nearest trials
     failed as well, the region is probably faulty, and a model without these trials would keep
-    suggesting points in it. The trial is then learnt with the median of all values, as infeasible.
-    If most trials have failed, it is learnt with the worst value instead.
+    suggesting points in it. The trial is then learnt with the median of all values, and is never
+    the incumbent. If most trials have failed, it is learnt with the worst value instead.
 
     Parameters
     ----------
@@ -90,7 +88,7 @@ def _worse_than_most(values: FloatArray) -> FloatArray:
     high = np.where(finite, values, -np.inf).max(axis=0, keepdims=True)
     low = np.where(has_finite, low, 0.0)
     # Halves of numbers next to the largest float64 do not overflow.
-    below = 2.0 * np.maximum(0.5 * low - 0.5 * np.maximum(np.abs(low), 1.0), 0.5 * _LOWEST)
+    below = 2.0 * np.maximum(0.5 * low - 0.5 * np.maximum(np.abs(low), 1.0), 0.5 * LOWEST)
     worst = np.where(low < high, low, below)
     return np.asarray(np.where(has_finite, worst, values.min(axis=0, keepdims=True)))
 

@@ -156,8 +156,9 @@ class Portfolio:
 AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition | Portfolio
 """Values of the parameter `acquisition`."""
 
-_WIDE = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
-"""Acquisitions of the default portfolio. A single one tends to stay in a single basin."""
+_UNCONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement(0.01), LogExpectedImprovement(0.1))
+"""Acquisitions of the default portfolio without constraints. A single one tends to stay in a single
+basin."""
 
 _CONSTRAINED = (UpperConfidenceBound(), LogExpectedImprovement())
 """Acquisitions of the default portfolio under constraints. Next to a constraint that limits the
@@ -174,7 +175,7 @@ _RUNNING = (ThompsonSampling(),)
 drawn function, so the points of a batch differ."""
 
 _ARM = Arm(
-    _WIDE,
+    _UNCONSTRAINED,
     constrained=_CONSTRAINED,
     many_constrained=_MANY_CONSTRAINED,
     while_running=_RUNNING,

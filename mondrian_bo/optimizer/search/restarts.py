@@ -44,6 +44,14 @@ _STALLED = 100
 """Trials without any gain after which a search has stalled, our choice. It has nothing more to gain
 near its incumbent, so restarts are more frequent, and longer."""
 
+_FORMER_NAMES = {
+    "n_in_vain": "n_without_gain",
+    "gained": "has_improved",
+    "gain": "least_gain",
+    "n_at_gain": "n_of_least_gain",
+}
+"""Present names of counts by those in pickles of earlier versions."""
+
 
 @dataclass
 class _Counts:
@@ -55,29 +63,33 @@ class _Counts:
         Number of searches so far, the one over all trials among them.
     pressure : int
         Pressure of the current search.
-    n_in_vain : int
-        Number of trials since a restarted search has improved on its own incumbent.
+    n_without_gain : int
+        Number of trials since a restarted search has gained anything on its own incumbent.
     threshold : int
         Pressure at which the search over all trials restarts, unless it has stalled.
     n_still : int
         Number of trials of the search over all trials since it has gained anything.
     patience : int
         Patience of a search that is restarted after the other one has stalled.
-    gained : bool
+    has_improved : bool
         Whether a restarted search has improved on the incumbent of all trials.
-    gain, n_at_gain : float and int
+    least_gain, n_of_least_gain : float and int
         The least gain, and the number of trials from which it was computed.
     """
 
     n_searches: int = 1
     pressure: int = 0
-    n_in_vain: int = 0
+    n_without_gain: int = 0
     threshold: int = _COLLAPSED
     n_still: int = 0
     patience: int = _LONG_PATIENCE
-    gained: bool = False
-    gain: float = 0.0
-    n_at_gain: int = 0
+    has_improved: bool = False
+    least_gain: float = 0.0
+    n_of_least_gain: int = 0
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; in pickles of earlier versions some counts have other names."""
+        self.__dict__.update({_FORMER_NAMES.get(name, name): one for name, one in state.items()})
 
 
 class _Comparison(NamedTuple):
@@ -213,7 +225,7 @@ class RestartingSearch:
         """Number of trials told that did not fail."""
         return len(self.trials) - len(self.failed.learnt)
 
-    def tell(self, rows: FloatArray, values: FloatArray, feasible: BoolArray | None = None) -> None:
+    def tell(self, rows: FloatArray, values: FloatArray, eligible: BoolArray | None = None) -> None:
         """Add trials, one after the other.
 
         :class:`FailedTrials` decides what becomes of failed ones.
@@ -224,15 +236,16 @@ class RestartingSearch:
             The points; NaN at inactive parameters.
         values : float64 array of shape (m,), or (m, K) with several objectives
             Their values, larger is better; may be infinite, NaN for trials that failed.
-        feasible : bool array of shape (m,) or None, default=None
-            Which of them satisfy the constraints; None is all.
+        eligible : bool array of shape (m,) or None, default=None
+            Which of them may be the incumbent unless they failed, see :meth:`Trials.tell`; None is
+            all.
         """
         missing = np.isnan(values).reshape(len(values), math.prod(values.shape[1:]))
         failed: BoolArray = np.asarray(missing.any(axis=1))
         for i in range(len(values)):
             row = rows[i : i + 1]
             if not failed[i]:
-                self._tell(row, values[i : i + 1], feasible is None or bool(feasible[i]))
+                self._tell(row, values[i : i + 1], eligible is None or bool(eligible[i]))
                 continue
             imputed = self.failed.add(row)
             if imputed is not None:
@@ -265,17 +278,17 @@ class RestartingSearch:
             for model, _ in search.arms:
                 model.forget()
 
-    def _tell(self, row: FloatArray, values: FloatArray, feasible: bool) -> None:
+    def _tell(self, row: FloatArray, values: FloatArray, eligible: bool) -> None:
         """Add one trial, shape (1, d); start or end a restarted search if it is due."""
         if not self._restarts or len(self.trials) == 0:
-            self.trials.tell(row, values, feasible)
+            self.trials.tell(row, values, eligible)
             return
         assert isinstance(self.trials, Trials)
         counts = self._counts
-        # An infeasible trial is no gain, whatever its value.
-        value = float(values[0]) if feasible else -np.inf
-        beside = self._compare(row[0], value, feasible, self.trials)
-        self.trials.tell(row, values, feasible)
+        # A trial that is not eligible is no gain, whatever its value.
+        value = float(values[0]) if eligible else -np.inf
+        beside = self._compare(row[0], value, eligible, self.trials)
+        self.trials.tell(row, values, eligible)
         if self.current is self.whole:
             counts.n_still = 0 if beside.gained else counts.n_still + 1
             has_stalled = counts.n_still >= _STALLED
@@ -283,26 +296,26 @@ class RestartingSearch:
             if counts.pressure >= (_COLLAPSED if has_stalled else counts.threshold):
                 self.current = self._factory.new(Trials(self._n_dimensions), counts.n_searches)
                 counts.n_searches += 1
-                counts.pressure = counts.n_in_vain = 0
-                counts.gained = False
+                counts.pressure = counts.n_without_gain = 0
+                counts.has_improved = False
             return
-        counts.gained = counts.gained or beside.improved
+        counts.has_improved = counts.has_improved or beside.improved
         own = self.current.trials
         assert isinstance(own, Trials)
         if len(own):
-            beside_own = self._compare(row[0], value, feasible, own)
+            beside_own = self._compare(row[0], value, eligible, own)
             counts.pressure = beside_own.pressure(counts.pressure)
-            counts.n_in_vain = 0 if beside_own.gained else counts.n_in_vain + 1
-        own.tell(row, values, feasible)
+            counts.n_without_gain = 0 if beside_own.gained else counts.n_without_gain + 1
+        own.tell(row, values, eligible)
         has_stalled = counts.n_still >= _STALLED
         patience = counts.patience if has_stalled else _PATIENCE
         is_over = (
-            beside.found_again or counts.pressure >= _COLLAPSED or counts.n_in_vain >= patience
+            beside.found_again or counts.pressure >= _COLLAPSED or counts.n_without_gain >= patience
         )
         if len(own) > self._n_startup_trials and is_over:
             self.current = self.whole
             counts.pressure = 0
-            if counts.gained:
+            if counts.has_improved:
                 counts.threshold, counts.patience = _COLLAPSED, _LONG_PATIENCE
                 counts.n_still = 0
             elif has_stalled:
@@ -311,12 +324,12 @@ class RestartingSearch:
                 counts.threshold *= _BACKOFF
 
     def _compare(
-        self, row: FloatArray, value: float, feasible: bool, trials: Trials
+        self, row: FloatArray, value: float, eligible: bool, trials: Trials
     ) -> _Comparison:
         """Compare a trial with the incumbent of some trials, of which there is one at least."""
-        best_row, best_value, is_feasible = trials.best()
-        if feasible and not is_feasible:
-            best_value = -np.inf  # the first feasible trial is a gain, whatever its value
+        best_row, best_value, is_eligible = trials.best()
+        if eligible and not is_eligible:
+            best_value = -np.inf  # the first eligible trial is a gain, whatever its value
         # The difference of equal infinities would be NaN.
         gain = 0.0 if value == best_value else value - best_value
         least = self._least_gain()
@@ -332,9 +345,9 @@ class RestartingSearch:
         """Return the largest difference of values that count as equal."""
         n_trials, counts = len(self.trials), self._counts
         # The range of many values changes slowly: O(1) per trial in the long run.
-        if n_trials > REFIT_GROWTH * counts.n_at_gain:
+        if n_trials > REFIT_GROWTH * counts.n_of_least_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
             ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            counts.gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
-            counts.n_at_gain = n_trials
-        return counts.gain
+            counts.least_gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
+            counts.n_of_least_gain = n_trials
+        return counts.least_gain

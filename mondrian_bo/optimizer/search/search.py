@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Acquisition, Score, ScoreGradients, usage_of
 from mondrian_bo.acquisitions.feasibility import constrained
-from mondrian_bo.optimizer.constraints.constraints import Constraints
+from mondrian_bo.optimizer.constraints.constraints import Constraints, JointFeasibility
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.maximization.candidates import (
     CandidateSearch,
     LocalSearch,
     Maximize,
-    centre,
     maximize,
-    quasi_random_rows,
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
-from mondrian_bo.optimizer.maximization.valid_rows import ValidRows
 from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
 from mondrian_bo.optimizer.models.search_model import SearchModel
+from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
+from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.search.step_choice import row_of_step
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
@@ -68,7 +67,6 @@ _FEWEST_STEPS = 8
 """Smallest number of gradient steps. A step costs as much as there are components, so the number of
 steps falls with them."""
 
-
 _SHARE_WHILE_RUNNING = 0.5
 """Share of suggestions that use :attr:`Arm.while_running` while trials are running: our choice,
 between the two kinds, as each is the better one on some functions."""
@@ -77,49 +75,10 @@ _LATEST = 200
 """Number of latest trials whose choices a local search tries where there are many, our choice. The
 best trials' choices are among the candidates that it starts from."""
 
-
 _FEW_CONSTRAINTS = 3
 """Largest number of modelled constraints under which :attr:`Arm.constrained` is used: our choice.
 On a discus function in ten dimensions with three of them, a search gains by keeping away from
 their bounds."""
-
-_N_LIKELY = 64
-"""Number of quasi-random points of which a first trial of a restarted search is the one that most
-probably holds all constraints: our choice."""
-
-_INFORMATIVE = 10
-"""Number of trials that constraints know and a search does not, from which on they choose its first
-trials, our choice: fewer tell little of a constraint."""
-
-
-class Request(NamedTuple):
-    """What a search needs to know for a suggestion.
-
-    Attributes
-    ----------
-    space : SearchSpace
-        Where to search: the space of the trials or a part of it.
-    pending : float64 array of shape (k, d)
-        Trials that are running.
-    number : int
-        Index of the point in the quasi-random sequence, used while there is no model.
-    rng : numpy.random.Generator
-        Source of all other randomness.
-    is_taken : callable
-        Whether a row of shape (d,) has been tried or is running.
-    constraints : Constraints or None
-        Models of the constraints, at least one of which has a value.
-    valid : ValidRows or None
-        Which rows may be suggested; None is all.
-    """
-
-    space: SearchSpace
-    pending: FloatArray
-    number: int
-    rng: np.random.Generator
-    is_taken: Callable[[FloatArray], bool]
-    constraints: Constraints | None
-    valid: ValidRows | None
 
 
 class _ScoreToClimb(NamedTuple):
@@ -131,15 +90,15 @@ class _ScoreToClimb(NamedTuple):
         Maps rows to scores.
     gradients : callable or None
         Maps rows to scores and their derivatives; None if there is no local search.
-    n_gradients : int
-        Number of Gaussians behind a score with gradients.
+    n_smooth_components : int
+        Number of components of the predictions behind the gradients.
     n_polished, n_evaluations : int
         See :func:`improve`.
     """
 
     score: Score
     gradients: ScoreGradients | None
-    n_gradients: int
+    n_smooth_components: int
     n_polished: int = 0
     n_evaluations: int = UNLIMITED
 
@@ -176,68 +135,100 @@ class Search:
         """Weights of earlier studies, shape (0,), as this search has none."""
         return np.empty(0)
 
+    @classmethod
+    def like(cls, other: Search, **more: Any) -> Self:
+        """Return a search of this class with the fields of another search, and with further ones.
+
+        Parameters
+        ----------
+        other : Search
+            The other search.
+        **more : object
+            Fields that the other search lacks, or that differ from its own.
+        """
+        return cls(**{**{one.name: getattr(other, one.name) for one in fields(other)}, **more})
+
     def suggest(self, request: Request) -> FloatArray:
         """Return the row of the next trial, shape (d,)."""
-        space, pending, _, rng, is_taken, constraints, valid = request
+        space, pending, rng = request.space, request.pending, request.rng
+        constraints, valid = request.constraints, request.valid
         find, half_spaces = _maximizer(request)
-        n_trials = len(self.trials)
-        if n_trials == 0 or not self._needs_model(n_trials + len(pending)):
-            return self._suggest_without_model(request, find, half_spaces)
+        if not self._needs_model(len(pending)):
+            return self._row_without_model(request, find, half_spaces)
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, half_spaces)
-        running: AbstractContextManager[None] = nullcontext()
-        imputed: AbstractContextManager[None] = nullcontext()
+        objective_imputed: AbstractContextManager[None] = nullcontext()
+        constraints_imputed: AbstractContextManager[None] = nullcontext()
         if len(pending):
-            running = model.pending(pending, rng)
-            imputed = imputed if constraints is None else constraints.pending(pending, rng)
+            objective_imputed = model.imputing(pending, rng)
+            if constraints is not None:
+                constraints_imputed = constraints.imputing(pending, rng)
         # Models limit BLAS to one thread themselves; one limit around all calls is cheaper.
-        with single_threaded_blas(), running, imputed:
-            # The model learns here: trials are learnt one by one, also if no acquisition chooses.
-            n_gradients = model.n_gradients
+        with single_threaded_blas(), objective_imputed, constraints_imputed:
+            # Trials are learnt one by one, also if no acquisition chooses.
+            model.learn()
             starts = self.trials.best_rows() if self.starts is None else self.starts
-            candidate_search = CandidateSearch(space, starts, is_taken, rng, n_candidates, *shares)
+            candidate_search = CandidateSearch(
+                space, starts, request.is_taken, rng, n_candidates, *shares
+            )
             if constraints is None:
                 if self.trials.n_objectives == 1:
                     if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
-                        return self._suggest_without_model(request, find, None)
+                        return self._row_without_model(request, find, None)
                     row = row_of_step(model.models[0], arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
-                ascent = _ScoreToClimb(*model.score(acquisition, rng), n_gradients)
+                score, gradients = model.score(acquisition, rng)
+                to_climb = _ScoreToClimb(score, gradients, model.n_smooth_components)
             else:
-                ascent, candidate_search = self._score_under(
-                    constraints, half_spaces, model, acquisition, candidate_search
-                )
-            return find(ascent.score, candidate_search, self._local_search(ascent, space))
+                feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())
+                if not self._has_eligible:
+                    starts = constraints.least_violating(feasibility)
+                    candidate_search = candidate_search._replace(starts=starts)
+                exponent = self._exponent(constraints)
+                to_climb = self._score_under(feasibility, exponent, model, acquisition, rng)
+                if half_spaces is not None:
+                    score, gradients = half_spaces.within(to_climb.score, to_climb.gradients)
+                    to_climb = to_climb._replace(score=score, gradients=gradients)
+            return find(to_climb.score, candidate_search, self._local_search(to_climb, space))
 
-    def _local_search(self, ascent: _ScoreToClimb, space: SearchSpace) -> LocalSearch | None:
+    def _local_search(self, to_climb: _ScoreToClimb, space: SearchSpace) -> LocalSearch | None:
         """Return the local search of a score; None if it has no gradients."""
-        if ascent.gradients is None:
+        if to_climb.gradients is None:
             return None
         n_steps = _STEPS_BEFORE_POLISHING
-        if ascent.n_polished == 0:
+        if to_climb.n_polished == 0:
             # The cost is proportional to components times steps.
-            n_steps = max(_STEPS // ascent.n_gradients, _FEWEST_STEPS)
+            n_steps = max(_STEPS // to_climb.n_smooth_components, _FEWEST_STEPS)
         return partial(
             improve,
-            ascent.score,
-            ascent.gradients,
+            to_climb.score,
+            to_climb.gradients,
             space,
             n_steps=n_steps,
             known=self.trials.rows[-_LATEST:],
-            n_polished=ascent.n_polished,
-            n_evaluations=ascent.n_evaluations,
+            n_polished=to_climb.n_polished,
+            n_evaluations=to_climb.n_evaluations,
         )
 
-    def _needs_model(self, n_started: int) -> bool:
+    def _needs_model(self, n_pending: int) -> bool:
         """Return whether the model makes the next suggestion, as some trials are known.
 
         Parameters
         ----------
-        n_started : int
-            Number of trials of this search, and of those that are running.
+        n_pending : int
+            Number of running trials, which count as first trials as well.
         """
-        return n_started >= self.n_startup_trials
+        n_trials = len(self.trials)
+        return n_trials > 0 and n_trials + n_pending >= self.n_startup_trials
+
+    def _row_without_model(
+        self, request: Request, find: Maximize, half_spaces: HalfSpaces | None
+    ) -> FloatArray:
+        """Return the row of a trial that no model chooses, shape (d,)."""
+        return row_without_model(
+            request, self.trials, self.shift, self.n_candidates, find, half_spaces
+        )
 
     def _explores(self, model: OutcomeModel, arm: Arm, rng: np.random.Generator) -> bool:
         """Return whether the next suggestion is a quasi-random point."""
@@ -277,64 +268,42 @@ class Search:
         acquisition = acquisitions[int(rng.integers(len(acquisitions)))]
         return acquisition, n_candidates, near_share, far_share
 
-    def _suggest_without_model(
-        self, request: Request, find: Maximize, half_spaces: HalfSpaces | None
-    ) -> FloatArray:
-        """Return the row of one of the first trials, shape (d,)."""
-        space, _, _, rng, is_taken, constraints, valid = request
-        n_trials = len(self.trials)
-        n_more = 0 if constraints is None else len(constraints.rows) - n_trials
-        if n_more >= _INFORMATIVE and valid is None:
-            row = _likely_row(request, half_spaces)
-        else:
-            row = _first_row(request, self.shift, self.trials.rows)
-        if half_spaces is not None:
-            row = half_spaces.reached(space, row)
-        if not is_taken(row):
-            return row
-        # In a small finite space the sequence repeats its points.
-        starts = self.trials.best_rows() if n_trials else space.sample(1, rng)
-        candidate_search = CandidateSearch(space, starts, is_taken, rng, self.n_candidates)
-        return find(lambda rows: rng.random(len(rows)), candidate_search, None)
+    @property
+    def _has_eligible(self) -> bool:
+        """Whether a trial may be the incumbent."""
+        return len(self.trials.best_rows(eligible=True)) > 0
+
+    def _exponent(self, constraints: Constraints) -> float:
+        """Return the power of the probability of feasibility by which scores are weighted."""
+        # Several objectives need trials at the bounds of all regions that a front crosses.
+        return constraints.exponent if self.trials.n_objectives == 1 else 1.0
 
     def _score_under(
         self,
-        constraints: Constraints,
-        half_spaces: HalfSpaces | None,
+        feasibility: JointFeasibility,
+        exponent: float,
         model: SearchModel,
         acquisition: Acquisition,
-        candidate_search: CandidateSearch,
-    ) -> tuple[_ScoreToClimb, CandidateSearch]:
-        """Return the score under constraints, and where candidates for it start."""
-        feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())
-        if len(self.trials.best_rows(feasible=True)):
-            n_gradients = model.n_gradients
-            score, gradients = model.score(acquisition, candidate_search.rng)
+        rng: np.random.Generator,
+    ) -> _ScoreToClimb:
+        """Return the score under constraints, `exponent` being that of their probability."""
+        if self._has_eligible:
+            n_components = model.n_smooth_components
+            score, gradients = model.score(acquisition, rng)
             if len(feasibility):
-                # Several objectives need trials at the bounds of all regions that a front crosses.
-                exponent = constraints.exponent if self.trials.n_objectives == 1 else 1.0
                 score, gradients = constrained(acquisition, score, gradients, feasibility, exponent)
-                n_gradients += feasibility.n_gradients
+                n_components += feasibility.n_smooth_components
         else:
-            # While no trial is feasible, only feasibility counts.
-            candidate_search = candidate_search._replace(
-                starts=constraints.least_violating(feasibility)
-            )
-            n_gradients = feasibility.n_gradients
+            # While no trial is eligible, only feasibility counts.
+            n_components = feasibility.n_smooth_components
             score = feasibility.log_probability
-            gradients = feasibility.gradients if n_gradients else None
-        if half_spaces is not None:
-            score, gradients = half_spaces.within(score, gradients)
+            gradients = feasibility.gradients if n_components else None
+        to_climb = _ScoreToClimb(score, gradients, n_components)
         if not usage_of(acquisition).polishes_under_constraints:
-            return _ScoreToClimb(score, gradients, n_gradients), candidate_search
-        has_leaves = model.models[0].n_gradients > 1
-        return _ScoreToClimb(
-            score,
-            gradients,
-            n_gradients,
-            n_polished=1,
-            n_evaluations=_POLISHING_EVALUATIONS if has_leaves else UNLIMITED,
-        ), candidate_search
+            return to_climb
+        has_leaves = model.models[0].n_smooth_components > 1
+        n_evaluations = _POLISHING_EVALUATIONS if has_leaves else UNLIMITED
+        return to_climb._replace(n_polished=1, n_evaluations=n_evaluations)
 
     def scores(
         self, constraints: Constraints | None, space: SearchSpace, rng: np.random.Generator
@@ -355,14 +324,12 @@ class Search:
         acquisitions, _ = _acquisitions_of(arm, constraints, half_spaces)
         if constraints is None:
             return [(one, model.score(one, rng)[0]) for one in acquisitions]
-        starts = self.trials.best_rows()
-        candidate_search = CandidateSearch(space, starts, lambda row: False, rng, self.n_candidates)
-        found = []
-        for one in acquisitions:
-            # Half spaces would score a point beyond them as the nearest one within.
-            ascent, _ = self._score_under(constraints, None, model, one, candidate_search)
-            found.append((one, ascent.score))
-        return found
+        # Half spaces would score a point beyond them as the nearest one within.
+        feasibility, exponent = constraints.feasibility(), self._exponent(constraints)
+        return [
+            (one, self._score_under(feasibility, exponent, model, one, rng).score)
+            for one in acquisitions
+        ]
 
     def outcome_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation in the units of the values, both of shape (m,).
@@ -414,30 +381,3 @@ def _acquisitions_of(
     n_modelled = len(constraints) - (len(half_spaces.numbers) if half_spaces else 0)
     found = arm.constrained or arm.acquisitions
     return (arm.many_constrained or found) if n_modelled > _FEW_CONSTRAINTS else found, n_modelled
-
-
-def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the middle of the space for the first trial, and a quasi-random point for others."""
-    space, index, valid = request.space, request.number, request.valid
-    if index == 0:
-        middle = centre(space, shift)
-        if valid is None or valid.contains(middle[None])[0]:
-            return middle
-    if valid is None:
-        return np.asarray(quasi_random_rows(space, index, 1, shift)[0])
-    trials = np.concatenate([rows, request.pending])
-    return valid.first(space, index, shift, request.rng, trials)
-
-
-def _likely_row(request: Request, half_spaces: HalfSpaces | None) -> FloatArray:
-    """Return the one of some quasi-random points that most probably holds all constraints."""
-    space, constraints = request.space, request.constraints
-    assert constraints is not None
-    rows = quasi_random_rows(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
-    score: Score = constraints.feasibility(
-        half_spaces.numbers if half_spaces else ()
-    ).log_probability
-    if half_spaces is not None:
-        score, _ = half_spaces.within(score, None)
-    with single_threaded_blas():
-        return np.asarray(rows[int(np.argmax(score(rows)))])

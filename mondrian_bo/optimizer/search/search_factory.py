@@ -23,15 +23,12 @@ from mondrian_bo.optimizer.search.search import Search
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.search_space import SearchSpace
-from mondrian_bo.surrogates.base import Columns, Surrogate
+from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Surrogate
 from mondrian_bo.surrogates.registry import SurrogateName, get_surrogate
 
-_WIDE = 64
-"""Number of columns from which on there are fewer candidates where rows may lack some, our choice:
-a candidate costs as much as it has columns, and most of them are inactive."""
-
 _LARGEST_REDUCTION = 3
-"""Largest factor by which there are fewer candidates in a wide conditional space, our choice."""
+"""Largest factor by which there are fewer candidates in a wide conditional space, our choice: a
+candidate costs as much as it has columns, and most of them are inactive."""
 
 
 class SearchParts(NamedTuple):
@@ -120,9 +117,9 @@ class SearchFactory:
     def _n_candidates(self) -> int:
         """Return the number of candidates: fewer in wide conditional spaces."""
         n_candidates, d = self.settings.n_candidates, len(self._columns.n_choices)
-        if not self._columns.may_be_absent or d <= _WIDE:
+        if not self._columns.may_be_absent or d <= WIDE_SPACE:
             return n_candidates
-        return max(n_candidates * _WIDE // d, n_candidates // _LARGEST_REDUCTION, 1)
+        return max(n_candidates * WIDE_SPACE // d, n_candidates // _LARGEST_REDUCTION, 1)
 
     def new_metrics(self) -> TrackedMetrics:
         """Return an empty collection of outcomes that are predicted and have no other role."""

@@ -39,16 +39,20 @@ class SearchTrials(Protocol):
         """Return the number n of trials."""
         ...
 
-    def tell(self, rows: FloatArray, values: FloatArray, feasible: bool = True) -> None:
-        """Add trials of shape (m, d) with their values; feasible ones rank before all others."""
+    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
+        """Add trials of shape (m, d) with their values.
+
+        Eligible trials may be the incumbent, and rank before all others: they have not failed,
+        satisfy the constraints and, with a fidelity, are at its target.
+        """
         ...
 
-    def best_rows(self, feasible: bool = False) -> FloatArray:
-        """Return rows of the best trials, shape (k, d); only of feasible ones if so asked."""
+    def best_rows(self, eligible: bool = False) -> FloatArray:
+        """Return rows of the best trials, shape (k, d); only of eligible ones if so asked."""
         ...
 
     def front(self) -> BoolArray:
-        """Return which trials are feasible and not worse than another one, shape (n,)."""
+        """Return which trials are eligible and not worse than another one, shape (n,)."""
         ...
 
     def is_taken(self, row: FloatArray, running: Collection[bytes] = ()) -> bool:

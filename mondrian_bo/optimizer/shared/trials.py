@@ -13,9 +13,9 @@ from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.growing_array import GrowingArray
 
-_N_BEST = 10
-"""Number of best trials that candidates start from: several, so that one lucky trial of a noisy
-objective does not hold the search."""
+N_BEST = 10
+"""Number of best trials that candidates start from, and whose predictions set the value to beat:
+several, so that one lucky trial of a noisy objective does not hold the search."""
 
 REFIT_GROWTH = 1.1
 """Factor of the number of trials at which what depends on all of them is computed anew: all of this
@@ -99,7 +99,7 @@ class Trials:
         """Their values, shape (n,); may be infinite, not NaN."""
         return self._values.rows
 
-    def tell(self, rows: FloatArray, values: FloatArray, feasible: bool = True) -> None:
+    def tell(self, rows: FloatArray, values: FloatArray, eligible: bool = True) -> None:
         """Add trials, O(1) each.
 
         Parameters
@@ -108,23 +108,24 @@ class Trials:
             The points; NaN at inactive parameters.
         values : float64 array of shape (m,)
             Their values, larger is better; may be infinite, not NaN.
-        feasible : bool, default=True
-            Whether they satisfy the constraints: feasible trials rank before all others.
+        eligible : bool, default=True
+            Whether they may be the incumbent: they have not failed, satisfy the constraints and,
+            with a fidelity, are at its target. Eligible trials rank before all others.
         """
         n_trials = len(self._rows)
         self._rows.extend(rows)
         self._values.extend(values)
         for i, value in enumerate(values.tolist()):
             # Of equal values the earlier trial ranks higher.
-            entry = (feasible, value, -(n_trials + i))
-            if len(self._best) < _N_BEST:
+            entry = (eligible, value, -(n_trials + i))
+            if len(self._best) < N_BEST:
                 heapq.heappush(self._best, entry)
             else:
                 heapq.heappushpop(self._best, entry)
             self._known[rounded(rows[i]).tobytes()] = None
 
     def chosen(self, which: BoolArray) -> Trials:
-        """Return some of the trials; `which` has shape (n,). All of them count as feasible."""
+        """Return some of the trials; `which` has shape (n,). All of them count as eligible."""
         some = Trials(self.rows.shape[1])
         some.tell(self.rows[which], self.values[which])
         return some
@@ -168,31 +169,31 @@ class Trials:
         keys = [key for _, rows in self._excluded.values() for key in rows]
         return np.frombuffer(b"".join(keys)).reshape(len(keys), self._rows.rows.shape[1])
 
-    def best_rows(self, feasible: bool = False) -> FloatArray:
+    def best_rows(self, eligible: bool = False) -> FloatArray:
         """Return the rows of the ten best trials, best first, shape (k, d).
 
         Parameters
         ----------
-        feasible : bool, default=False
-            Whether to leave out infeasible trials among them.
+        eligible : bool, default=False
+            Whether to leave out those among them that are not eligible.
         """
         best = sorted(self._best, reverse=True)
-        return self._rows.rows[[-index for good, _, index in best if good or not feasible]]
+        return self._rows.rows[[-index for good, _, index in best if good or not eligible]]
 
     def best(self) -> tuple[FloatArray, float, bool]:
-        """Return row, shape (d,), and value of the best trial, and whether it is feasible."""
-        feasible, value, index = max(self._best)
-        return self._rows.rows[-index], value, feasible
+        """Return row, shape (d,), and value of the best trial, and whether it is eligible."""
+        eligible, value, index = max(self._best)
+        return self._rows.rows[-index], value, eligible
 
     def front(self) -> BoolArray:
-        """Return which trial is the best one, if it is feasible, shape (n,)."""
+        """Return which trial is the best one, if it is eligible, shape (n,)."""
         is_best = np.zeros(len(self), dtype=np.bool_)
         if self._best and (entry := max(self._best))[0]:
             is_best[-entry[2]] = True
         return is_best
 
     def is_on_plateau(self) -> bool:
-        """Whether several feasible trials have the best value, and it is finite."""
+        """Whether several eligible trials have the best value, and it is finite."""
         if len(self._best) < 2:
             return False
         second, best = (entry[:2] for entry in sorted(self._best)[-2:])

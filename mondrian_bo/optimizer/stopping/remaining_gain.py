@@ -107,7 +107,7 @@ def remaining_gain(
     tried = among
     if tried is None:
         trials = search.trials
-        tried = trials.rows if constraints is None else trials.best_rows(feasible=True)
+        tried = trials.rows if constraints is None else trials.best_rows(eligible=True)
     means, _ = mixture_moments(model.predict(tried))
     best = tried[int(np.argmax(means))]
     near = np.concatenate([best[None], search.trials.best_rows()])

@@ -11,7 +11,7 @@ import numpy as np
 
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
-from mondrian_bo.surrogates.base import Columns, Gradients, RandomFunction
+from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
@@ -36,9 +36,6 @@ fewer, at least `_FEWEST_ITERATIONS`."""
 _FIRST_WORK_OF_BRANCHES = 1280
 """The same with more than 64 dimensions that rows may lack, our choice: the optimizer of a wide
 conditional space is often built again, and most of its parameters have few trials."""
-
-_WIDE = 64
-"""Number of dimensions beyond which a first fit has fewer iterations."""
 
 _FEWEST_ITERATIONS = 10
 """Least number of iterations of a first fit, our choice."""
@@ -86,7 +83,7 @@ class GaussianProcessForestSurrogate:
         self._n_choices = n_choices = columns.n_choices
         self._is_categorical = n_choices > 0
         self._prior = prior
-        chooses_warps = input_warping and len(n_choices) <= _WIDE
+        chooses_warps = input_warping and len(n_choices) <= WIDE_SPACE
         self._warping = InputWarping(~self._is_categorical, chooses_warps)
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
@@ -130,23 +127,23 @@ class GaussianProcessForestSurrogate:
         self._forest.fix_covariance(covariance._replace(precisions=precisions))
         self._warping.fix(like.warping)
 
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more rows."""
-        self._forest.learn(*self._inputs(rows, True), values.copy())
-        if self._warping.count(len(values)):
+        self._forest.learn(*self._inputs(rows, True), targets.copy())
+        if self._warping.count(len(targets)):
             self._choose_warps()
 
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows."""
-        self._forest.set_targets(values)
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all rows."""
+        self._forest.set_targets(targets)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the trees, both of shape (C, m)."""
         prediction = self._forest.predict(*self._inputs(rows))
         return prediction.means, np.sqrt(prediction.variances)
 
-    def predict_values(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations of new values, noise included, both (C, m)."""
+    def predict_targets(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations of new targets, noise included, both (C, m)."""
         prediction = self._forest.predict(*self._inputs(rows), with_noise=True)
         return prediction.means, np.sqrt(prediction.variances)
 
@@ -183,7 +180,7 @@ class GaussianProcessForestSurrogate:
         return joint_moments(self._forest, *self._inputs(rows))
 
     def decorrelate(self, columns: FloatArray) -> FloatArray | None:
-        """Multiply columns of one entry per trial by the inverse factor of the values' covariance.
+        """Multiply columns of one entry per trial by the inverse factor of the targets' covariance.
 
         Parameters
         ----------
@@ -193,7 +190,7 @@ class GaussianProcessForestSurrogate:
         Returns
         -------
         float64 array of shape (n, k) or None
-            ``L^-1 columns``, where ``L L'`` is the covariance of the values, with the present
+            ``L^-1 columns``, where ``L L'`` is the covariance of the targets, with the present
             hyper-parameters; None if the trials need more than one leaf, or if n is not their
             number. Takes O(n^3) time.
         """
@@ -202,14 +199,14 @@ class GaussianProcessForestSurrogate:
             return None
         return forest.decorrelate(columns)
 
-    def left_out(self, rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def left_out(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict each value from all others, by one process that is fitted to these alone."""
-        return left_out_moments(self._inputs(rows)[1], values, self._is_categorical, self._prior)
+        return left_out_moments(self._inputs(rows)[1], targets, self._is_categorical, self._prior)
 
     @contextmanager
-    def extended(self, rows: FloatArray, values: FloatArray) -> Iterator[None]:
+    def extended(self, rows: FloatArray, targets: FloatArray) -> Iterator[None]:
         """Learn further rows inside a ``with`` block."""
-        with self._forest.extended(*self._inputs(rows, True), values):
+        with self._forest.extended(*self._inputs(rows, True), targets):
             yield
 
     def _inputs(self, rows: FloatArray, for_trees: bool = False) -> tuple[Any, FloatArray]:
@@ -228,11 +225,11 @@ class GaussianProcessForestSurrogate:
 
     def _choose_warps(self) -> None:
         """Choose the warps, and give the processes the rows with them."""
-        rows, values = self._forest.samples
-        found = self._warping.choose(rows, values, self._forest.covariance, self._prior)
+        rows, targets = self._forest.samples
+        found = self._warping.choose(rows, targets, self._forest.covariance, self._prior)
         if found is not None:
             rows, covariance = found
-            self._forest.rescale(rows, np.ones(rows.shape[1]), values.copy(), covariance)
+            self._forest.rescale(rows, np.ones(rows.shape[1]), targets.copy(), covariance)
 
 
 def _check_options(
@@ -262,5 +259,5 @@ def inactive_entries(is_categorical: BoolArray) -> FloatArray:
 def _first_iterations(columns: Columns) -> int:
     """Return the largest number of iterations of the first fit."""
     d = len(columns.n_choices)
-    work = _FIRST_WORK_OF_BRANCHES if columns.may_be_absent and d > _WIDE else _FIRST_WORK
+    work = _FIRST_WORK_OF_BRANCHES if columns.may_be_absent and d > WIDE_SPACE else _FIRST_WORK
     return min(_FIRST_ITERATIONS, max(work // d, _FEWEST_ITERATIONS))

@@ -72,13 +72,13 @@ class TreeSurrogate:
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, place_seed)
         self._dtype = dtype
 
-    def learn(self, rows: FloatArray, values: FloatArray) -> None:
+    def learn(self, rows: FloatArray, targets: FloatArray) -> None:
         """Learn more rows."""
-        self._model.learn(self._points(rows), values.copy())
+        self._model.learn(self._points(rows), targets.copy())
 
-    def set_values(self, values: FloatArray) -> None:
-        """Replace the values of all rows."""
-        self._model.set_targets(values)
+    def set_targets(self, targets: FloatArray) -> None:
+        """Replace the targets of all rows."""
+        self._model.set_targets(targets)
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the trees, both of shape (T, m)."""
@@ -90,9 +90,9 @@ class TreeSurrogate:
         sample = self._model.draw(rng)
         return lambda rows: sample(self._points(rows))
 
-    def extended(self, rows: FloatArray, values: FloatArray) -> AbstractContextManager[None]:
+    def extended(self, rows: FloatArray, targets: FloatArray) -> AbstractContextManager[None]:
         """Learn further rows for the duration of a ``with`` block."""
-        return self._model.extended(self._points(rows), values)
+        return self._model.extended(self._points(rows), targets)
 
     def _points(self, rows: FloatArray) -> AnyArray:
         points = rows[None] if self._encoding is None else self._encoding(rows)

@@ -12,7 +12,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_parameter, to_space
 from mondrian_bo.integrations.optuna.told_study import complete
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 
 DISTRIBUTIONS = {
     "float": FloatDistribution(-1.0, 3.0),
@@ -70,7 +70,7 @@ def test_decoded_rows_are_values_of_the_distributions(seed):
                 expected = int if isinstance(distribution, IntDistribution) else float
                 assert type(external[name]) is expected
         assert external["choice"] in DISTRIBUTIONS["choice"].choices
-        assert np.allclose(encode_outside(space, [internal])[0], row, rtol=0.0, atol=1e-12)
+        assert np.allclose(encode_leniently(space, [internal])[0], row, rtol=0.0, atol=1e-12)
 
 
 def test_equal_choices_are_one():
@@ -80,7 +80,7 @@ def test_equal_choices_are_one():
     assert parameter == Categorical((0, 2, 4))
     space = SearchSpace({"c": parameter})
     for choice in distribution.choices:
-        (row,) = encode_outside(space, [{"c": distribution.to_internal_repr(choice)}])
+        (row,) = encode_leniently(space, [{"c": distribution.to_internal_repr(choice)}])
         found = distribution.to_external_repr(space.from_unit(row)["c"])
         assert found == choice
         assert isinstance(found, str) == isinstance(choice, str)
@@ -130,17 +130,17 @@ def test_conditions_on_what_is_there():
 )
 def test_values_of_earlier_ranges(distribution, value, expected):
     space = to_space({"p": distribution}, {})
-    (row,) = encode_outside(space, [{"p": value, "other": 1.0}])
+    (row,) = encode_leniently(space, [{"p": value, "other": 1.0}])
     assert row == pytest.approx([expected], nan_ok=True)
 
 
 def test_missing_values():
     space = to_space(DISTRIBUTIONS, {})
-    (row,) = encode_outside(space, [{"int": 3.0, "choice": 1.0}])
+    (row,) = encode_leniently(space, [{"int": 3.0, "choice": 1.0}])
     given = [space.names.index("int"), space.names.index("choice")]
     assert np.flatnonzero(~np.isnan(row)).tolist() == sorted(given)
-    assert np.isnan(encode_outside(space, [{}])).all()
-    assert encode_outside(space, []).shape == (0, len(DISTRIBUTIONS))
+    assert np.isnan(encode_leniently(space, [{}])).all()
+    assert encode_leniently(space, []).shape == (0, len(DISTRIBUTIONS))
 
 
 def test_gaps_are_filled_with_what_was_proposed():
@@ -153,13 +153,13 @@ def test_gaps_are_filled_with_what_was_proposed():
     space = to_space(distributions, {"layers": Condition("model", (1,))})
     nan = math.nan
     given = {"x": 1.0, "model": 0.0}
-    row = encode_outside(space, [given])
+    row = encode_leniently(space, [given])
     proposed = {"y": 1.0, "x": 0.0, "layers": 2.0, "unknown": 3.0}
     # What it asked for stays, and what its choice makes inactive.
     filled = complete(space, row, [proposed])
     assert np.array_equal(filled, [[0.5, 0.25, 0.0, nan]], equal_nan=True)
     assert np.array_equal(row, [[0.5, nan, 0.0, nan]], equal_nan=True)
-    active = encode_outside(space, [given | {"model": 1.0}])
+    active = encode_leniently(space, [given | {"model": 1.0}])
     assert complete(space, active, [proposed]).tolist() == [[0.5, 0.25, 1.0, 0.375]]
     # Values from other ranges keep their places.
     assert complete(space, row, [{"y": 6.0}])[0, 1] == 1.5
@@ -168,7 +168,7 @@ def test_gaps_are_filled_with_what_was_proposed():
         assert np.array_equal(complete(space, row, [nothing]), row, equal_nan=True)
     # Gaps that nothing fills stay.
     assert np.array_equal(
-        complete(space, encode_outside(space, [{}]), [{"x": 1.0}]), [[0.5, nan, nan, nan]], True
+        complete(space, encode_leniently(space, [{}]), [{"x": 1.0}]), [[0.5, nan, nan, nan]], True
     )
     # Several trials are filled each by its own proposal.
     both = complete(space, np.concatenate([row, active]), [{}, proposed])

@@ -189,14 +189,14 @@ def test_constraints_over_categories_and_conditions():
 
 def test_pending_trials_are_imputed_in_constraints_too(monkeypatch):
     optimizer = told(lambda rows: rows[:, :1] - 0.4)
-    imputed, pending = set(), OutcomeModel.pending
+    imputed, imputing = set(), OutcomeModel.imputing
 
     def record(self, rows, rng):
         if len(rows):
             imputed.add(id(self))
-        return pending(self, rows, rng)
+        return imputing(self, rows, rng)
 
-    monkeypatch.setattr(OutcomeModel, "pending", record)
+    monkeypatch.setattr(OutcomeModel, "imputing", record)
     batch = optimizer.ask(6)
     # The models of the objective and of the constraint.
     assert len(imputed) == 2

@@ -29,8 +29,8 @@ def test_a_linear_margin_is_found_from_two_trials_more_than_coefficients(scale):
     for n in (7, 40):
         found = find_half_space(rows[:n], margins[:n])
         np.testing.assert_allclose(found.normal, slopes / length, atol=1e-9)
-        assert found.offset - found.margin == pytest.approx(0.3 / length, abs=1e-9)
-        assert 0.0 < found.margin < 1e-8
+        assert found.offset - found.clearance == pytest.approx(0.3 / length, abs=1e-9)
+        assert 0.0 < found.clearance < 1e-8
 
 
 def test_other_margins_are_not_linear():

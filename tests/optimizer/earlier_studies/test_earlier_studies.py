@@ -180,7 +180,7 @@ def test_there_may_be_more_earlier_studies_than_trials():
     model, _ = surrogate("gaussian_process", studies)
     rows = rng.random((12, 2))
     model.learn(rows, rows[:, 0])
-    model.set_values(rows[:, 0].copy())
+    model.set_targets(rows[:, 0].copy())
     inputs = np.array([one.means(rows) for one in model._earlier]).T
     independent = EarlierMean._scores(model, inputs, rows[:, 0])
     np.testing.assert_array_equal(model._scores(inputs, rows[:, 0]), independent)
@@ -196,7 +196,7 @@ def test_the_influence_of_earlier_studies_fades():
     for n in range(10, 41, 10):
         if n > 10:
             model.learn(rows[n - 10 : n], rows[n - 10 : n, 0])
-            model.set_values(rows[:n, 0].copy())
+            model.set_targets(rows[:n, 0].copy())
         unit = earlier.means(np.array([[1.0, 0.5], [0.0, 0.5]]))
         mean = model._mean(np.array([[1.0, 0.5], [0.0, 0.5]]))
         slopes.append(float((mean[0] - mean[1]) / (unit[0] - unit[1])) / model.weights[0])
@@ -219,7 +219,7 @@ def test_predictions_draws_and_gradients_agree(name):
     values = 2.0 * np.sin(5.0 * places[:, 0]) + places[:, 1] + 1.0
     model.learn(places[:7], values[:7])
     model.learn(places[7:], values[7:])
-    model.set_values(values)
+    model.set_targets(values)
     assert model.weights[0] > 0.5
     means, _ = model.predict(places)
     if name == "gaussian_process":
@@ -237,7 +237,7 @@ def test_predictions_draws_and_gradients_agree(name):
                 numeric = (moved[0][k] - moved[1][k]) / (2.0 * step)
                 np.testing.assert_allclose(analytic[:, :, j], numeric, atol=1e-3)
         np.testing.assert_allclose(gradients.means, model.predict(new)[0])
-        assert (model.predict_values(new)[1] > gradients.stds).all()
+        assert (model.predict_targets(new)[1] > gradients.stds).all()
     before = model.predict(places)
     far = np.array([[0.5, 3.0]])
     with model.extended(far, np.array([9.0])):
@@ -305,6 +305,15 @@ def test_parameters_may_be_missing_added_and_conditional():
         assert weights(optimizer)[0] > 0.3
         assert found[0] < 0.7
         assert pickle.loads(pickle.dumps(optimizer)).ask() == optimizer.ask()
+
+
+def test_a_pickle_of_an_earlier_version_goes_on():
+    optimizer, _ = searched(10, bowl, SQUARE, warm_start=[told(SQUARE, bowl)])
+    twin = pickle.loads(pickle.dumps(optimizer))
+    for model in optimizer._search.models:
+        surrogate = model.surrogate
+        surrogate._values = surrogate.__dict__.pop("_targets")
+    assert pickle.loads(pickle.dumps(optimizer)).ask() == twin.ask()
 
 
 def test_a_conflicting_parameter_is_ignored_with_a_warning():

@@ -227,7 +227,7 @@ def test_the_model_of_a_fidelity_is_smooth_and_its_moments_agree():
         slopes = [(one - other) / 2e-4 for one, other in zip(ahead, behind, strict=True)]
         np.testing.assert_allclose(found.mean_gradients[:, :, j], slopes[0], rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(found.std_gradients[:, :, j], slopes[1], rtol=1e-2, atol=1e-3)
-    assert (model.predict_values(places)[1] > stds).all()
+    assert (model.predict_targets(places)[1] > stds).all()
 
 
 def test_fidelities_are_expected_to_be_correlated():

@@ -36,7 +36,7 @@ class Recorder:
         self.rows = np.concatenate([self.rows, rows])
         self.values = np.concatenate([self.values, values])
 
-    def set_values(self, values):
+    def set_targets(self, values):
         assert len(values) == len(self.rows)
         self.replaced.append(values.copy())
         self.values = values.copy()
@@ -132,7 +132,7 @@ def test_pending_trials_are_imputed_with_the_values_of_a_drawn_function():
     probes, running = np.split(uniform(7, 2), [4])
     before = model.predict(probes)
     expected = model.draw(np.random.default_rng(3))(running)
-    with model.pending(running, np.random.default_rng(3)):
+    with model.imputing(running, np.random.default_rng(3)):
         (rows, values) = surrogate.extensions[0]
         assert np.array_equal(rows, running)
         assert np.array_equal(values, expected)
@@ -142,7 +142,7 @@ def test_pending_trials_are_imputed_with_the_values_of_a_drawn_function():
     assert np.array_equal(before.means, after.means)
     assert np.array_equal(before.stds, after.stds)
     rng = np.random.default_rng(4)
-    with model.pending(np.empty((0, 2)), rng):
+    with model.imputing(np.empty((0, 2)), rng):
         pass
     assert len(surrogate.extensions) == 1
     # Sequential suggestions do not depend on how running trials are imputed.
@@ -158,10 +158,10 @@ def test_value_to_beat_is_the_best_mean_among_the_best_trials():
     assert model.value_to_beat() == pytest.approx(0.5 * OutcomeTransform(values)(values).max())
 
 
-def test_infeasible_trials_set_no_value_to_beat():
+def test_trials_that_are_not_eligible_set_no_value_to_beat():
     model, _, rows, values = told(12)
-    for value, feasible in ((99.0, False), (-99.0, True)):
-        model.trials.tell(uniform(1, 2), np.array([value]), feasible)
+    for value, eligible in ((99.0, False), (-99.0, True)):
+        model.trials.tell(uniform(1, 2), np.array([value]), eligible)
     assert model.value_to_beat() == pytest.approx(model.transform(values).max())
     infeasible = OutcomeModel(Recorder, Trials(2))
     infeasible.trials.tell(rows, values, False)
@@ -213,7 +213,7 @@ class Smooth(Recorder):
         x, y = rows.T
         return np.array([x * x, 3.0 * x + y]), np.array([1.0 + x * x, 0.5 + y])
 
-    def predict_values(self, rows):
+    def predict_targets(self, rows):
         means, stds = self.predict(rows)
         return means, np.hypot(stds, 0.3)
 

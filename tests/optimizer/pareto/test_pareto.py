@@ -17,19 +17,19 @@ SQUARE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 def test_trials_know_how_many_others_dominate_them(n_objectives):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 5, (80, n_objectives)).astype(float)
-    feasible = rng.random(80) < 0.7
+    eligible = rng.random(80) < 0.7
     trials = ParetoTrials(1, n_objectives)
     for i in range(80):
-        trials.tell(rng.random((1, 1)), values[i : i + 1], bool(feasible[i]))
+        trials.tell(rng.random((1, 1)), values[i : i + 1], bool(eligible[i]))
     counts = [
         sum(
-            feasible[j] and (values[j] >= values[i]).all() and (values[j] > values[i]).any()
+            eligible[j] and (values[j] >= values[i]).all() and (values[j] > values[i]).any()
             for j in range(80)
         )
         for i in range(80)
     ]
-    assert np.array_equal(trials.front(), feasible & (np.array(counts) == 0))
-    assert np.array_equal(trials.near_front(), feasible & (np.array(counts) <= 2))
+    assert np.array_equal(trials.front(), eligible & (np.array(counts) == 0))
+    assert np.array_equal(trials.near_front(), eligible & (np.array(counts) <= 2))
     assert np.array_equal(trials.values, values)
     assert np.array_equal(trials.columns[1].values, values[:, 1])
 
@@ -38,19 +38,19 @@ def test_trials_know_how_many_others_dominate_them(n_objectives):
 def test_trials_know_whether_an_end_of_the_front_has_moved(n_objectives):
     trials = ParetoTrials(1, n_objectives)
 
-    def tell(*values, feasible=True):
+    def tell(*values, eligible=True):
         row = np.array([[0.01 * len(trials)]])
-        trials.tell(row, np.array([[*values, *[0.0] * (n_objectives - 2)]]), feasible)
+        trials.tell(row, np.array([[*values, *[0.0] * (n_objectives - 2)]]), eligible)
 
     assert trials.has_extended(3, 0.01)
-    tell(5.0, 5.0, feasible=False)
+    tell(5.0, 5.0, eligible=False)
     assert trials.has_extended(0, 0.01)
     tell(0.0, 1.0)
     tell(1.0, 0.0)
     assert trials.has_extended(2, 0.01)
     assert not trials.has_extended(0, 0.01)
     tell(0.6, 0.6)
-    tell(9.0, -1.0, feasible=False)
+    tell(9.0, -1.0, eligible=False)
     tell(1.005, -0.5)
     assert not trials.has_extended(3, 0.01)
     assert trials.has_extended(3, 0.001)

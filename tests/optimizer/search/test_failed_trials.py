@@ -38,7 +38,7 @@ def test_failures_are_learnt_where_the_nearest_failed_too():
         assert len(search.trials) == n_trials
     assert search.failed.learnt == [5]
     assert search.trials.values[5] == 2.0
-    assert [0.9, 0.9] not in search.trials.best_rows(feasible=True).tolist()
+    assert [0.9, 0.9] not in search.trials.best_rows(eligible=True).tolist()
     # What was learnt is no neighbour that speaks for the next.
     fail(search, np.array([0.9, 0.91]))
     assert search.failed.learnt == [5, 6]

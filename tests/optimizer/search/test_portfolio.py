@@ -29,21 +29,27 @@ def test_one_acquisition_takes_the_place_of_all(surrogate):
     assert not portfolio.restarts
 
 
-def test_which_defaults_restart_and_have_steps():
-    for name, restarts, quadratic, after, evolution, plateau, candidates in (
-        ("gaussian_process", True, 0.5, 200, 0.25, 0.5, 1.0),
-        ("forest", True, 0.5, 0, 0.0, 0.0, 0.25),
-        ("amf", False, 0.0, 0, 0.0, 0.0, 1.0),
-        ("kernel", False, 0.0, 0, 0.0, 0.0, 1.0),
-    ):
-        portfolio = get_portfolio(name, "auto")
-        assert portfolio.restarts == restarts
-        assert [arm.quadratic for arm in portfolio.arms] == [quadratic]
-        assert [arm.quadratic_after for arm in portfolio.arms] == [after]
-        assert [arm.evolution for arm in portfolio.arms] == [evolution]
-        assert [arm.plateau for arm in portfolio.arms] == [plateau]
-        assert [arm.candidates for arm in portfolio.arms] == [candidates]
-        assert not any(arm.quadratic for arm in get_portfolio(name, "auto", 2).arms)
+@pytest.mark.parametrize(
+    ("surrogate", "steps"),
+    [
+        ("gaussian_process", {"quadratic", "evolution", "plateau", "exploration"}),
+        ("forest", {"quadratic"}),
+        ("amf", set()),
+        ("kernel", set()),
+    ],
+)
+def test_which_defaults_restart_and_have_steps(surrogate, steps):
+    """As the notes of MondrianOptimizer and of Arm say."""
+    portfolio = get_portfolio(surrogate, "auto")
+    assert portfolio.restarts == (surrogate in ("gaussian_process", "forest"))
+    (arm,) = portfolio.arms
+    kinds = ("quadratic", "evolution", "plateau", "exploration")
+    assert {kind for kind in kinds if getattr(arm, kind) > 0.0} == steps
+    # Half of the suggestions, and a quarter of them.
+    assert arm.quadratic in (0.0, 0.5) and arm.evolution in (0.0, 0.25)
+    assert arm.plateau in (0.0, 0.5)
+    for one in get_portfolio(surrogate, "auto", 2).arms:
+        assert not any(getattr(one, kind) for kind in kinds)
 
 
 class Spy:

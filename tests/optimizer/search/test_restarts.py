@@ -349,13 +349,16 @@ def test_the_largest_values():
 
 
 @pytest.mark.parametrize("value", [5.0, -20.0])
-def test_the_first_feasible_trial_is_a_gain_whatever_its_value(value):
+@pytest.mark.parametrize(("n_more", "n_restarted"), [(96, 13), (97, 25)])
+def test_the_first_feasible_trial_is_a_gain_whatever_its_value(value, n_more, n_restarted):
+    """A search has stalled after 100 trials without a gain, and its restarts are longer then.
+
+    The last three of them are those near the incumbent that start the restart.
+    """
     search, rng = search_of(), np.random.default_rng(0)
-    rows = rng.random((110, 2))
-    search.tell(rows, -10.0 - rng.random(110), np.zeros(110, dtype=bool))
-    assert search._counts.n_still > 100
+    search.tell(rng.random((110, 2)), -10.0 - rng.random(110), np.zeros(110, dtype=bool))
     search.tell(np.array([[0.5, 0.5]]), np.array([value]), np.array([True]))
-    assert search._counts.n_still == 0
-    # The next one is compared with it.
-    search.tell(np.array([[0.6, 0.5]]), np.array([value - 1.0]), np.array([True]))
-    assert search._counts.n_still == 1
+    for k in range(n_more):
+        tell(search, (0.8, 0.3 + 0.03 * (k % 20)), value - 1.0)
+    assert n_until_a_restart(search) == 3
+    assert n_until_the_end(search) == n_restarted

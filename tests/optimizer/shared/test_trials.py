@@ -83,12 +83,12 @@ def test_rows_and_values_are_those_told():
     assert np.array_equal(trials.values, values)
 
 
-def test_feasible_trials_come_first():
+def test_eligible_trials_come_first():
     trials = Trials(1)
-    for i, (value, feasible) in enumerate([(3.0, False), (1.0, True), (2.0, True)]):
-        trials.tell(np.array([[i / 10]]), np.array([value]), feasible)
+    for i, (value, eligible) in enumerate([(3.0, False), (1.0, True), (2.0, True)]):
+        trials.tell(np.array([[i / 10]]), np.array([value]), eligible)
     assert trials.best_rows()[:, 0].tolist() == [0.2, 0.1, 0.0]
-    assert trials.best_rows(feasible=True)[:, 0].tolist() == [0.2, 0.1]
+    assert trials.best_rows(eligible=True)[:, 0].tolist() == [0.2, 0.1]
     assert trials.best()[1] == 2.0
 
 

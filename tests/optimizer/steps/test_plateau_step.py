@@ -34,14 +34,14 @@ def test_a_plateau_has_several_best_trials(values, expected):
     trials = Trials(1)
     for i, value in enumerate(values):
         trials.tell(np.array([[i / 10.0]]), np.array([value]))
-        trials.tell(np.array([[i / 10.0 + 0.05]]), np.array([0.6]), feasible=False)
+        trials.tell(np.array([[i / 10.0 + 0.05]]), np.array([0.6]), eligible=False)
     assert trials.is_on_plateau() is expected
 
 
 def test_infeasible_trials_are_on_no_plateau():
     trials = Trials(1)
     for x in (0.1, 0.2, 0.3):
-        trials.tell(np.array([[x]]), np.array([0.5]), feasible=False)
+        trials.tell(np.array([[x]]), np.array([0.5]), eligible=False)
     assert not trials.is_on_plateau()
     trials.tell(np.array([[0.4]]), np.array([0.5]))
     assert not trials.is_on_plateau()

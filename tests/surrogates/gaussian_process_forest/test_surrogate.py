@@ -75,7 +75,7 @@ def test_pending_rows_are_learnt_and_undone(block_size):
 def test_values_are_copied_and_can_be_replaced():
     surrogate, rows = surrogate_of(60)
     values = -values_of(rows)
-    surrogate.set_values(values)
+    surrogate.set_targets(values)
     after = surrogate.predict(rows)[0]
     assert np.corrcoef(after[0], values)[0, 1] > 0.99
 

@@ -83,7 +83,7 @@ def test_set_values_is_learning_with_these_values(n_choices, posterior):
     options = {"posterior": posterior, "hyperparameters": "paper"}
     changed, direct = (surrogate(n_choices, **options) for _ in range(2))
     changed.learn(some, values(30, seed=3))
-    changed.set_values(values(30, seed=4))
+    changed.set_targets(values(30, seed=4))
     direct.learn(some, values(30, seed=4))
     for one, other in zip(changed.predict(probes), direct.predict(probes), strict=True):
         assert np.allclose(one, other, atol=1e-9)
@@ -272,7 +272,7 @@ def test_hyperparameters_are_learnt_whenever_the_rows_have_doubled(monkeypatch):
     one.learn(some[:10], targets[:10])
     for i in range(10, 400):
         one.learn(some[i : i + 1], targets[i : i + 1])
-        one.set_values(targets[: i + 1])
+        one.set_targets(targets[: i + 1])
     assert sizes == [10, 20, 40, 80, 160, 320]
 
 

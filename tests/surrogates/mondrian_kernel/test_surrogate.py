@@ -79,7 +79,7 @@ def test_learning_in_parts_extends_the_same_partitions():
 
 def test_new_values():
     surrogate, rows, values = surrogate_of(50)
-    surrogate.set_values(-2.0 * values + 1.0)
+    surrogate.set_targets(-2.0 * values + 1.0)
     means, _ = surrogate.predict(rows)
     assert np.corrcoef(means[0], -values)[0, 1] > 0.98
 

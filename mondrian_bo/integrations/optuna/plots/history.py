@@ -284,7 +284,7 @@ def past_predictions(study: optuna.Study) -> FloatArray:
         if optimizer.n_trials:
             (model, _), *_ = optimizer.arms
             (one,) = model.models
-            means, stds = one.predict_values(row[None])
+            means, stds = one.predict_targets(row[None])
             score = (one.transform(np.array([value])) - means[:, 0]) / np.maximum(stds[:, 0], 1e-12)
             result.append(float(ndtr(score).mean()))
         optimizer.tell_rows(row[None], np.array([value]))

@@ -14,7 +14,7 @@ from mondrian_bo.shared.argument_checks import is_number
 from mondrian_bo.shared.array_types import FloatArray
 
 
-def encode_outside(space: SearchSpace, trials: Sequence[Mapping[str, Any]]) -> FloatArray:
+def encode_leniently(space: SearchSpace, trials: Sequence[Mapping[str, Any]]) -> FloatArray:
     """Encode trials as rows of the unit cube, or beyond it where ranges have changed.
 
     Parameters
@@ -27,7 +27,7 @@ def encode_outside(space: SearchSpace, trials: Sequence[Mapping[str, Any]]) -> F
     Returns
     -------
     float64 array of shape (m, d)
-        NaN where a trial has no value, or none that has a place in the space (`entry_outside`).
+        NaN where a trial has no value, or none that has a place in the space (`lenient_entry`).
     """
     rows = np.full((len(trials), space.n_dimensions), np.nan)
     columns = {name: j for j, name in enumerate(space.names)}
@@ -42,11 +42,11 @@ def encode_outside(space: SearchSpace, trials: Sequence[Mapping[str, Any]]) -> F
             if ends is not None and type(value) is float and ends[0] <= value <= ends[1]:
                 rows[i, j] = min((value - ends[0]) / (ends[1] - ends[0]), 1.0)
             else:
-                rows[i, j] = entry_outside(space.parameters[j], value)
+                rows[i, j] = lenient_entry(space.parameters[j], value)
     return rows
 
 
-def entry_outside(parameter: Parameter, value: Any) -> float:
+def lenient_entry(parameter: Parameter, value: Any) -> float:
     """Return the entry of a row, beyond [0, 1] outside of the range; NaN if there is none.
 
     There is none for an unknown choice, for a value that is no finite number where the parameter is

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from mondrian_bo.search_space import Categorical, Float, Int, SearchSpace
-from mondrian_bo.search_space.outside import encode_outside
+from mondrian_bo.search_space.lenient_encoding import encode_leniently
 
 
 def test_values_within_a_space_are_encoded_as_its_parameters_do():
-    """Bit for bit, also those that `encode_outside` scales itself."""
+    """Bit for bit, also those that `encode_leniently` scales itself."""
     space = SearchSpace(
         {
             "x": Float(-3.0, 7.1),
@@ -31,7 +31,7 @@ def test_values_within_a_space_are_encoded_as_its_parameters_do():
         for x in [-3.0, 7.1, 2, 0.0, *rng.uniform(-3.0, 7.1, 50).tolist()]
     ]
     expected = [[space[name].to_unit(trial[name]) for name in space.names] for trial in trials]
-    np.testing.assert_array_equal(encode_outside(space, trials), expected)
+    np.testing.assert_array_equal(encode_leniently(space, trials), expected)
 
 
 def test_values_outside_a_space_continue_its_scales():
@@ -45,6 +45,6 @@ def test_values_outside_a_space_continue_its_scales():
         }
     )
     far = {"x": 17.2, "rate": 1.0, "n": 10, "choice": "b", "unknown": 1.0}
-    np.testing.assert_allclose(encode_outside(space, [far]), [[2.0, 1.25, 9.5 / 9.0, 1.0]])
+    np.testing.assert_allclose(encode_leniently(space, [far]), [[2.0, 1.25, 9.5 / 9.0, 1.0]])
     lost = {"x": "high", "rate": -1.0, "n": math.inf, "choice": "c"}
-    assert np.isnan(encode_outside(space, [lost, {}])).all()
+    assert np.isnan(encode_leniently(space, [lost, {}])).all()
