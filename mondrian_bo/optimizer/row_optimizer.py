@@ -26,7 +26,7 @@ from mondrian_bo.optimizer.shared.validation import (
     check_reference,
     seed_sequence,
 )
-from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.shared.argument_checks import check_callable, check_flag
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -425,6 +425,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             partial(self._is_taken, running={row.tobytes() for row in rounded(pending)}),
             self._constraints,
             self._valid,
+            isinstance(within, RestrictedSpace) and len(within.fixed) > 0,
         )
         return self.space.from_unit(self._search.current.suggest(request))
 

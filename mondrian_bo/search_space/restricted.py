@@ -102,6 +102,9 @@ class RestrictedSpace(SearchSpace):
                 self._pinned[column] = self[name].to_unit(value)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"fixed parameter {name!r}: {error}") from None
+        self._is_held = ~np.isnan(self._pinned) & (self.grid_sizes == 0)
+        # No search moves along a column with a single value.
+        self.grid_sizes = np.where(self._is_held, 1, self.grid_sizes)
         names = sorted({name for one in self.inequalities for name in one.weights})
         self._columns = np.array([self._column(name) for name in names], dtype=np.intp)
         shape = (len(self.inequalities), len(names))
@@ -142,6 +145,14 @@ class RestrictedSpace(SearchSpace):
             return np.ones(len(matrix), dtype=bool)
         return self._feasible(matrix[:, self._columns])
 
+    def has_fixed(self, rows: FloatArray) -> BoolArray:
+        """Whether rows of the whole space, shape (m, d), have the fixed values; shape (m,).
+
+        An inactive parameter has none.
+        """
+        is_fixed = (rows == self._pinned) | np.isnan(self._pinned) | np.isnan(rows)
+        return np.asarray(is_fixed.all(axis=1))
+
     def snap(self, rows: ArrayLike) -> FloatArray:
         """Move rows to points of this part of the space.
 
@@ -180,11 +191,13 @@ class RestrictedSpace(SearchSpace):
 
     def _within(self, rows: FloatArray) -> FloatArray:
         """Return those of all rows of a space that are in this part; see `enumerate_rows`."""
-        kept = ((rows == self._pinned) | np.isnan(self._pinned) | np.isnan(rows)).all(axis=1)
-        rows = rows[kept & self.contains(rows)]
+        rows = rows[self.has_fixed(rows) & self.contains(rows)]
         if not len(rows):
             raise ValueError("No point of the space has the fixed values within the constraints.")
         return np.asarray(rows)
+
+    def _centres(self, j: int) -> FloatArray:
+        return self._pinned[j : j + 1] if self._is_held[j] else super()._centres(j)
 
     def _column(self, name: str) -> int:
         if name not in self:

@@ -137,7 +137,8 @@ class SearchSpace(Mapping[str, Parameter]):
         """
         if not self.grid_sizes.all():
             return math.inf
-        sizes = [parameter.n_values for parameter in self.parameters]
+        # A continuous parameter whose value is fixed has no grid of its own.
+        sizes = [max(parameter.n_values, 1) for parameter in self.parameters]
         # For each parameter, by cell: the points of the children it activates. Links come parents
         # first.
         branches: list[dict[float, int]] = [{} for _ in sizes]

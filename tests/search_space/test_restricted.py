@@ -107,6 +107,30 @@ def test_enumeration_keeps_what_is_feasible():
     assert found == {(i, j, "b") for i in range(6) for j in range(6) if i + 2 * j <= 4}
 
 
+def test_a_continuous_parameter_with_a_fixed_value_leaves_a_finite_part():
+    space = SearchSpace(
+        {
+            "k": Categorical(("a", "b")),
+            "x": Float(-1.0, 1.0),
+            "w": Float(0.1, 10.0, log=True, condition=Condition("k", ("a",))),
+            "n": Int(0, 3),
+        }
+    )
+    part = RestrictedSpace(space, {"x": 0.3, "w": 2.0})
+    assert part.cardinality == 8
+    assert RestrictedSpace(space, {"x": 0.3}).cardinality == np.inf
+    rows = part.enumerate_rows()
+    np.testing.assert_array_equal(rows, part.snap(rows))
+    found = {tuple(sorted(space.from_unit(row).items())) for row in rows}
+    assert len(found) == 8
+    for params in map(dict, found):
+        assert params["x"] == pytest.approx(0.3)
+        assert ("w" in params) == (params["k"] == "a")
+        assert params.get("w", 2.0) == pytest.approx(2.0)
+    assert part.has_fixed(rows).all()
+    assert not part.has_fixed(space.sample(50, np.random.default_rng(0))).any()
+
+
 @settings(max_examples=40)
 @given(
     st.lists(st.floats(-3, 3), min_size=3, max_size=3),

@@ -14,6 +14,7 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import nearest_number, to_parameter
+from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.proposals import (
     PUBLISHED_KEY,
     internal_values,
@@ -101,7 +102,7 @@ class FirstValues:
         if not all(_n_values(distributions.get(name)) for name in later):
             # A continuous parameter to come sets the trial apart.
             return nearest
-        others = [*(trial.values for trial in finished), *map(raw_running_values, self._beside())]
+        others = [*(trial.values for trial in finished), *self._values_beside()]
         return None if any(asked.items() <= other.items() for other in others) else nearest
 
     def first(self) -> Any:
@@ -201,7 +202,7 @@ class FirstValues:
         for _ in range(_MOST_ROUNDS):
             proposal = {**known, self._name: internal(value)}
             n_before = publish(self._study, self._trial, proposal, n_before)
-            counts = _counts(self._beside(), known, self._name)
+            counts = _counts(self._values_beside(), known, self._name)
             least = min(counts.values()) if len(counts) >= size else 0
             if counts[internal(value)] <= least:
                 return value
@@ -214,12 +215,13 @@ class FirstValues:
                 return value
         return value
 
-    def _beside(self) -> list[FrozenTrial]:
-        """Return the other trials that run, ran when this one began, or have failed."""
+    def _values_beside(self) -> list[dict[str, float]]:
+        """Return values of the other trials that run, ran when this one began, or have failed."""
         trials = self._study.get_trials(deepcopy=False)
         began = local_time(self._trial.datetime_start)
+        known = {**self._trial.distributions, self._name: self._distribution}
         return [
-            one
+            {**raw_running_values(one), **internal_enqueued(one, known)}
             for one in trials
             if one.number != self._trial.number
             and (
@@ -231,9 +233,10 @@ class FirstValues:
         ]
 
 
-def _counts(trials: Sequence[FrozenTrial], known: Mapping[str, float], name: str) -> Counter[float]:
+def _counts(
+    others: Sequence[Mapping[str, float]], known: Mapping[str, float], name: str
+) -> Counter[float]:
     """Count the values of a parameter in trials that have all of some known values."""
-    others = [raw_running_values(trial) for trial in trials]
     alike = (one for one in others if all(one.get(k) == value for k, value in known.items()))
     return Counter(one[name] for one in alike if name in one)
 

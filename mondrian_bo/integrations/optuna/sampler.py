@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,15 @@ from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import rounded_number
+from mondrian_bo.integrations.optuna.fixed_values import fixed_part, fixed_values, with_fixed
 from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
 from mondrian_bo.integrations.optuna.valid_points import (
     constants_beside,
-    fixed_part,
-    fixed_values,
     may_be_valid,
+    valid_fixed,
 )
 from mondrian_bo.optimizer.search.portfolio import AcquisitionChoice, check_settings
 from mondrian_bo.optimizer.shared.validation import MOST_OBJECTIVES
@@ -210,32 +210,34 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         """Suggest values for the parameters of a search space, as far as they will be active."""
         if not search_space:
             return {}
-        is_valid = self._is_valid
+        is_valid, constants = self._is_valid, None
+        fixed: Mapping[str, Any] = fixed_values(study, trial)
         with self._lock:
             memory = self._memory_of(study)
             others = memory.running_beside(study, trial)
             n_published = 0
             while True:
-                constants, within = None, None
+                whole = search_space
+                if fixed:
+                    whole = with_fixed(search_space, fixed, memory.reader.distributions)
                 if is_valid is not None:
-                    constants = constants_beside(
-                        is_valid, study, trial, memory.reader, search_space
-                    )
-                optimizer = memory.optimizer_for(
-                    study, search_space, self._settings, is_valid, constants
-                )
+                    constants = constants_beside(is_valid, study, trial, memory.reader, whole)
+                    fixed = valid_fixed(is_valid, fixed, constants)
+                optimizer = memory.optimizer_for(study, whole, self._settings, is_valid, constants)
                 if optimizer is None:
                     return {}
-                if is_valid is not None:
-                    fixed = fixed_values(study, trial)
-                    within = fixed_part(is_valid, fixed, search_space, optimizer.space, constants)
+                within = fixed_part(fixed, whole, optimizer.space) if fixed else None
                 pending = np.empty((0, optimizer.space.n_dimensions))
                 if others:
                     pending = memory.rows_of(others, optimizer)
                 suggested = optimizer.suggest(pending, trial.number, within)
                 # The optimizer knows choices by their indices. The storage rounds large integers.
                 internal = {k: float(v) for k, v in suggested.items()}
-                params = {k: search_space[k].to_external_repr(v) for k, v in internal.items()}
+                params = {
+                    name: search_space[name].to_external_repr(value)
+                    for name, value in internal.items()
+                    if name in search_space
+                }
                 n_published = publish(study, trial, internal, n_published)
                 # Of two workers with the same proposal the one that publishes later sees the
                 # other's, and proposes again.

@@ -13,6 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import internal_of, union
+from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.integrations.optuna.proposals import (
     internal_values,
@@ -132,12 +133,12 @@ class StudyReader:
         return feed
 
     def running_values(self, trial: FrozenTrial) -> dict[str, float]:
-        """Return the values of a running trial: those proposed, and those it has asked for.
+        """Return the values of a running trial: proposed, enqueued, and asked for.
 
         Choices have their numbers in the study's latest distributions.
         """
         internal, proposed = self._values_of(trial)
-        return {**proposed, **internal}
+        return {**proposed, **internal_enqueued(trial, self.distributions), **internal}
 
     def names(self) -> set[str]:
         """Return the names of the parameters that finished trials have had."""

@@ -8,21 +8,11 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 
+from mondrian_bo.integrations.optuna.fixed_values import fixed_values, partly_fixed
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
 from mondrian_bo.optimizer.shared.validation import check_answer
-from mondrian_bo.search_space import RestrictedSpace, SearchSpace
-
-_FIXED = "fixed_params"
-"""Name of the attribute in which Optuna keeps the values of an enqueued trial."""
-
-
-def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
-    """Return the values that the user has set for a trial: by Optuna's sampler, or its own."""
-    own: dict[str, Any] = trial.system_attrs.get(_FIXED, {})
-    return {**_partly_fixed(study), **own}
 
 
 def constants_beside(
@@ -37,21 +27,20 @@ def constants_beside(
     Fixed values that are not valid themselves do not count, as nothing beside them is valid. The
     trial's own values replace those of a `PartialFixedSampler`.
     """
-    names = _partly_fixed(study).keys() - search_space.keys()
-    own = _partly_fixed(study) if trial is None else fixed_values(study, trial)
+    names = partly_fixed(study).keys() - search_space.keys()
+    own = partly_fixed(study) if trial is None else fixed_values(study, trial)
     fixed = {name: value for name, value in own.items() if name in names}
     beside = {**(reader.constants or {}), **fixed}
     return beside if fixed and may_be_valid(is_valid, beside) else reader.constants
 
 
-def _partly_fixed(study: optuna.Study) -> dict[str, Any]:
-    """Return the values that a `PartialFixedSampler` sets; it does not tell its base sampler."""
-    fixed: dict[str, Any] = {}
-    sampler = study.sampler
-    while isinstance(sampler, PartialFixedSampler):
-        fixed = {**sampler._fixed_params, **fixed}
-        sampler = sampler._base_sampler
-    return fixed
+def valid_fixed(
+    is_valid: Callable[[dict[str, Any]], bool],
+    fixed: Mapping[str, Any],
+    constants: Mapping[str, Any] | None,
+) -> Mapping[str, Any]:
+    """Return the values that a user has set for a trial; none if these are not valid themselves."""
+    return fixed if may_be_valid(is_valid, {**(constants or {}), **fixed}) else {}
 
 
 def may_be_valid(
@@ -129,28 +118,3 @@ class ValidSuggestions:
                 UserWarning,
                 stacklevel=2,
             )
-
-
-def fixed_part(
-    is_valid: Callable[[dict[str, Any]], bool],
-    fixed: Mapping[str, Any],
-    search_space: Mapping[str, BaseDistribution],
-    space: SearchSpace,
-    constants: Mapping[str, Any] | None,
-) -> SearchSpace | None:
-    """Return the part of a space that has the values which the user has set for a trial.
-
-    None is the whole space, also if these values are not valid themselves.
-    """
-    internal = {}
-    for name in fixed.keys() & set(space):
-        try:
-            value = search_space[name].to_internal_repr(fixed[name])
-            space[name].to_unit(value)
-        except (TypeError, ValueError):
-            # It is out of range.
-            continue
-        internal[name] = value
-    if not internal or not may_be_valid(is_valid, {**(constants or {}), **fixed}):
-        return None
-    return RestrictedSpace(space, internal)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mondrian_bo.optimizer.fidelities.fidelity import Fidelity
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
@@ -40,7 +42,7 @@ class TargetSpace(RestrictedSpace):
             # The condition of another parameter names a value that is not the target.
             return
         # No search moves along a column with a single value.
-        self.grid_sizes = self._single.grid_sizes
+        self.grid_sizes = np.where(self._is_held, 1, self._single.grid_sizes)
 
     def __reduce__(self) -> tuple[type[SearchSpace], tuple[object, ...]]:  # type: ignore[override]
         return type(self), (self._whole, self._fidelity)

@@ -256,7 +256,10 @@ class OutcomeModel:
         )
 
     def score(
-        self, acquisition: Acquisition, rng: np.random.Generator
+        self,
+        acquisition: Acquisition,
+        rng: np.random.Generator,
+        rivals: FloatArray | None = None,
     ) -> tuple[Score, ScoreGradients | None]:
         """Return the score of candidates and, where the model has them, its gradients.
 
@@ -266,12 +269,15 @@ class OutcomeModel:
             Scores predictions.
         rng : numpy.random.Generator
             Source of the draw, for an acquisition that samples a function.
+        rivals : float64 array of shape (k, d) or None, default=None
+            Points whose largest predicted mean is the value to beat, k >= 1; None is the best
+            eligible trials.
         """
         usage = usage_of(acquisition)
         if usage.samples_function:
             return self.draw(rng), None
         self.learn()
-        incumbent = self.value_to_beat()
+        incumbent = self.value_to_beat() if rivals is None else self._largest_mean(rivals)
         acquisition = checked(acquisition)
         surrogate, smooth = self._surrogate, self._smooth
         scale = self._calibration.scale if usage.uses_calibrated_variances else 1.0
@@ -319,6 +325,9 @@ class OutcomeModel:
         if not len(rows):
             return -math.inf
         self.learn()
+        return self._largest_mean(rows)
+
+    def _largest_mean(self, rows: FloatArray) -> float:
         mean, _ = mixture_moments(Prediction(*self._surrogate.predict(rows)))
         return float(mean.max())
 

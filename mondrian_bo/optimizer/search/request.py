@@ -34,6 +34,9 @@ class Request:
         Models of the constraints, at least one of which has a value.
     valid : ValidRows or None
         Which rows may be suggested; None is all.
+    has_fixed : bool, default=False
+        Whether the user has set a parameter of the trial. The trial is then to be the best one
+        beside that value, however good others are.
     """
 
     space: SearchSpace
@@ -43,3 +46,4 @@ class Request:
     is_taken: Callable[[FloatArray], bool]
     constraints: Constraints | None
     valid: ValidRows | None
+    has_fixed: bool = False

@@ -26,8 +26,10 @@ from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.request import Request
+from mondrian_bo.optimizer.search.rivals import rivals_within
 from mondrian_bo.optimizer.search.step_choice import row_of_step
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
+from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.shared.blas_threads import single_threaded_blas
@@ -168,6 +170,9 @@ class Search:
             # Trials are learnt one by one, also if no acquisition chooses.
             model.learn()
             starts = self.trials.best_rows() if self.starts is None else self.starts
+            rivals = None
+            if request.has_fixed and constraints is None and isinstance(self.trials, Trials):
+                starts = rivals = rivals_within(space, self.trials)
             candidate_search = CandidateSearch(
                 space, starts, request.is_taken, rng, n_candidates, *shares
             )
@@ -175,10 +180,16 @@ class Search:
                 if self.trials.n_objectives == 1:
                     if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
                         return self._row_without_model(request, find, None)
-                    row = row_of_step(model.models[0], arm, candidate_search, find, pending, valid)
-                    if row is not None:
-                        return row
-                score, gradients = model.score(acquisition, rng)
+                    if rivals is None:
+                        outcome = model.models[0]
+                        row = row_of_step(outcome, arm, candidate_search, find, pending, valid)
+                        if row is not None:
+                            return row
+                score, gradients = (
+                    model.score(acquisition, rng)
+                    if rivals is None
+                    else model.models[0].score(acquisition, rng, rivals)
+                )
                 to_climb = _ScoreToClimb(score, gradients, model.n_smooth_components)
             else:
                 feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())

@@ -416,6 +416,6 @@ def test_partial_fixed_sampler(pending):
     assert all(params["kind"] == "b" and params["n"] == 13 for params in later)
     # Ends of ranges may be met more than once.
     assert len({(params["x"], params["rate"]) for params in later}) == 14
-    # The model lives in the remaining plane.
-    assert pending[-1].shape == (0, 2)
+    # The model knows the values of the fixed parameters in former trials.
+    assert pending[-1].shape == (0, 4)
     assert study.best_value < 0.5
