@@ -187,13 +187,13 @@ class StudyView:
 
     def positions(self, line: Line, trials: list[FrozenTrial]) -> FloatArray:
         """Return where trials are on a line's axis; NaN where one lacks the parameter."""
-        distribution = self.model.reader.distributions[line.name]
-        return np.array(
-            [
-                values_under({line.name: distribution}, trial).get(line.name, np.nan)
-                for trial in trials
-            ]
-        )
+        known = {line.name: self.model.reader.distributions[line.name]}
+        values = [values_under(known, trial).get(line.name, np.nan) for trial in trials]
+        parameter = self.model.optimizer.space[line.name]
+        if isinstance(parameter, Categorical):
+            # Of equal choices, such as 1 and True, the axis has one.
+            values = [np.nan if np.isnan(one) else parameter.to_unit(one) for one in values]
+        return np.array(values)
 
     def centre(self, names: Sequence[str], objective: int = 0) -> Centre:
         """Return the trial that slices along some parameters go through.
