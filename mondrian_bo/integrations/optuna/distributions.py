@@ -180,15 +180,21 @@ def values_under(
 
 
 def nearest_number(distribution: BaseDistribution, internal: float) -> float | int | None:
-    """Return the number of a range that is nearest to another one; None if it is no range."""
+    """Return the number of a range that is nearest to another one; None if it is no range.
+
+    An integer of a range of integers, and a float of any other, whatever type the other number has.
+    """
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         return None
     one: Any = distribution
     value = min(max(internal, one.low), one.high)
     if one.step is not None:
         value = min(one.low + round((value - one.low) / one.step) * one.step, one.high)
+    if isinstance(one, FloatDistribution):
+        return float(value)
     # Large integers have no float of their own.
-    return min(max(int(value), one.low), one.high) if isinstance(one, IntDistribution) else value
+    number: int = min(max(int(value), one.low), one.high)
+    return number
 
 
 def rounded_number(distribution: BaseDistribution, internal: float) -> float | int | None:
