@@ -224,3 +224,18 @@ def union(known: Any, latest: Any) -> Any:
         return latest
     ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
     return type(known)(**ends, log=known.log, step=step)
+
+
+def joined(known: Any, latest: Any) -> Any:
+    """Return a distribution of all values of two that are joined ones, or have one value each.
+
+    Steps do not count, as they say nothing about a single value. Of distributions of different
+    kinds it is the latest.
+    """
+    if type(known) is not type(latest):
+        return latest
+    if isinstance(latest, CategoricalDistribution):
+        new = [one for one in latest.choices if internal_of(known, one) is None]
+        return CategoricalDistribution((*known.choices, *new)) if new else known
+    low, high = min(known.low, latest.low), max(known.high, latest.high)
+    return type(latest)(low, high, log=known.log and latest.log)

@@ -158,15 +158,13 @@ class StudyView:
         TypeError
             If `name` is not a string.
         ValueError
-            If the study has no such parameter, or one with a single value.
+            If the study has no such parameter, or the model does not have it.
         """
         space = self.model.optimizer.space
         if not isinstance(name, str):
             raise TypeError(f"A parameter is given by its name, got {name!r}.")
         if name not in space:
-            if name in self.model.reader.names():
-                raise ValueError(f"Parameter {name!r} has a single value in the study's trials.")
-            raise ValueError(f"The study has no parameter {name!r}; it has {list(self.names)}.")
+            raise ValueError(self._absence_of(name))
         parameter, size = space[name], space[name].n_values
         distribution = self.model.reader.distributions[name]
         if isinstance(parameter, Categorical):
@@ -184,6 +182,17 @@ class StudyView:
                 units = np.array(whole)
         values = np.array([float(parameter.from_unit(float(unit))) for unit in units])
         return Line(name, units, values, None, parameter.log, 0 < size <= _MOST_TICKS)
+
+    def _absence_of(self, name: str) -> str:
+        """Return why the model does not have a parameter."""
+        reader = self.model.reader
+        if name in reader.distributions:
+            return f"Parameter {name!r} is not in the model: its range is too wide for arithmetic."
+        if name in reader.singles:
+            return f"Parameter {name!r} has a single value in each of the study's trials."
+        if name in reader.names():
+            return f"No trial with a value has the parameter {name!r}."
+        return f"The study has no parameter {name!r}; it has {list(self.names)}."
 
     def positions(self, line: Line, trials: list[FrozenTrial]) -> FloatArray:
         """Return where trials are on a line's axis; NaN where one lacks the parameter."""
