@@ -339,7 +339,8 @@ def _report(arguments: argparse.Namespace) -> int:
     The page is one HTML file: history, model, importance, calibration. It needs matplotlib, or
     plotly with --interactive.
     """
-    from mondrian_bo.integrations.optuna.report import html_report, load_study
+    from mondrian_bo.integrations.optuna.report import html_report
+    from mondrian_bo.integrations.optuna.stored_study import load_study
 
     study = load_study(arguments.storage, arguments.study)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)

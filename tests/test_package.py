@@ -307,6 +307,7 @@ FOREIGN_PRIVATE = {
     "_trial_id",
     "_fixed_params",  # Optuna: what a PartialFixedSampler fixes, and its base sampler
     "_base_sampler",
+    "_fill_storage_url_template",  # Optuna: the URL that it opens
     "_DEPRECATION_WARNING_TEMPLATE",
     "_experiment",  # Ax: what a client has stored
     "_data_rows",

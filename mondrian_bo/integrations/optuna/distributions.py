@@ -178,15 +178,21 @@ def values_under(
 
 
 def nearest_number(distribution: BaseDistribution, internal: float) -> float | int | None:
-    """Return the number of a range that is nearest to another one; None if it is no range."""
+    """Return the number of a range that is nearest to another one; None if it is no range.
+
+    An integer of a range of integers, and a float of any other, whatever type the other number has.
+    """
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         return None
     one: Any = distribution
     value = min(max(internal, one.low), one.high)
     if one.step is not None:
         value = min(one.low + round((value - one.low) / one.step) * one.step, one.high)
+    if isinstance(one, FloatDistribution):
+        return float(value)
     # Large integers have no float of their own.
-    return min(max(int(value), one.low), one.high) if isinstance(one, IntDistribution) else value
+    number: int = min(max(int(value), one.low), one.high)
+    return number
 
 
 def rounded_number(distribution: BaseDistribution, internal: float) -> float | int | None:
@@ -216,3 +222,18 @@ def union(known: Any, latest: Any) -> Any:
         return latest
     ends = {"low": min(known.low, latest.low), "high": max(known.high, latest.high)}
     return type(known)(**ends, log=known.log, step=step)
+
+
+def joined(known: Any, latest: Any) -> Any:
+    """Return a distribution of all values of two that are joined ones, or have one value each.
+
+    Steps do not count, as they say nothing about a single value. Of distributions of different
+    kinds it is the latest.
+    """
+    if type(known) is not type(latest):
+        return latest
+    if isinstance(latest, CategoricalDistribution):
+        new = [one for one in latest.choices if internal_of(known, one) is None]
+        return CategoricalDistribution((*known.choices, *new)) if new else known
+    low, high = min(known.low, latest.low), max(known.high, latest.high)
+    return type(latest)(low, high, log=known.log and latest.log)

@@ -59,7 +59,8 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
     :class:`mondrian_bo.MondrianSampler`. The measure draws all parameters independently, then
     leaves out those that are inactive. So a parameter of a rare branch has a small importance. A
     parameter that is missing for no visible reason counts as missing with the share of the trials
-    that lack it.
+    that lack it. A parameter with a single possible value in each trial, but not the same one in
+    all, has the range of all these values.
 
     Complete trials with finite values are used. With several objectives and no `target` the result
     is the average of the shares of each objective.

@@ -5,16 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import io
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import optuna
-from optuna.storages import BaseStorage, JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
@@ -71,68 +67,6 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 
 _FIT = 'window.addEventListener("load", () => window.dispatchEvent(new Event("resize")));'
 """Fits plots to their columns, which become narrower while the browser reads the page."""
-
-
-def load_study(storage: str, name: str | None = None) -> optuna.Study:
-    """Load a study.
-
-    Parameters
-    ----------
-    storage : str
-        URL of a storage, such as ``sqlite:///studies.db``, or the path of a journal file.
-    name : str or None, default=None
-        Name of the study; None is the only study of the storage.
-
-    Returns
-    -------
-    optuna.Study
-        The study.
-
-    Raises
-    ------
-    ValueError
-        If there is no such storage or study, it cannot be read, or there is no name and several
-        studies.
-    """
-    opened: str | BaseStorage = storage
-    if "://" not in storage:
-        if not Path(storage).is_file():
-            raise ValueError(
-                f"There is no journal file {storage!r}. A database needs its URL, "
-                "such as sqlite:///studies.db."
-            )
-        try:
-            backend = JournalFileBackend(storage)
-            # The reader of journals skips a last line that is incomplete.
-            if Path(storage).stat().st_size > 0 and next(backend.read_logs(0), None) is None:
-                raise ValueError("the first line is no record")
-            opened = JournalStorage(backend)
-        # A file of another kind may raise anything in the reader of journals.
-        except Exception as error:
-            raise ValueError(
-                f"{storage!r} is no journal file of Optuna ({error}). A database needs its URL, "
-                "such as sqlite:///studies.db."
-            ) from None
-    # Optuna would make the database.
-    if (url := re.match(r"sqlite(?:\+\w+)?:///(?!file:)([^?]+)", storage)) is not None:
-        file = url.group(1)
-        if not Path(file).is_file():
-            raise ValueError(f"There is no database {file!r}.")
-    try:
-        names = sorted(optuna.get_all_study_names(opened))
-    except ImportError:
-        raise
-    # A database of another kind, version or place may raise anything in Optuna and SQLAlchemy.
-    except Exception as error:
-        reason = (str(error).splitlines() or [repr(error)])[0]
-        raise ValueError(f"The storage cannot be read: {reason}") from error
-    if name is None and len(names) == 1:
-        (name,) = names
-    if name is None:
-        raise ValueError(f"The name of a study is needed; the storage has {names or 'no study'}.")
-    if name not in names:
-        raise ValueError(f"There is no study {name!r}; the storage has {names or 'no study'}.")
-    return optuna.load_study(study_name=name, storage=opened)
 
 
 def html_report(study: optuna.Study, *, interactive: bool = False) -> str:

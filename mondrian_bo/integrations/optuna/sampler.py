@@ -112,7 +112,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     thirds of the trials failed. Running trials, also those of other threads and workers, are
     imputed with values drawn from the model, anew for each suggestion. If a parameter's range has
     changed, suggestions follow the latest range and the model keeps the trials outside of it; a
-    range that keeps changing is covered as a whole.
+    range that keeps changing is covered as a whole. A parameter with a single possible value in
+    each trial is not in the model; if these values differ, a warning says so.
 
     Constraints are read from the trials (``trial.set_constraint``). Each has a model of its own,
     and the acquisition is weighted by the probability that a candidate is feasible. With two to

@@ -24,6 +24,13 @@ from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice, check_fide
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
 
+_SAME = 1e-9
+"""Largest difference of equal floats, as a share of their range: as between rows of a space."""
+
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
+"""Largest relative rounding error of a number of a range: a product, a sum and a quotient round
+once each."""
+
 
 class StudyFidelity:
     """The arguments `fidelity` and `cost` of the sampler.
@@ -188,13 +195,31 @@ def best_at_target(study: optuna.Study, fidelity: FidelityChoice) -> FrozenTrial
         trial
         for trial in trials
         if trial.state == TrialState.COMPLETE
-        and (name not in trial.params or math.isclose(trial.params[name], target))
+        and (
+            name not in trial.params
+            or _is_same(trial.params[name], target, trial.distributions[name])
+        )
         and is_feasible(trial)
     ]
     if not found:
         raise ValueError(f"The study has no complete feasible trial with {name!r} at {target!r}.")
     sign = sign_of(study, 0)
     return max(found, key=lambda trial: (sign * trial.values[0], -trial.number))
+
+
+def _is_same(value: Any, target: float, distribution: BaseDistribution) -> bool:
+    """Return whether a trial's value is the target: exactly, or a float up to rounding errors."""
+    if not isinstance(distribution, FloatDistribution):
+        return bool(value == target)
+    low, high = distribution.low, distribution.high
+    if distribution.log:
+        share = _SAME * (math.log(high) - math.log(low)) + _ROUNDING
+        return math.isclose(value, target, rel_tol=share)
+    # The difference of the ends may overflow.
+    tolerance = _SAME * high - _SAME * low
+    if distribution.step is not None:
+        tolerance = min(tolerance, 0.25 * distribution.step)
+    return bool(abs(value - target) <= tolerance + _ROUNDING * max(abs(low), abs(high)))
 
 
 def _high(distribution: BaseDistribution) -> float:

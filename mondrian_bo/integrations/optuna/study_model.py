@@ -71,16 +71,16 @@ class StudyModel(NamedTuple):
             integer parameter, or if a parameter that is active is missing.
         """
         space, internal = self.optimizer.space, []
+        # Parameters with a single value in each trial are not in the space, and are checked too.
+        known = {**self.reader.singles, **self.reader.distributions}
         for one in params:
-            unknown = [name for name in one if name not in self.reader.distributions]
-            # Parameters with a single value, maybe of one branch only, are not in the model.
+            unknown = [name for name in one if name not in known]
+            # Trials without a value have parameters that nothing is known of.
             if unknown and (unknown := sorted({*unknown} - self.reader.names())):
                 raise ValueError(f"The finished trials have no parameters {unknown}.")
-            known = {}
-            for name, value in one.items():
-                if name in self.reader.distributions:
-                    known[name] = _internal(name, self.reader.distributions[name], value)
-            internal.append(known)
+            internal.append(
+                {n: _internal(n, known[n], value) for n, value in one.items() if n in known}
+            )
         rows = np.clip(encode_leniently(space, internal), -_FARTHEST, _FARTHEST)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
@@ -157,10 +157,10 @@ class ReadableSampler(BaseSampler):
             The study. Its finished trials are read, new ones only after the first call.
         params : mapping, or sequence of m mappings
             Values of the parameters by name, as in ``trial.params``. Those of inactive branches
-            are ignored. Numbers may be outside of the present range or between its steps, as a
-            study's range may change. The model extrapolates there, up to the limit of
-            :class:`StudyPrediction`: a narrow interval at the limit only says that the objective
-            may lie beyond it.
+            are ignored, and so are parameters with a single possible value in each trial. Numbers
+            may be outside of the present range or between its steps, as a study's range may change.
+            The model extrapolates there, up to the limit of :class:`StudyPrediction`: a narrow
+            interval at the limit only says that the objective may lie beyond it.
         coverage : float, default=0.9
             Probability of the intervals, in (0, 1).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import internal_of, union
+from mondrian_bo.integrations.optuna.distributions import internal_of, joined, union
 from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.integrations.optuna.proposals import (
@@ -78,10 +79,14 @@ class StudyReader:
         Names of all constraints, in the order they were noticed.
     constants : dict or None
         Parameters with one value in all trials with an outcome; None before the first of them.
+    singles : dict
+        The parameters that trials asked for with a single possible value, such as
+        ``suggest_int("n", 5, 5)``. Each has a distribution of all these values.
     """
 
     def __init__(self) -> None:
         self._feed = TrialFeed()
+        self._reported: set[str] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -92,6 +97,7 @@ class StudyReader:
         self.distributions: dict[str, BaseDistribution] = {}
         self.conditions = ConditionLearner()
         self.constants: dict[str, Any] | None = None
+        self.singles: dict[str, BaseDistribution] = {}
         self._changes: dict[str, int] = {}
         self._complete: list[FrozenTrial] = []
         self._pruned: PrunedTrials | None = None
@@ -213,6 +219,9 @@ class StudyReader:
         )
         for name, distribution in varied.items():
             self._note_distribution(name, distribution)
+        self._note_singles(
+            {name: distributions[name] for name in distributions if name not in varied}
+        )
         values = {name: internal[name] for name in distributions if name in self.distributions}
         self.conditions.learn(values, distributions)
 
@@ -226,6 +235,35 @@ class StudyReader:
                 if name in former and former[name] == value
             }
         self.constants = constants
+
+    def _note_singles(self, singles: Mapping[str, BaseDistribution]) -> None:
+        """Note distributions of one value each; warn once, after some trials, if they differ.
+
+        The model does not have these parameters. A trial takes its own value of one whatever is
+        proposed: where that is another value, the outcome says little about the proposal, which
+        would be made again and again.
+        """
+        for name, one in singles.items():
+            if self.singles.get(name) != one:
+                self.singles[name] = joined(self.singles.get(name), one)
+        if len(self.finished) < N_WITHOUT:
+            return
+        differing = [
+            name
+            for name in sorted(singles)
+            if name not in self._reported
+            and name not in self.distributions
+            and not self.singles[name].single()
+        ]
+        if differing:
+            self._reported.update(differing)
+            warnings.warn(
+                f"The parameters {differing} have a single possible value in each trial, but not "
+                "the same one in all: the model ignores them. To have them in the model, suggest "
+                "each from the range or choices of all its values.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _note_distribution(self, name: str, distribution: BaseDistribution) -> None:
         """Note the latest distribution of a parameter; a range that keeps changing is widened."""

@@ -46,7 +46,8 @@ class GainEstimate(NamedTuple):
     expected_gain : float
         Mean of the regret of the trial with the best predicted mean, in the objective's units.
     probability : float
-        Probability that this regret is above the tolerance; NaN without one.
+        Probability that this regret is above the tolerance; NaN without one. While a branch of a
+        conditional space has too few trials, both are guesses that satisfy no rule.
     satisfied_since : int or None
         Number of finished trials since which all estimates satisfy the rule; None if the latest
         does not.
@@ -257,6 +258,7 @@ class MondrianTerminator(HasLock):
         else:
             assert self._expected_gain is not None
             satisfied = expected <= self._expected_gain
+        satisfied &= gain.is_known
         patience = self._patience
         if patience is None:
             patience = default_patience(model.optimizer.space.n_dimensions)
@@ -275,6 +277,8 @@ class MondrianTerminator(HasLock):
         if self._tolerance is not None:
             stored["probability"] = probability
             text = f"gain > {self._tolerance:g}: {probability:.0%}"
+        if not gain.is_known:
+            text = "gain unknown: a branch has few trials"
         for key in (self._own_key, TERMINATOR_KEY):
             study.set_user_attr(key, stored)
         if self._show:

@@ -10,7 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_space, values_under
+from mondrian_bo.integrations.optuna.distributions import joined, to_space, values_under
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
@@ -25,7 +25,8 @@ class TrialRows(NamedTuple):
     space : SearchSpace
         The parameters that have more than one value, with the conditions that the trials show.
     distributions : dict
-        Their latest distributions.
+        Their latest distributions. Of a parameter with a single possible value in each trial, it is
+        a distribution of all these values.
     rows : float64 array of shape (n, d)
         The trials; NaN where one lacks a parameter.
     """
@@ -38,9 +39,17 @@ class TrialRows(NamedTuple):
 def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     """Encode trials; None if no parameter has more than one value or can be a model's input."""
     distributions: dict[str, BaseDistribution] = {}
+    singles: dict[str, BaseDistribution] = {}
     for trial in trials:
-        varied = {name: one for name, one in trial.distributions.items() if not one.single()}
-        distributions.update(varied)
+        for name, one in trial.distributions.items():
+            if one.single():
+                singles[name] = joined(singles.get(name), one)
+            else:
+                distributions[name] = one
+    for name, one in singles.items():
+        # Nothing is suggested here, so what a trial cannot choose is an input like any other.
+        if name not in distributions and not one.single():
+            distributions[name] = one
     learner = ConditionLearner()
     internal = []
     for trial in trials:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mondrian_bo.search_space import Categorical, SearchSpace
+from mondrian_bo.search_space import Categorical, Float, Int, SearchSpace
 from mondrian_bo.shared.argument_checks import is_number
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
@@ -24,7 +24,8 @@ _N_LEVELS = 8
 many in the logarithm of the cost; our choice."""
 
 _SAME = 1e-9
-"""Largest difference of equal fidelities in sides of the unit cube: above rounding errors."""
+"""Largest difference of equal fidelities in sides of the unit cube: above rounding errors. Values
+of fine grids differ by less: for them it is half the distance to the nearest value."""
 
 
 class Fidelity:
@@ -71,6 +72,7 @@ class Fidelity:
             self.unit = parameter.to_unit(self.target)
         except (TypeError, ValueError) as error:
             raise type(error)(f"`fidelity`: the target of {self.name!r} {error}") from None
+        self._tolerance = min(_SAME, 0.5 * _gap(parameter, self.target))
         self.column = space.names.index(self.name)
         # Fidelities are on one side of the target: above it only if it is the lower end.
         far = parameter.low if self.target > parameter.low else parameter.high
@@ -95,7 +97,7 @@ class Fidelity:
     def is_target(self, rows: FloatArray) -> BoolArray:
         """Whether rows (m, d) are at the target, or have no fidelity; shape (m,)."""
         entries = rows[:, self.column]
-        return np.asarray(np.isnan(entries) | (np.abs(entries - self.unit) <= _SAME))
+        return np.asarray(np.isnan(entries) | (np.abs(entries - self.unit) <= self._tolerance))
 
     def at(self, rows: FloatArray, unit: float | FloatArray) -> FloatArray:
         """Return rows (m, d) at other fidelities, unless they have none."""
@@ -137,6 +139,20 @@ def check_fidelity(fidelity: FidelityChoice) -> tuple[str, float | None]:
     if not math.isfinite(target):
         raise ValueError(f"`fidelity`: the target of {name!r} must be finite, got {target!r}.")
     return name, target
+
+
+def _gap(parameter: Float | Int, value: float) -> float:
+    """Return the distance in entries of rows from a value to the nearest other one of a grid.
+
+    Infinite if there is no grid or no other value.
+    """
+    if parameter.n_values < 2:
+        return math.inf
+    if isinstance(parameter, Float) or not parameter.log:
+        return 1.0 / parameter.n_values
+    unit, number = parameter.to_unit(value), int(value)
+    beside = [one for one in (number - 1, number + 1) if parameter.low <= one <= parameter.high]
+    return min(abs(parameter.to_unit(one) - unit) for one in beside)
 
 
 def _proportional(value: float, target: float, far: float) -> float:

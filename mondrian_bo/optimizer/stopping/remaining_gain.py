@@ -5,7 +5,8 @@ drawn from the posterior of the cautious model
 (:mod:`mondrian_bo.optimizer.stopping.cautious_model`), jointly at the trial and at candidates for
 the optimum. In each draw the best of these values minus the trial's is the regret. The candidates'
 values have the noise of the model, as it may be structure of the objective. In a conditional space
-a model of each branch's own trials draws regrets too, and the largest one of a draw counts.
+a model of each branch's own trials draws regrets too, and the largest one of a draw counts. A
+branch with too few trials is unknown, whatever the draws are.
 """
 
 from __future__ import annotations
@@ -62,10 +63,13 @@ class RemainingGain(NamedTuple):
         The trial.
     regrets : float64 array of shape (n_draws,)
         Draws of its regret, in the units of the objective, >= 0.
+    is_known : bool
+        Whether all branches of the space have enough trials. If not, no regret is an upper bound.
     """
 
     row: FloatArray
     regrets: FloatArray
+    is_known: bool = True
 
 
 def remaining_gain(
@@ -125,9 +129,9 @@ def remaining_gain(
     regrets = np.asarray(draws.max(axis=1) - draws[:, 0])
     parts = branches(space, search.trials.rows, rng) if caution.branches else []
     if not all(branch.is_known for branch in parts):
-        # Nothing is known of a branch: it may gain as much as the trials differ.
+        # Nothing is known of a branch. As much as the trials differ is only a guess of its gain.
         values = model.trials.values[np.isfinite(model.trials.values)]
-        return RemainingGain(best, np.maximum(regrets, np.ptp(values)))
+        return RemainingGain(best, np.maximum(regrets, np.ptp(values)), False)
     value = float(model.transform.inverse(means.max()))
     for branch in parts:
         # The model of the branch's trials alone.

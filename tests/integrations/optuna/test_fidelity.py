@@ -154,6 +154,43 @@ def test_the_target_is_the_end_of_the_latest_range():
     assert best_at_target(study, {"n": 10}).params["n"] == 10
 
 
+FLOATS = [
+    # Range, step, log, target, a value that is the target up to rounding, and others.
+    (-0.3, 0.3, 0.1, False, 0.0, -0.3 + 3 * 0.1, [-0.1, 0.1]),
+    (-1.0, 1.0, None, False, 0.0, 1e-17, [1e-6, -1e-6]),
+    (0.0, 1e-12, None, False, 1e-12, 1e-12, [0.999999e-12]),
+    (1e9, 1e9 + 1.0, None, False, 1e9 + 0.5, 1e9 + 0.5, [1e9, 1e9 + 0.4]),
+    (1e-300, 1e308, None, True, 1e-300, 1e-300, [1.01e-300, 1e308]),
+    (-1e308, 1e308, None, False, 1e308, 1e308, [0.0, 9.9e307]),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "step", "log", "target", "same", "others"), FLOATS)
+def test_floats_at_the_target(low, high, step, log, target, same, others):
+    study = optuna.create_study()
+    distribution = optuna.distributions.FloatDistribution(low, high, step=step, log=log)
+    for k, value in enumerate([*others, same]):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params={"h": value}, distributions={"h": distribution}, value=float(k)
+            )
+        )
+    assert best_at_target(study, {"h": target}).number == len(others)
+
+
+def test_large_integers_at_the_target():
+    study = optuna.create_study()
+    distribution = optuna.distributions.IntDistribution(1, 2 * 10**9)
+    for value in (1_999_999_999, 2_000_000_000):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params={"n": value}, distributions={"n": distribution}, value=float(value)
+            )
+        )
+    assert best_at_target(study, "n").params["n"] == 2_000_000_000
+    assert best_at_target(study, {"n": 1_999_999_999}).params["n"] == 1_999_999_999
+
+
 def test_trials_without_the_parameter_are_at_the_target():
     """A branch of the objective without epochs has no cheap trials."""
     study = make_study(optuna.samplers.RandomSampler(seed=0))

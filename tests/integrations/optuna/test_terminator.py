@@ -144,6 +144,33 @@ def test_unknown_branch_of_a_conditional_study(n_second: int, is_known: bool) ->
     assert terminator.should_terminate(study) == is_known
 
 
+@pytest.mark.parametrize(
+    ("rule", "scale"),
+    [({"tolerance": 0.01}, 0.0), ({"tolerance": 5.0}, 1.0), ({"expected_gain": 5.0}, 1.0)],
+)
+def test_unknown_branch_whose_trials_differ_by_less_than_the_tolerance(
+    rule: dict[str, float], scale: float
+) -> None:
+    """One trial says nothing about three numbers, even if all values seen so far are alike."""
+
+    def branched(trial: optuna.Trial) -> float:
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            return scale * (trial.suggest_float("x", 0, 1) - 0.3) ** 2
+        return scale * sum(trial.suggest_float(name, 0, 1) for name in "uvw")
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for kind in ["a"] * 10 + ["b"] + ["a"] * 19:
+        study.enqueue_trial({"kind": kind})
+    study.optimize(branched, n_trials=30)
+    terminator = MondrianTerminator(patience=0, **rule)
+    assert not terminator.should_terminate(study)
+    assert study.user_attrs[KEY]["satisfied_since"] is None
+    for _ in range(14):
+        study.enqueue_trial({"kind": "b"})
+    study.optimize(branched, n_trials=14)
+    assert terminator.should_terminate(study)
+
+
 def test_several_objectives() -> None:
     study = optuna.create_study(directions=["minimize", "minimize"])
     with pytest.raises(ValueError, match="single objective"):

@@ -192,3 +192,36 @@ def test_a_first_value_is_the_nearest_one_of_the_range(suggest, expected):
         )
     study = study_of(suggest, 1, MondrianSampler(seed=0, warm_start=[earlier]))
     assert study.trials[0].params["x"] == expected
+
+
+@pytest.mark.parametrize(
+    ("earlier", "present", "kind"),
+    [
+        (
+            lambda trial: trial.suggest_int("x", 1, 9),
+            lambda trial: trial.suggest_float("x", 0, 10),
+            float,
+        ),
+        (
+            lambda trial: trial.suggest_int("x", 1, 9),
+            lambda trial: trial.suggest_float("x", 0, 10, step=1),
+            float,
+        ),
+        (
+            lambda trial: trial.suggest_float("x", 1, 9),
+            lambda trial: trial.suggest_int("x", 0, 10),
+            int,
+        ),
+    ],
+)
+def test_values_have_the_type_that_is_asked_for(earlier, present, kind):
+    """In the objective, and when the study is read: also where an earlier study had another one."""
+    seen = []
+
+    def noted(trial):
+        seen.append(present(trial))
+        return abs(seen[-1] - 4)
+
+    study = study_of(noted, 7, MondrianSampler(seed=0, warm_start=[study_of(earlier, 12)]))
+    assert {type(one) for one in seen} == {kind}
+    assert {type(trial.params["x"]) for trial in study.trials} == {kind}

@@ -62,6 +62,18 @@ def test_target_and_levels(parameter, choice, target, first):
     assert max(distances) == abs(first - target)
 
 
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("high", [50, 2 * 10**9, 10**11])
+def test_only_the_target_is_the_target(log, high):
+    """Neighbours of large integers are closer to each other than rounding errors of floats."""
+    space = SearchSpace({"n": Int(1, high, log=log), "x": Float(0.0, 1.0)})
+    for target in (high, high // 2):
+        values = [one for one in (target - 1, target, target + 1) if one <= high]
+        rows = np.array([space.to_unit({"n": one, "x": 0.5}) for one in values])
+        found = Fidelity(space, {"n": target}).is_target(rows).tolist()
+        assert found == [one == target for one in values]
+
+
 def test_costs_without_data_are_proportional():
     rows = np.array([[0.3, Int(1, 50).to_unit(n)] for n in (1, 5, 25, 50)])
     fidelity = Fidelity(SearchSpace({"x": Float(0, 1), "n": Int(1, 50)}), "n")

@@ -90,6 +90,7 @@ def test_unknown_branch_may_gain_all() -> None:
     assert pooled is not None and full is not None
     assert np.ptp(optimizer._search.trials.values) == pytest.approx(full.regrets.min())
     assert np.quantile(pooled.regrets, 0.95) < 0.5 * full.regrets.min()
+    assert pooled.is_known and not full.is_known
 
 
 def test_regrets_are_those_of_the_models_of_branches() -> None:

@@ -158,15 +158,13 @@ class StudyView:
         TypeError
             If `name` is not a string.
         ValueError
-            If the study has no such parameter, or one with a single value.
+            If the study has no such parameter, or the model does not have it.
         """
         space = self.model.optimizer.space
         if not isinstance(name, str):
             raise TypeError(f"A parameter is given by its name, got {name!r}.")
         if name not in space:
-            if name in self.model.reader.names():
-                raise ValueError(f"Parameter {name!r} has a single value in the study's trials.")
-            raise ValueError(f"The study has no parameter {name!r}; it has {list(self.names)}.")
+            raise ValueError(self._absence_of(name))
         parameter, size = space[name], space[name].n_values
         distribution = self.model.reader.distributions[name]
         if isinstance(parameter, Categorical):
@@ -185,15 +183,26 @@ class StudyView:
         values = np.array([float(parameter.from_unit(float(unit))) for unit in units])
         return Line(name, units, values, None, parameter.log, 0 < size <= _MOST_TICKS)
 
+    def _absence_of(self, name: str) -> str:
+        """Return why the model does not have a parameter."""
+        reader = self.model.reader
+        if name in reader.distributions:
+            return f"Parameter {name!r} is not in the model: its range is too wide for arithmetic."
+        if name in reader.singles:
+            return f"Parameter {name!r} has a single value in each of the study's trials."
+        if name in reader.names():
+            return f"No trial with a value has the parameter {name!r}."
+        return f"The study has no parameter {name!r}; it has {list(self.names)}."
+
     def positions(self, line: Line, trials: list[FrozenTrial]) -> FloatArray:
         """Return where trials are on a line's axis; NaN where one lacks the parameter."""
-        distribution = self.model.reader.distributions[line.name]
-        return np.array(
-            [
-                values_under({line.name: distribution}, trial).get(line.name, np.nan)
-                for trial in trials
-            ]
-        )
+        known = {line.name: self.model.reader.distributions[line.name]}
+        values = [values_under(known, trial).get(line.name, np.nan) for trial in trials]
+        parameter = self.model.optimizer.space[line.name]
+        if isinstance(parameter, Categorical):
+            # Of equal choices, such as 1 and True, the axis has one.
+            values = [np.nan if np.isnan(one) else parameter.to_unit(one) for one in values]
+        return np.array(values)
 
     def centre(self, names: Sequence[str], objective: int = 0) -> Centre:
         """Return the trial that slices along some parameters go through.

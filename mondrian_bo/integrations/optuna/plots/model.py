@@ -330,9 +330,12 @@ def partition_data(
     for name in (x, y):
         line = seen.line(name)
         parameter = seen.model.optimizer.space[name]
-        internal = seen.positions(line, seen.trials)
-        units = [np.nan if np.isnan(v) else _unit(parameter, v) for v in internal]
-        columns.append(np.array(units) / (1 if line.labels is None else len(line.labels)))
+        at = seen.positions(line, seen.trials)
+        if line.labels is None:
+            units = [np.nan if np.isnan(value) else _unit(parameter, value) for value in at]
+            columns.append(np.array(units))
+        else:
+            columns.append(at / len(line.labels))
     points = np.column_stack(columns)
     known = np.flatnonzero(((points >= 0.0) & (points <= 1.0)).all(axis=1))
     if not len(known):
