@@ -20,14 +20,11 @@ from mondrian_bo.importance.axes import Axis, activity_patterns, new_axis
 from mondrian_bo.importance.decomposition import Decomposition, Terms, functional_anova
 from mondrian_bo.importance.partition import Boxes, partition_anova
 from mondrian_bo.optimizer.maximization.sobol import sobol_points
+from mondrian_bo.optimizer.search.search_factory import columns_of
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
-from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.gaussian_process_forest.kernel_sums import kernel_sums
-from mondrian_bo.surrogates.gaussian_process_forest.surrogate import (
-    GaussianProcessForestSurrogate,
-    inactive_entries,
-)
+from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 from mondrian_bo.surrogates.mondrian_forest.model import HierarchicalGaussianModel
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -127,8 +124,8 @@ class GaussianProcessAnova:
     def __init__(
         self, space: SearchSpace, rows: FloatArray, targets: FloatArray, n_trees: int, seed: int
     ) -> None:
-        has_conditions = any(p.condition is not None for p in space.parameters)
-        columns = Columns(space.n_choices, has_conditions or bool(np.isnan(rows).any()))
+        is_plain = np.array([p.condition is None for p in space.parameters])
+        columns = columns_of(space, bool(np.isnan(rows[:, is_plain]).any()))
         # The integrals along an axis are those of kernels of the parameter itself.
         self._surrogate = GaussianProcessForestSurrogate(
             columns, np.random.SeedSequence(seed), n_estimators=n_trees, input_warping=False
@@ -178,7 +175,7 @@ class GaussianProcessAnova:
 
     def _seen(self, columns: list[FloatArray], j: int) -> tuple[FloatArray, FloatArray]:
         """Return the nodes of an axis as each tree sees them, (T, a), and as processes do, (a,)."""
-        filler = inactive_entries(self._is_categorical)[j]
+        filler = self._surrogate.absent_entries[j]
         filled = np.where(np.isnan(columns[j]), filler, columns[j])
         encoding = self._surrogate.encoding
         if encoding is None:

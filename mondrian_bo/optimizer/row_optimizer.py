@@ -17,7 +17,7 @@ from mondrian_bo.optimizer.optimizer_state import OptimizerState
 from mondrian_bo.optimizer.search.portfolio import Arm, SearchOptions, check_settings
 from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
-from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts
+from mondrian_bo.optimizer.search.search_factory import SearchFactory, SearchParts, columns_of
 from mondrian_bo.optimizer.shared.transactions import Transactional, transaction
 from mondrian_bo.optimizer.shared.trials import decoding_rounds, rounded
 from mondrian_bo.optimizer.shared.validation import (
@@ -75,7 +75,7 @@ class RowOptimizer(Transactional[OptimizerState]):
             raise TypeError(f"`space` must be a SearchSpace, got {space!r}.")
         self.directions = check_directions("minimize", directions)
         check_flag("allow_missing", allow_missing)
-        may_be_absent = allow_missing or any(p.condition is not None for p in space.values())
+        may_be_absent = columns_of(space, allow_missing).may_be_absent
         settings = check_settings(
             **options,
             n_objectives=len(self.directions),
@@ -100,7 +100,7 @@ class RowOptimizer(Transactional[OptimizerState]):
         self._costs: CostModel | None = None
         if fidelity is not None:
             self._set_fidelity(fidelity)
-        parts = SearchParts(space, settings, may_be_absent, model_seed, outcome_seed)
+        parts = SearchParts(space, settings, allow_missing, model_seed, outcome_seed)
         self._factory = self._new_factory(parts, sequence)
         self._reference = check_reference(reference_point, len(self.directions))
         self._search = RestartingSearch(

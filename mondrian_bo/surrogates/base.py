@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
 
 WIDE_SPACE = 64
 """Number of parameters at which a space is wide, our choice. From it on, the optimizer of an Optuna
@@ -53,10 +53,14 @@ class Columns(NamedTuple):
         Number of choices of categorical columns, 0 for numeric ones.
     may_be_absent : bool
         Whether rows may hold NaN, for inactive parameters.
+    unexplained : bool array of shape (d,) or None, default=None
+        Which columns may hold NaN although no condition makes their parameters inactive; None is
+        none of them.
     """
 
     n_choices: IntArray
     may_be_absent: bool
+    unexplained: BoolArray | None = None
 
 
 class SurrogateFactory(Protocol):

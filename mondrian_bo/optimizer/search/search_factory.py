@@ -40,8 +40,8 @@ class SearchParts(NamedTuple):
         The space of the trials.
     settings : SearchSettings
         Surrogate, portfolio and numbers.
-    may_be_absent : bool
-        Whether rows may hold NaN.
+    allow_missing : bool
+        Whether rows may lack parameters that have no condition.
     seed : numpy.random.SeedSequence
         Source of the seeds of models of the objectives.
     outcome_seed : numpy.random.SeedSequence
@@ -50,9 +50,24 @@ class SearchParts(NamedTuple):
 
     space: SearchSpace
     settings: SearchSettings
-    may_be_absent: bool
+    allow_missing: bool
     seed: np.random.SeedSequence
     outcome_seed: np.random.SeedSequence
+
+
+def columns_of(space: SearchSpace, allow_missing: bool) -> Columns:
+    """Return what the columns of rows of a space hold.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        The space.
+    allow_missing : bool
+        Whether rows may lack parameters that have no condition.
+    """
+    is_plain = np.array([parameter.condition is None for parameter in space.parameters])
+    unexplained = is_plain if allow_missing else None
+    return Columns(space.n_choices, allow_missing or not is_plain.all(), unexplained)
 
 
 class OutcomeModelParts(NamedTuple):
@@ -79,7 +94,7 @@ class SearchFactory:
     """
 
     def __init__(self, parts: SearchParts) -> None:
-        self._columns = Columns(parts.space.n_choices, parts.may_be_absent)
+        self._columns = columns_of(parts.space, parts.allow_missing)
         self.settings = parts.settings
         self._seed = parts.seed
         self._outcome_seed = parts.outcome_seed

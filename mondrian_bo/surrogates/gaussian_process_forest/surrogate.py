@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
-from mondrian_bo.shared.array_types import BoolArray, FloatArray
+from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
@@ -20,11 +20,17 @@ from mondrian_bo.surrogates.gaussian_process_forest.leaf import take_roots
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 
-_INACTIVE_CHOICE = -1.0
-"""Category of inactive categorical parameters for the processes: an additional choice."""
+_ABSENT_CHOICE = -1.0
+"""Category of absent categorical parameters for the processes: an additional choice."""
 
 _INACTIVE_NUMBER = 0.5
-"""Value of inactive numeric parameters for the processes: the middle of the unit range."""
+"""Value of inactive numeric parameters for the processes: the middle of the unit range. The trials
+that have a value differ in the parameter of the condition, too."""
+
+_UNKNOWN_NUMBER = -1.0
+"""The same for numeric parameters that are absent without a condition, such as one that the
+objective asks for since a later trial. Outside of the range, a trial that lacks the number is no
+evidence of any value, our choice: one range away from the nearest one."""
 
 _FIRST_ITERATIONS = 100
 """Largest number of iterations of the first fit, our choice: it starts far from the maximum."""
@@ -84,7 +90,10 @@ class GaussianProcessForestSurrogate:
         self._is_categorical = n_choices > 0
         self._prior = prior
         chooses_warps = input_warping and len(n_choices) <= WIDE_SPACE
-        self._warping = InputWarping(~self._is_categorical, chooses_warps)
+        self._absent_entries = absent_entries(columns)
+        # The entry of an absent number has no place on another scale.
+        is_warped = ~self._is_categorical & (self._absent_entries != _UNKNOWN_NUMBER)
+        self._warping = InputWarping(is_warped, chooses_warps)
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -96,6 +105,11 @@ class GaussianProcessForestSurrogate:
             restart_growth=restart_growth,
         )
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; pickles of earlier versions lack what is added here."""
+        added = {"_absent_entries": absent_entries(Columns(state["_n_choices"], True))}
+        self.__dict__.update({**added, **state})
+
     @property
     def forest(self) -> GaussianProcessForest:
         """The forest, over rows as the trees and the processes see them."""
@@ -105,6 +119,11 @@ class GaussianProcessForestSurrogate:
     def encoding(self) -> TreeEncoding | None:
         """How the trees see rows; None if all columns are numeric and always active."""
         return self._encoding
+
+    @property
+    def absent_entries(self) -> FloatArray:
+        """What the processes see in the place of NaN in each column, shape (d,)."""
+        return self._absent_entries
 
     @property
     def warping(self) -> InputWarping:
@@ -220,7 +239,7 @@ class GaussianProcessForestSurrogate:
         if encode is not None:  # otherwise all columns are numeric and always active
             missing = np.isnan(rows)
             if missing.any():
-                rows = np.where(missing, inactive_entries(self._is_categorical), rows)
+                rows = np.where(missing, self._absent_entries, rows)
         return points, warping(rows) if warping.is_active else rows
 
     def _choose_warps(self) -> None:
@@ -251,9 +270,12 @@ def _check_options(
     check_flag("input_warping", input_warping)
 
 
-def inactive_entries(is_categorical: BoolArray) -> FloatArray:
+def absent_entries(columns: Columns) -> FloatArray:
     """Return what processes see in the place of NaN in each column, shape (d,)."""
-    return np.where(is_categorical, _INACTIVE_CHOICE, _INACTIVE_NUMBER)
+    entries = np.where(columns.n_choices > 0, _ABSENT_CHOICE, _INACTIVE_NUMBER)
+    if columns.unexplained is not None:
+        entries[columns.unexplained & (columns.n_choices == 0)] = _UNKNOWN_NUMBER
+    return entries
 
 
 def _first_iterations(columns: Columns) -> int:
