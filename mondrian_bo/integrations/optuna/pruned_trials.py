@@ -9,6 +9,7 @@ from typing import NamedTuple
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.shared.float_range import SHRINK
 
 
 class ImputedValue(NamedTuple):
@@ -48,8 +49,9 @@ class PrunedTrials:
         self._n_read = 0
         self._outcomes: list[float] = []
         self._curves: StudyCurves | None = None
-        # Number, mean and sum of squared deviations of the finite outcomes.
-        self._n_finite, self._mean, self._squares = 0, 0.0, 0.0
+        # Number of the finite outcomes, and their mean and standard deviation after a factor that
+        # keeps all differences finite.
+        self._n_finite, self._mean, self._deviation = 0, 0.0, 0.0
 
     def impute(self, trial: FrozenTrial, reported: float | None) -> ImputedValue:
         """Return the value of a pruned trial; O(its reports), and the new complete trials.
@@ -89,14 +91,16 @@ class PrunedTrials:
         # Of an even number the worse one of the two in the middle counts.
         median = self._outcomes[(n_complete - 1 if self._maximize else n_complete) // 2]
         if reported is None:
-            spread = math.sqrt(self._squares / max(self._n_finite, 1))
+            spread = self._deviation / SHRINK
             return ImputedValue(median, spread if math.isfinite(spread) else 0.0)
         return ImputedValue(min(reported, median) if self._maximize else max(reported, median))
 
     def _count(self, value: float) -> None:
-        """Count an outcome by Welford's update."""
+        """Count an outcome by Welford's update, on the scale of deviations: squares overflow."""
         if math.isfinite(value):
             self._n_finite += 1
-            gap = value - self._mean
-            self._mean += gap / self._n_finite
-            self._squares += gap * (value - self._mean)
+            n = self._n_finite
+            gap = value * SHRINK - self._mean
+            self._mean += gap / n
+            own = gap * math.sqrt(n - 1) / n
+            self._deviation = math.hypot(self._deviation * math.sqrt((n - 1) / n), own)

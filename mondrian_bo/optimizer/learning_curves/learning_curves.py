@@ -379,14 +379,14 @@ def _judged_positions(curves: list[Curve], first: float) -> list[float]:
     ends = np.sort([curve.positions[-1] for curve in curves])
     positions = np.unique(np.concatenate([curve.positions for curve in curves]))
     positions = positions[(positions >= first) & (positions <= ends[-_FEWEST_CURVES])]
-    if len(positions) <= _MOST_POSITIONS:
-        return positions.tolist()
-    n_known = np.searchsorted(starts, positions, "right").astype(float)
-    n_known -= np.searchsorted(ends, positions, "right")
-    masses = np.cumsum([0.0, *(n_known[:-1] ** 2)])
-    evenly = np.linspace(0.0, masses[-1], _MOST_POSITIONS)
-    chosen = np.interp(evenly, masses, np.arange(len(positions))).round().astype(int)
-    return positions[np.unique(chosen)].tolist()
+    if len(positions) > _MOST_POSITIONS:
+        n_known = np.searchsorted(starts, positions, "right").astype(float)
+        n_known -= np.searchsorted(ends, positions, "right")
+        masses = np.cumsum([0.0, *(n_known[:-1] ** 2)])
+        evenly = np.linspace(0.0, masses[-1], _MOST_POSITIONS)
+        chosen = np.interp(evenly, masses, np.arange(len(positions))).round().astype(int)
+        positions = positions[np.unique(chosen)]
+    return [float(one) for one in positions]
 
 
 def _slope(reports: FloatArray, outcomes: FloatArray) -> float:

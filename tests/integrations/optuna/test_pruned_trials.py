@@ -71,6 +71,35 @@ def test_a_trial_without_reports_is_uncertain() -> None:
     assert _impute(complete, _pruned({})) == (5.0, pytest.approx(np.std([0.0, 1.0, 5.0])))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e308])
+def test_the_spread_of_outcomes_at_any_scale(scale) -> None:
+    outcomes = [0.0, 1.0, -1.0, 0.5]
+    complete = [_trial({}, value=scale * value) for value in outcomes]
+    assert _impute(complete, _pruned({})).error / scale == pytest.approx(np.std(outcomes))
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-520, 2.0**520, 2.0**900])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_scale_of_a_study_with_pruned_trials_does_not_matter(scale) -> None:
+    points = [{"x": x} for x in (-1.0, 0.0, 0.7)]
+    predictions = []
+    for unit in (1.0, scale):
+        study = make_study(optuna.samplers.RandomSampler(seed=0))
+        for curve in _curves(24):
+            trial = study.ask({"x": optuna.distributions.FloatDistribution(-1.0, 1.0)})
+            reports = unit * (curve + trial.params["x"])
+            is_pruned = trial.number % 3 == 2
+            for step, report in enumerate(reports[: 2 if is_pruned else None]):
+                trial.report(report, step)
+            if is_pruned:
+                study.tell(trial, state=TrialState.PRUNED)
+            else:
+                study.tell(trial, reports[-1])
+        found = MondrianSampler(seed=0).predict(study, points)
+        predictions.append(np.concatenate([found.mean, found.std]) / unit)
+    np.testing.assert_allclose(*predictions, rtol=1e-4)
+
+
 def test_a_short_curve_says_less_than_a_long_one() -> None:
     rng = np.random.default_rng(0)
     curves = rng.normal(size=(40, 1)) + rng.normal(size=(40, 20)) / np.sqrt(1.0 + np.arange(20))
