@@ -128,9 +128,10 @@ class KnownNoise:
             noisy = (errors > 0.0) & ~np.isnan(std)
             gains[noisy] = _gains(std[noisy], errors[noisy])
             denoised = np.where(noisy, mean + gains * (values - mean), values)
-            # An observation of infinite error leaves the variance of the model.
-            spreads = np.where(np.isinf(errors), std, errors)
-            gains[np.isinf(errors)] = 1.0
+            # An observation of infinite error, or nearly, leaves the variance of the model.
+            is_vast = noisy & (errors / _LARGEST_USUAL > std)
+            spreads = np.where(is_vast, std, errors)
+            gains[is_vast] = 1.0
         for i, (column, shares) in enumerate(zip(spreads.T, gains.T, strict=True)):
             known = np.isfinite(column) & np.isfinite(values[:, i])
             if self._remaining[i] == 0.0:
