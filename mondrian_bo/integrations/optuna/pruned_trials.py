@@ -53,7 +53,9 @@ class PrunedTrials:
         # keeps all differences finite.
         self._n_finite, self._mean, self._deviation = 0, 0.0, 0.0
 
-    def impute(self, trial: FrozenTrial, reported: float | None) -> ImputedValue:
+    def impute(
+        self, trial: FrozenTrial, reported: float | None, is_unordered: bool = False
+    ) -> ImputedValue:
         """Return the value of a pruned trial; O(its reports), and the new complete trials.
 
         Parameters
@@ -62,6 +64,8 @@ class PrunedTrials:
             The trial.
         reported : float or None
             Its last report; None without one.
+        is_unordered : bool, default=False
+            Whether trials are known to report their steps out of order.
 
         Returns
         -------
@@ -81,6 +85,8 @@ class PrunedTrials:
                 self._curves = StudyCurves({"n_warmup_steps": 0}, self._maximize)
                 for former in self._complete:
                     self._curves.learn(former)
+            if is_unordered:
+                self._curves.note_disorder()
             predicted = self._curves.predict(trial)
         if predicted is not None:
             return ImputedValue(*predicted)
