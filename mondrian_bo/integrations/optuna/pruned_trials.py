@@ -31,9 +31,10 @@ class PrunedTrials:
     """Imputes the values of pruned trials in a study with one objective.
 
     A pruned trial has the value that its reports predict, compared with those of complete trials,
-    and the prediction's standard error. Where fewer than three complete trials went on beyond its
-    last report, it has its last report, but no better than the median of the complete trials. A
-    trial without reports has this median, and their standard deviation as its standard error.
+    and the prediction's standard error. See :class:`StudyCurves` for reports that are out of order.
+    Where fewer than three complete trials went on beyond its last report, it has its last report,
+    but no better than the median of the complete trials. A trial without reports has this median,
+    and their standard deviation as its standard error.
 
     Parameters
     ----------

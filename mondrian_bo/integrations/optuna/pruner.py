@@ -80,7 +80,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
 
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
-    that are shuffled, the number of reports takes the place of the step in the whole study.
+    that are shuffled, the number of reports takes the place of the step in the whole study. This is
+    stored once as a system attribute of the study, because some storages sort reports.
 
     The pruner does not learn pruned trials, as their ends are unknown. The time of a call grows
     with the number of new reports and of new trials only.
