@@ -155,7 +155,8 @@ class StoredOptimizer(RowOptimizer):
             **_earlier_arrays(self._earlier),
         }
         if self._noise is not None:
-            arrays["remaining_noise"], state["n_denoised"] = self._noise.state()
+            remaining, units, state["n_denoised"] = self._noise.state()
+            arrays.update(remaining_noise=remaining, noise_units=units)
         return self._settings(), state, arrays
 
     def _settings(self) -> dict[str, Any]:
@@ -262,7 +263,10 @@ class StoredOptimizer(RowOptimizer):
             self._constraints.n_correlated = int(state["n_correlated"])
         if "remaining_noise" in arrays:
             self._noise = KnownNoise(self._learn, self._moments)
-            self._noise.restore((arrays["remaining_noise"], int(state["n_denoised"])))
+            remaining = arrays["remaining_noise"]
+            # Files of earlier versions have no units.
+            units = arrays.get("noise_units", np.ones(len(remaining)))
+            self._noise.restore((remaining, units, int(state["n_denoised"])))
 
     def _undo(self, before: OptimizerState | None) -> None:
         if before is not None:

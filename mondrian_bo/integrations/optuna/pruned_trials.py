@@ -9,6 +9,7 @@ from typing import NamedTuple
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.shared.float_range import SHRINK
 
 
 class ImputedValue(NamedTuple):
@@ -30,9 +31,10 @@ class PrunedTrials:
     """Imputes the values of pruned trials in a study with one objective.
 
     A pruned trial has the value that its reports predict, compared with those of complete trials,
-    and the prediction's standard error. Where fewer than three complete trials went on beyond its
-    last report, it has its last report, but no better than the median of the complete trials. A
-    trial without reports has this median, and their standard deviation as its standard error.
+    and the prediction's standard error. See :class:`StudyCurves` for reports that are out of order.
+    Where fewer than three complete trials went on beyond its last report, it has its last report,
+    but no better than the median of the complete trials. A trial without reports has this median,
+    and their standard deviation as its standard error.
 
     Parameters
     ----------
@@ -48,10 +50,13 @@ class PrunedTrials:
         self._n_read = 0
         self._outcomes: list[float] = []
         self._curves: StudyCurves | None = None
-        # Number, mean and sum of squared deviations of the finite outcomes.
-        self._n_finite, self._mean, self._squares = 0, 0.0, 0.0
+        # Number of the finite outcomes, and their mean and standard deviation after a factor that
+        # keeps all differences finite.
+        self._n_finite, self._mean, self._deviation = 0, 0.0, 0.0
 
-    def impute(self, trial: FrozenTrial, reported: float | None) -> ImputedValue:
+    def impute(
+        self, trial: FrozenTrial, reported: float | None, is_unordered: bool = False
+    ) -> ImputedValue:
         """Return the value of a pruned trial; O(its reports), and the new complete trials.
 
         Parameters
@@ -60,6 +65,8 @@ class PrunedTrials:
             The trial.
         reported : float or None
             Its last report; None without one.
+        is_unordered : bool, default=False
+            Whether trials are known to report their steps out of order.
 
         Returns
         -------
@@ -79,6 +86,8 @@ class PrunedTrials:
                 self._curves = StudyCurves({"n_warmup_steps": 0}, self._maximize)
                 for former in self._complete:
                     self._curves.learn(former)
+            if is_unordered:
+                self._curves.note_disorder()
             predicted = self._curves.predict(trial)
         if predicted is not None:
             return ImputedValue(*predicted)
@@ -89,14 +98,16 @@ class PrunedTrials:
         # Of an even number the worse one of the two in the middle counts.
         median = self._outcomes[(n_complete - 1 if self._maximize else n_complete) // 2]
         if reported is None:
-            spread = math.sqrt(self._squares / max(self._n_finite, 1))
+            spread = self._deviation / SHRINK
             return ImputedValue(median, spread if math.isfinite(spread) else 0.0)
         return ImputedValue(min(reported, median) if self._maximize else max(reported, median))
 
     def _count(self, value: float) -> None:
-        """Count an outcome by Welford's update."""
+        """Count an outcome by Welford's update, on the scale of deviations: squares overflow."""
         if math.isfinite(value):
             self._n_finite += 1
-            gap = value - self._mean
-            self._mean += gap / self._n_finite
-            self._squares += gap * (value - self._mean)
+            n = self._n_finite
+            gap = value * SHRINK - self._mean
+            self._mean += gap / n
+            own = gap * math.sqrt(n - 1) / n
+            self._deviation = math.hypot(self._deviation * math.sqrt((n - 1) / n), own)

@@ -11,7 +11,11 @@ from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study_curves import (
+    StudyCurves,
+    is_noted_as_unordered,
+    note_as_unordered,
+)
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
 from mondrian_bo.shared.argument_checks import check_count, check_number
@@ -76,7 +80,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
 
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
-    that are shuffled, the number of reports takes the place of the step in the whole study.
+    that are shuffled, the number of reports takes the place of the step in the whole study. This is
+    stored once as a system attribute of the study, because some storages sort reports.
 
     The pruner does not learn pruned trials, as their ends are unknown. The time of a call grows
     with the number of new reports and of new trials only.
@@ -152,6 +157,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
             reader = self._recall(study, partial(_CurveReader, self._settings))
             curves = reader.read(study)
             curve = curves.running(trial)
+            reader.share_disorder(study)
             is_exempt = reader.n_pruned >= self._patience * (1 + reader.n_older(trial))
             return curves.model.should_stop(curve, is_exempt)
 
@@ -175,13 +181,14 @@ class _CurveReader:
         self._feed = TrialFeed()
         self.n_pruned = 0
         self._curves: StudyCurves | None = None
+        self._is_noted = False
         self._running: list[int] = []
 
     def read(self, study: optuna.Study) -> StudyCurves:
         """Read new complete trials, in the order in which they finished; O(new and running)."""
         feed = self._feed.read(study)
         if feed.is_new or self._curves is None:
-            self.n_pruned = 0
+            self.n_pruned, self._is_noted = 0, False
             maximize = study.direction == StudyDirection.MAXIMIZE
             self._curves = StudyCurves(self._settings, maximize)
         for trial in feed.finished:
@@ -191,9 +198,19 @@ class _CurveReader:
             else:
                 self.n_pruned += trial.state == TrialState.PRUNED
                 self._curves.forget(trial)
+        if not self._is_noted and (feed.is_new or feed.finished):
+            self._is_noted = is_noted_as_unordered(study)
+            if self._is_noted:
+                self._curves.note_disorder()
         self._running = [trial.number for trial in feed.running]
         self._feed.acknowledge()
         return self._curves
+
+    def share_disorder(self, study: optuna.Study) -> None:
+        """Store once that a trial has reported its steps out of order, for all readers."""
+        if self._curves is not None and self._curves.counts_reports and not self._is_noted:
+            note_as_unordered(study)
+            self._is_noted = True
 
     def n_older(self, trial: FrozenTrial) -> int:
         """Return the number of running trials that began before a trial."""

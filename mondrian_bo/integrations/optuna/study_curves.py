@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import optuna
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
@@ -15,13 +16,35 @@ from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
+    from mondrian_bo.optimizer.learning_curves.learning_curves import LearningCurves
+
+_DISORDER_KEY = "mondrian:unordered_reports"
+"""The study attribute that says that trials report their steps out of order. Relational storages
+return reports in the order of their steps, so that only the worker of a trial can see it."""
+
+_MOST_MATCHED = 128
+"""Number of latest complete trials that a trial is compared with at its own steps, as many as the
+model of all knows."""
+
+
+def is_noted_as_unordered(study: optuna.Study) -> bool:
+    """Whether a worker has noted that trials report their steps out of order."""
+    return bool(study._storage.get_study_system_attrs(study._study_id).get(_DISORDER_KEY, False))
+
+
+def note_as_unordered(study: optuna.Study) -> None:
+    """Store for all readers of a study that its trials report their steps out of order."""
+    study._storage.set_study_system_attr(study._study_id, _DISORDER_KEY, True)
 
 
 class StudyCurves:
     """The learning curves of one study: complete ones, and those of running trials.
 
     If a trial reports its steps out of order, as folds that are shuffled, the number of reports
-    takes the place of the step in the whole study.
+    takes the place of the step in the whole study. The value of a pruned trial is then predicted
+    from the reports of complete trials at its own steps, where three of them have these. So is that
+    of a trial which lacks a step that all complete trials have, before its last one: a storage that
+    sorts reports hides their order.
 
     Parameters
     ----------
@@ -45,15 +68,39 @@ class StudyCurves:
 
         self._sign = 1.0 if maximize else -1.0
         self._counts_reports = False
+        # Steps that all complete trials with reports have; None without any.
+        self._common: set[int] | None = None
         self._new_model = partial(LearningCurves, CurveSettings(**settings))
         self.model = self._new_model()
         self._complete: list[FrozenTrial] = []
         self._running: dict[int, Curve] = {}
 
+    @property
+    def counts_reports(self) -> bool:
+        """Whether the number of reports takes the place of the step."""
+        return self._counts_reports
+
+    def note_disorder(self) -> None:
+        """Count reports in place of steps, and learn all trials anew."""
+        if not self._counts_reports:
+            self._counts_reports = True
+            self.model = self._new_model()
+            self._running = {}
+            for trial in self._complete:
+                self._tell(trial)
+
+    def look_for_disorder(self, trials: Iterable[FrozenTrial]) -> None:
+        """Note whether trials without a value have reported their steps out of order."""
+        for trial in trials:
+            self._notices_disorder(list(trial.intermediate_values))
+
     def learn(self, trial: FrozenTrial) -> None:
         """Learn a complete trial."""
         self._running.pop(trial.number, None)
         self._complete.append(trial)
+        if trial.intermediate_values:
+            steps = trial.intermediate_values.keys()
+            self._common = set(steps) if self._common is None else self._common.intersection(steps)
         if not self._notices_disorder(list(trial.intermediate_values)):
             self._tell(trial)
 
@@ -81,7 +128,8 @@ class StudyCurves:
 
         None if there is too little to compare it with.
         """
-        predicted = self.model.predict(self._whole(trial))
+        model, curve = self._compared(trial)
+        predicted = model.predict(curve)
         return None if predicted is None else (self._sign * predicted[0], predicted[1])
 
     def predict_quantiles(self, trial: FrozenTrial, levels: FloatArray) -> FloatArray | None:
@@ -90,16 +138,58 @@ class StudyCurves:
         None if there is too little to compare it with.
         """
         own = levels if self._sign > 0.0 else 1.0 - levels
-        curve = self._whole(trial)
-        found = self.model.predict_quantiles(curve, own)
+        model, curve = self._compared(trial)
+        found = model.predict_quantiles(curve, own)
         return None if found is None else self._sign * found
 
-    def _whole(self, trial: FrozenTrial) -> Curve:
-        """Return all reports of a trial as a curve."""
+    def _compared(self, trial: FrozenTrial) -> tuple[LearningCurves, Curve]:
+        """Return a model that predicts a trial which has ended early, and its curve."""
         self._notices_disorder(list(trial.intermediate_values))
         curve = self._new_curve()
+        if self._counts_reports or self._has_gaps(trial):
+            steps = sorted(trial.intermediate_values)
+            model = self._model_at(steps)
+            if model is not None:
+                curve.extend(range(len(steps)), self._values_at(trial, steps))
+                return model, curve
         curve.extend(*self._reports(trial))
-        return curve
+        return self.model, curve
+
+    def _has_gaps(self, trial: FrozenTrial) -> bool:
+        """Whether a trial lacks a step that all complete ones have, before its last one."""
+        reports, common = trial.intermediate_values, self._common or set()
+        return bool(reports) and any(step < max(reports) for step in common.difference(reports))
+
+    def _model_at(self, steps: list[int]) -> LearningCurves | None:
+        """Return a model of the complete trials that have some steps, of their reports there.
+
+        None if fewer than three have them. Folds differ, so the same ones say most, and the order
+        of the reports, which the storage may have lost, does not matter.
+        """
+        from mondrian_bo.optimizer.learning_curves.learning_curves import (
+            CurveSettings,
+            LearningCurves,
+        )
+
+        having = (
+            one
+            for one in reversed(self._complete)
+            if all(s in one.intermediate_values for s in steps)
+        )
+        matched = list(islice(having, _MOST_MATCHED))[::-1]
+        if len(matched) < 3:
+            return None
+        model = LearningCurves(CurveSettings(n_warmup_steps=len(steps) - 1))
+        for trial in matched:
+            assert trial.value is not None
+            outcome = self._sign * trial.value
+            # The outcome as the next report: trials are compared with those that go on.
+            values = [*self._values_at(trial, steps), outcome]
+            model.tell(outcome, range(len(values)), values)
+        return model
+
+    def _values_at(self, trial: FrozenTrial, steps: list[int]) -> list[float]:
+        return [self._sign * trial.intermediate_values[step] for step in steps]
 
     def _new_curve(self) -> Curve:
         from mondrian_bo.optimizer.learning_curves.curve_regression import Curve
@@ -121,9 +211,5 @@ class StudyCurves:
         """Whether steps are the first ones out of order; all trials are then learnt anew."""
         if self._counts_reports or all(np.diff(steps) > 0):
             return False
-        self._counts_reports = True
-        self.model = self._new_model()
-        self._running = {}
-        for trial in self._complete:
-            self._tell(trial)
+        self.note_disorder()
         return True

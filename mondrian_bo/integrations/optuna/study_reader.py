@@ -22,6 +22,7 @@ from mondrian_bo.integrations.optuna.proposals import (
     replaced_values,
 )
 from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.study_curves import is_noted_as_unordered
 from mondrian_bo.integrations.optuna.trial_feed import Feed, TrialFeed, local_time
 from mondrian_bo.shared.array_types import FloatArray
 
@@ -101,6 +102,7 @@ class StudyReader:
         self._changes: dict[str, int] = {}
         self._complete: list[FrozenTrial] = []
         self._pruned: PrunedTrials | None = None
+        self._is_unordered = False
         # The latest distributions of parameters whose choices have changed, and those that changed
         # since.
         self._recoded: dict[str, BaseDistribution] = {}
@@ -112,8 +114,7 @@ class StudyReader:
         feed = self._feed.read(study)
         if feed.is_new:
             self._forget()
-        for trial in feed.finished:
-            self._absorb(trial, study.directions)
+        self._absorb_all(feed, study)
         if self._conflicts:
             feed = self._read_recoded(study)
         self._feed.acknowledge()
@@ -133,8 +134,7 @@ class StudyReader:
         self._recoded, self._is_recoding = latest, True
         # The latest read was not acknowledged, so this one has all trials.
         feed = self._feed.read(study)
-        for trial in feed.finished:
-            self._absorb(trial, study.directions)
+        self._absorb_all(feed, study)
         self._is_recoding = False
         return feed
 
@@ -161,6 +161,16 @@ class StudyReader:
         errors = np.zeros((len(trials), 1 + len(self.constraints)))
         errors[:, 0] = [trial.error for trial in trials]
         return errors
+
+    def _absorb_all(self, feed: Feed, study: optuna.Study) -> None:
+        """Note the finished trials of a read."""
+        directions = study.directions
+        if len(directions) == 1 and not self._is_unordered:
+            pruned = (one for one in feed.finished if one.state == TrialState.PRUNED)
+            if any(one.intermediate_values for one in pruned):
+                self._is_unordered = is_noted_as_unordered(study)
+        for trial in feed.finished:
+            self._absorb(trial, directions)
 
     def _absorb(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> None:
         """Note a finished trial, and learn from one that has a value what the space is."""
@@ -189,7 +199,7 @@ class StudyReader:
             if self._pruned is None:
                 maximize = directions[0] == StudyDirection.MAXIMIZE
                 self._pruned = PrunedTrials(self._complete, maximize)
-            outcome, error = self._pruned.impute(trial, value)
+            outcome, error = self._pruned.impute(trial, value, self._is_unordered)
             self._has_errors |= error > 0.0
             return (outcome,), error
         if trial.state == TrialState.COMPLETE:

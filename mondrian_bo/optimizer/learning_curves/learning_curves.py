@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -29,6 +30,9 @@ _GROWTH = 1.1
 _FEWEST_CURVES = 3
 """Smallest number of curves that a prediction is made from; our choice."""
 
+_MOST_LONGER = 2.0
+"""Number of reports, in medians of the curves, up to which all reports of a curve are fitted to;
+our choice: a very long curve, which is mostly flat, would otherwise be most of the reports."""
 
 _STEEPEST = 4.0
 """Largest slope of outcomes over reports by which worse reports are extrapolated, our choice: few
@@ -115,6 +119,7 @@ class LearningCurves:
         self._n_fitted = 0
         self._curves: list[Curve] = []
         self._outcomes = np.zeros(0)
+        self._raw_outcomes = np.zeros(0)
         self._worst = math.inf
         self._transform: _CurveTransform | None = None
         self._positions: list[float] = []
@@ -259,23 +264,16 @@ class LearningCurves:
         latest = curve.values[curve.n_until(position) - 1]
         pairs = []
         for i in self._known_at(position):
-            known, outcome, _ = self._latest[i]
+            known, outcome = self._curves[i], float(self._raw_outcomes[i])
             report = known.values[known.n_until(position) - 1]
             if math.isfinite(report) and math.isfinite(outcome):
                 pairs.append((report, outcome))
         if not pairs or not math.isfinite(latest):
             return 0.0, 0.0
         reports, outcomes = np.array(pairs).T
-        # The least-squares slope: reports may have another unit, or say nothing of outcomes.
-        with np.errstate(over="ignore", invalid="ignore"):
-            gaps = reports - reports.mean()
-            square = float(gaps @ gaps)
-            slope = float(gaps @ outcomes) / square if square > 0.0 else 1.0
-        if not math.isfinite(slope) or not math.isfinite(square):
-            # Some curves diverged beyond the range of squares.
-            return 0.0, 0.0
-        factor = min(max(slope, 0.0), _STEEPEST)
-        deficit = max(float(reports.min()) - latest, 0.0)
+        # Reports may have another unit, or say nothing of outcomes.
+        factor = min(max(_slope(reports, outcomes), 0.0), _STEEPEST)
+        deficit = min(max(float(reports.min()) - latest, 0.0), sys.float_info.max)
         beyond = min(max(self._worst - latest, 0.0), deficit)
         return factor * deficit, factor * beyond
 
@@ -308,22 +306,16 @@ class LearningCurves:
             return
         self._n_fitted = self.n_curves
         self._curves = [one.curve for one in self._latest]
-        outcomes = np.array([one.outcome for one in self._latest])
-        reports = [value for curve in self._curves for value in curve.values]
-        told = np.concatenate([reports, outcomes])
+        # Of this moment: the latest curves move on until the next fit.
+        self._raw_outcomes = np.array([one.outcome for one in self._latest])
+        told = np.concatenate([*_thinned(self._curves), self._raw_outcomes])
         self._worst = float(np.min(told[np.isfinite(told)], initial=math.inf))
         self._transform = _CurveTransform(told)
         for curve in self._curves:
             curve.set_transform(self._transform)
-        self._outcomes = self._transform(outcomes)
+        self._outcomes = self._transform(self._raw_outcomes)
         self._regressions = {}
-        all_positions = np.unique([one for curve in self._curves for one in curve.positions])
-        chosen = np.linspace(0, len(all_positions) - 1, _MOST_POSITIONS).round().astype(int)
-        self._positions = [
-            one
-            for one in all_positions[np.unique(chosen)].tolist()
-            if one >= self.settings.n_warmup_steps
-        ]
+        self._positions = _judged_positions(self._curves, self.settings.n_warmup_steps)
         feasible = np.flatnonzero([one.is_feasible for one in self._latest])
         order = feasible[np.argsort(-self._outcomes[feasible], kind="stable")]
         better = order[: math.ceil(0.5 * len(order))].tolist()
@@ -355,6 +347,64 @@ class LearningCurves:
             for curve in (self._curves[i] for i in found)
         ]
         return float(np.mean(shares))
+
+
+def _thinned(curves: list[Curve]) -> list[FloatArray]:
+    """Return the reports of each curve, of very long ones as many as others have, evenly spaced."""
+    most = int(_MOST_LONGER * float(np.median([len(curve.values) for curve in curves])))
+    result = []
+    for curve in curves:
+        values = np.array(curve.values)
+        if len(values) > most:
+            values = values[np.linspace(0, len(values) - 1, most).round().astype(int)]
+        result.append(values)
+    return result
+
+
+def _judged_positions(curves: list[Curve], first: float) -> list[float]:
+    """Return the positions at which trials are judged, ascending, at most 64 of them.
+
+    The last one is the first position beyond which too few curves go on, so that nothing is judged
+    there. Positions are denser where more curves are known, in proportion to the square of their
+    number: a few very long curves leave enough positions for the others.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        Finished curves, at least three.
+    first : float
+        The first position to judge at.
+    """
+    starts = np.sort([curve.positions[0] for curve in curves])
+    ends = np.sort([curve.positions[-1] for curve in curves])
+    positions = np.unique(np.concatenate([curve.positions for curve in curves]))
+    positions = positions[(positions >= first) & (positions <= ends[-_FEWEST_CURVES])]
+    if len(positions) > _MOST_POSITIONS:
+        n_known = np.searchsorted(starts, positions, "right").astype(float)
+        n_known -= np.searchsorted(ends, positions, "right")
+        masses = np.cumsum([0.0, *(n_known[:-1] ** 2)])
+        evenly = np.linspace(0.0, masses[-1], _MOST_POSITIONS)
+        chosen = np.interp(evenly, masses, np.arange(len(positions))).round().astype(int)
+        positions = positions[np.unique(chosen)]
+    return [float(one) for one in positions]
+
+
+def _slope(reports: FloatArray, outcomes: FloatArray) -> float:
+    """Return the least-squares slope of finite outcomes over finite reports; 1 if these are equal.
+
+    It may be infinite.
+    """
+    # Powers of two, which are exact, keep sums and squares within the range of float64.
+    scale, outcome_scale = (int(np.frexp(np.abs(one).max())[1]) for one in (reports, outcomes))
+    reports, outcomes = np.ldexp(reports, -scale), np.ldexp(outcomes, -outcome_scale)
+    gaps = reports - reports.mean()
+    square = float(gaps @ gaps)
+    if square == 0.0:
+        return 1.0
+    # Both are centred: the mean of the outcomes times the rounding error of the gaps may be large.
+    ratio = float(gaps @ (outcomes - outcomes.mean())) / square
+    with np.errstate(over="ignore"):
+        return float(np.ldexp(ratio, outcome_scale - scale))
 
 
 class _CurveTransform:

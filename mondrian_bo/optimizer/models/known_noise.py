@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from mondrian_bo.shared.array_types import FloatArray
 _N_TAKEN = 8
 """Number of first values that are learnt unchanged, our choice: a model of fewer trials predicts
 too badly to correct them."""
+
+_LARGEST_USUAL = 1e100
+"""Errors up to this size, and down to its inverse, have variances that are summed in the units of
+the values: their squares are within the range of float64."""
 
 
 class KnownNoise:
@@ -40,7 +45,9 @@ class KnownNoise:
         self._learn = learn
         self._predict = predict
         self._n_known = n_known
+        # Variances, in units of the squares of these powers of two.
         self._remaining = np.zeros(0)
+        self._units = np.ones(0)
 
     def tell(self, rows: FloatArray, values: FloatArray, errors: FloatArray) -> None:
         """Learn the posterior means of trials.
@@ -61,6 +68,7 @@ class KnownNoise:
         errors = np.where(np.isfinite(values), np.nan_to_num(errors, posinf=np.inf), 0.0)
         n_more = max(values.shape[1] - len(self._remaining), 0)
         self._remaining = np.pad(self._remaining, (0, n_more))
+        self._units = np.pad(self._units, (0, n_more), constant_values=1.0)
         while len(rows):
             n_next = len(rows)
             if errors.any():
@@ -72,45 +80,66 @@ class KnownNoise:
             self._n_known += int(np.isfinite(denoised).any(axis=1).sum())
             rows, values, errors = rows[n_next:], values[n_next:], errors[n_next:]
 
-    def state(self) -> tuple[FloatArray, int]:
-        """Return what `restore` needs."""
-        return self._remaining.copy(), self._n_known
+    def state(self) -> tuple[FloatArray, FloatArray, int]:
+        """Return what `restore` needs.
 
-    def restore(self, state: tuple[FloatArray, int]) -> None:
+        Returns
+        -------
+        remaining, units : float64 arrays of shape (k,)
+            Average variances that remain in learnt values, in squares of the units. The units are
+            powers of two: 1, except where variances would be out of the range of float64.
+        n_known : int
+            Number of trials that the averages are over.
+        """
+        return self._remaining.copy(), self._units.copy(), self._n_known
+
+    def restore(self, state: tuple[FloatArray, FloatArray, int]) -> None:
         """Return to a former state."""
-        self._remaining, self._n_known = state[0].copy(), state[1]
+        self._remaining, self._units, self._n_known = state[0].copy(), state[1].copy(), state[2]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; pickles of earlier versions have no units."""
+        self.__dict__.update({"_units": np.ones(len(state["_remaining"])), **state})
 
     def total_std(self, std: FloatArray) -> FloatArray:
         """Add the variance that remains in learnt values to predicted deviations (m, k)."""
         if not self._remaining.any():
             return std
-        remaining = np.zeros(std.shape[1])
-        n_shared = min(len(remaining), len(self._remaining))
-        remaining[:n_shared] = self._remaining[:n_shared]
-        return np.sqrt(std * std + remaining)
+        total = std.copy()
+        n_shared = min(std.shape[1], len(self._remaining))
+        own, units = std[:, :n_shared], self._units[:n_shared]
+        remaining = self._remaining[:n_shared]
+        with np.errstate(over="ignore"):
+            scaled = own / units
+            noisy = np.sqrt(scaled * scaled + remaining) * units
+        # Nothing is added to a deviation whose square is out of range: the rest is far smaller.
+        total[:, :n_shared] = np.where((remaining > 0.0) & ~np.isinf(noisy), noisy, own)
+        return total
 
     def _posterior_means(
         self, rows: FloatArray, values: FloatArray, errors: FloatArray
     ) -> FloatArray:
         """Return the values to learn, and update the averages of the variances that remain."""
         n_known = self._n_known
-        # Squares beyond the range of float64 are infinite, as errors may be.
-        with np.errstate(over="ignore"):
-            noise = errors * errors
-        denoised, remaining = values, noise
+        denoised, gains, spreads = values, np.ones(values.shape), errors
         if n_known >= _N_TAKEN:
             mean, std = self._moments(rows, values.shape[1])
-            prior = std * std
             # Without a prediction, the observation stays as it is.
-            noisy = (noise > 0.0) & ~np.isnan(prior)
-            gains = np.ones(values.shape)
-            gains[noisy] = prior[noisy] / (prior[noisy] + noise[noisy])
+            noisy = (errors > 0.0) & ~np.isnan(std)
+            gains[noisy] = _gains(std[noisy], errors[noisy])
             denoised = np.where(noisy, mean + gains * (values - mean), values)
-            remaining = np.where(
-                np.isinf(noise), prior, gains * np.where(np.isinf(noise), 0.0, noise)
-            )
-        for i, column in enumerate(remaining.T):
-            counted = column[np.isfinite(column) & np.isfinite(values[:, i])]
+            # An observation of infinite error, or nearly, leaves the variance of the model.
+            is_vast = noisy & (errors / _LARGEST_USUAL > std)
+            spreads = np.where(is_vast, std, errors)
+            gains[is_vast] = 1.0
+        for i, (column, shares) in enumerate(zip(spreads.T, gains.T, strict=True)):
+            known = np.isfinite(column) & np.isfinite(values[:, i])
+            if self._remaining[i] == 0.0:
+                self._units[i] = _unit_of(np.sqrt(shares[known]) * column[known])
+            with np.errstate(over="ignore"):
+                scaled = column[known] / self._units[i]
+                counted = shares[known] * (scaled * scaled)
+            counted = counted[np.isfinite(counted)]
             if len(counted):
                 total = self._remaining[i] * n_known + float(counted.sum())
                 self._remaining[i] = total / (n_known + len(counted))
@@ -123,3 +152,26 @@ class KnownNoise:
         n_known = min(n_outcomes, known_mean.shape[1])
         mean[:, :n_known], std[:, :n_known] = known_mean[:, :n_known], known_std[:, :n_known]
         return mean, self.total_std(std)
+
+
+def _gains(std: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return s**2 / (s**2 + e**2) for deviations s >= 0 and errors e > 0, both of shape (m,)."""
+    gains = np.where(np.isinf(errors), 0.0, 1.0)
+    finite = np.isfinite(errors) & np.isfinite(std)
+    # Squares of ratios to a power of two near the larger one do not overflow.
+    exponents = np.frexp(np.maximum(std, errors)[finite])[1]
+    prior, noise = (np.square(np.ldexp(one[finite], -exponents)) for one in (std, errors))
+    gains[finite] = prior / (prior + noise)
+    return gains
+
+
+def _unit_of(sizes: FloatArray) -> float:
+    """Return a power of two, the squares of whose multiples are in range if those of sizes are not.
+
+    It is 1 if some size is usual, so that results do not depend on it.
+    """
+    sizes = sizes[sizes > 0.0]
+    usual = (sizes <= _LARGEST_USUAL) & (sizes >= 1.0 / _LARGEST_USUAL)
+    if len(sizes) == 0 or usual.any():
+        return 1.0
+    return float(np.ldexp(1.0, int(np.frexp(sizes.max())[1]) - 1))

@@ -331,6 +331,29 @@ def test_running_trials_are_predicted_first() -> None:
     assert sorted(labels) == ["best", "complete", "predicted value, 90 %", "pruned", "running"]
 
 
+def test_predicted_ends_do_not_depend_on_the_order_of_trials() -> None:
+    """One trial whose reports are out of order tells how all trials are compared."""
+    ends = []
+    for is_first in (True, False):
+        study, rng = optuna.create_study(), np.random.default_rng(0)
+        for i, level in enumerate(rng.normal(size=12).tolist()):
+            # Half of the trials report at every second step.
+            reports = {(1 + i % 2) * step: level + 0.8**step for step in range(12)}
+            study.add_trial(
+                optuna.trial.create_trial(value=level + 0.8**11, intermediate_values=reports)
+            )
+        pruned = [{3: 1.0, 1: 1.2}, {step: 0.5 + 0.8**step for step in range(6)}]
+        for reports in pruned if is_first else pruned[::-1]:
+            study.add_trial(
+                optuna.trial.create_trial(
+                    state=optuna.trial.TrialState.PRUNED, intermediate_values=reports
+                )
+            )
+        found = [curve.end for curve in curves_data(study).curves[12:]]
+        ends.append(found if is_first else found[::-1])
+    np.testing.assert_array_equal(*ends)
+
+
 def test_curves_that_cannot_be_compared_have_no_end() -> None:
     study = optuna.create_study()
     for _ in range(2):

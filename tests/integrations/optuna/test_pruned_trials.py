@@ -71,6 +71,75 @@ def test_a_trial_without_reports_is_uncertain() -> None:
     assert _impute(complete, _pruned({})) == (5.0, pytest.approx(np.std([0.0, 1.0, 5.0])))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e308])
+def test_the_spread_of_outcomes_at_any_scale(scale) -> None:
+    outcomes = [0.0, 1.0, -1.0, 0.5]
+    complete = [_trial({}, value=scale * value) for value in outcomes]
+    assert _impute(complete, _pruned({})).error / scale == pytest.approx(np.std(outcomes))
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-520, 2.0**520, 2.0**900])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_scale_of_a_study_with_pruned_trials_does_not_matter(scale) -> None:
+    points = [{"x": x} for x in (-1.0, 0.0, 0.7)]
+    predictions = []
+    for unit in (1.0, scale):
+        study = make_study(optuna.samplers.RandomSampler(seed=0))
+        for curve in _curves(24):
+            trial = study.ask({"x": optuna.distributions.FloatDistribution(-1.0, 1.0)})
+            reports = unit * (curve + trial.params["x"])
+            is_pruned = trial.number % 3 == 2
+            for step, report in enumerate(reports[: 2 if is_pruned else None]):
+                trial.report(report, step)
+            if is_pruned:
+                study.tell(trial, state=TrialState.PRUNED)
+            else:
+                study.tell(trial, reports[-1])
+        found = MondrianSampler(seed=0).predict(study, points)
+        predictions.append(np.concatenate([found.mean, found.std]) / unit)
+    np.testing.assert_allclose(*predictions, rtol=1e-4)
+
+
+def _fold_reports(rng, level, n_folds=5):
+    """Reports of shuffled folds of very different difficulty, in the order they were made."""
+    folds = level + 2.0 * np.arange(n_folds) + 0.05 * rng.normal(size=n_folds)
+    return {int(fold): float(folds[fold]) for fold in rng.permutation(n_folds)}
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_pruned_trials_of_shuffled_folds_are_compared_at_their_own_folds(is_sorted) -> None:
+    """Also where a relational storage has sorted the folds: the gaps tell that they were not."""
+    rng = np.random.default_rng(0)
+    reports = [_fold_reports(rng, level) for level in rng.normal(size=60)]
+    means = [float(np.mean(list(one.values()))) for one in reports]
+
+    def stored(one):
+        return dict(sorted(one.items())) if is_sorted else one
+
+    complete = [
+        _trial(stored(one), value=value) for one, value in zip(reports[:30], means, strict=False)
+    ]
+    pruned, distances = PrunedTrials(complete, False), []
+    for one, mean in zip(reports[30:], means[30:], strict=True):
+        n_reports = int(rng.integers(1, 5))
+        trial = _pruned(stored(dict(list(one.items())[:n_reports])))
+        value, error = pruned.impute(trial, 0.0)
+        distances.append(abs(value - mean))
+        assert 0.0 < error < 0.7
+        assert distances[-1] < 0.1 + 2.0 * error
+    assert np.median(distances) < 0.15
+
+
+def test_a_trial_from_a_checkpoint_is_compared_at_its_own_steps() -> None:
+    curves = _curves(40)
+    pruned = PrunedTrials([_trial(one) for one in curves[:20]], False)
+    for curve in curves[20:]:
+        for steps in ((5, 6), (0, 1, 2, 3)):
+            value, error = pruned.impute(_pruned({step: curve[step] for step in steps}), 0.0)
+            assert abs(value - curve[-1]) < 0.1 + 2.0 * error
+            assert 0.0 < error < 0.6
+
+
 def test_a_short_curve_says_less_than_a_long_one() -> None:
     rng = np.random.default_rng(0)
     curves = rng.normal(size=(40, 1)) + rng.normal(size=(40, 20)) / np.sqrt(1.0 + np.arange(20))

@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 from studies import make_study, optimize, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
+from mondrian_bo.integrations.optuna.plots.history import curves_data
 from mondrian_bo.optimizer.learning_curves import learning_curves
 
 N_STEPS = 15
@@ -274,6 +275,48 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     curves = reader.read(study)
     assert curves._counts_reports
     assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
+
+
+def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
+    tmp_path, monkeypatch
+) -> None:
+    """Readers of a storage that sorts reports learn the same as those of one that does not."""
+    written, storages = [], (None, f"sqlite:///{tmp_path}/folds.db")
+    for name in ("InMemoryStorage", "_CachedStorage"):
+        module = optuna.storages._cached_storage if name[0] == "_" else optuna.storages
+        original = getattr(module, name).set_study_system_attr
+        monkeypatch.setattr(
+            getattr(module, name),
+            "set_study_system_attr",
+            lambda self, *one, original=original: written.append(one) or original(self, *one),
+        )
+    learnt = []
+    for storage in storages:
+        study = _random_study(storage=storage)
+        optimize(study, _cross_validation(True), 8)
+        # Without gaps: the storage shows no sign of disorder.
+        study.enqueue_trial({"x": 1.0})
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(-3.0, 3.0)})
+        for fold in (1, 0):
+            trial.report(1.0, fold)
+        trial.should_prune()
+        study.tell(trial, state=TrialState.PRUNED)
+        finished = MondrianSampler(seed=0).read_model(study).reader.finished
+        learnt.append((finished[-1].outcomes[0], finished[-1].error))
+        ends = curves_data(study).curves[-1].end
+        assert ends is not None
+        assert ends[1] == pytest.approx(learnt[-1][0])
+    assert learnt[0] == pytest.approx(learnt[1])
+    assert len(written) == len(storages)
+    # A worker that joins reads it, although its own trials are in order.
+    study = optuna.load_study(study_name=study.study_name, storage=storages[1])
+    study.pruner = MondrianPruner()
+    running = study.ask()
+    running.report(1.0, 0)
+    running.should_prune()
+    (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
+    assert reader.read(study)._counts_reports
+    assert len(written) == len(storages)
 
 
 def test_epochs_and_folds_in_one_study() -> None:

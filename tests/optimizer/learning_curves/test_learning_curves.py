@@ -183,6 +183,71 @@ def test_curves_of_different_steps_and_lengths() -> None:
     assert not model.should_stop(_curve([-100.0], [19]))
 
 
+@pytest.mark.parametrize("n_long", [1, 3])
+def test_very_long_curves_do_not_change_what_is_said_of_others(n_long) -> None:
+    """A few trials of 5,000 more reports: others are judged as often, and predicted alike."""
+    curves, new = _trainings(40, 0), _trainings(30, 1)
+    plain, model = _model(curves), LearningCurves()
+    for i, values in enumerate(curves):
+        rng, n_more = np.random.default_rng(i), 5000 if i < n_long else 0
+        longer = np.concatenate([values, values[-1] + 0.05 * rng.normal(size=n_more)])
+        model.tell(values[-1], range(len(longer)), longer)
+    for n_reports in (2, 4, 8, 16):
+        predictions = [
+            np.array([one.predict(_curve(values[:n_reports])) for values in new])
+            for one in (plain, model)
+        ]
+        (expected, spreads), (found, widths) = (one.T for one in predictions)
+        assert np.median(np.abs(found - expected) / spreads) < 0.2
+        assert 0.7 < np.median(widths / spreads) < 1.5
+    stopped = [
+        sum(one.should_stop(_curve(values[:n])) for values in new for n in range(2, 20))
+        for one in (plain, model)
+    ]
+    assert stopped[1] > 0.8 * stopped[0] > 0
+
+
+def test_positions_after_the_warm_up_are_judged() -> None:
+    """As finely late in a long training as early: the warm-up takes none of the positions."""
+    curves = _trainings(12, 0, n_steps=1000)
+    model = _model(curves, n_warmup_steps=900)
+    found = {model.probability(_curve(curves[0][:n])) for n in range(901, 1000)}
+    assert len(found) > 55
+
+
+def test_nothing_is_judged_where_fewer_than_three_curves_go_on() -> None:
+    model = LearningCurves()
+    for i, values in enumerate(_trainings(12, 0, n_steps=300)):
+        n_steps = (300, 300, 250)[i] if i < 3 else 100
+        model.tell(values[-1], range(n_steps), values[:n_steps])
+    curve = _trainings(1, 1, n_steps=300)[0]
+    known = [model.probability(_curve(curve[: n + 1])) is not None for n in range(300)]
+    assert known == [0 < n < 249 for n in range(300)]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("scale", [1.0, 2.0**500, 2.0**900, 2.0**-500, 2.0**-900])
+def test_reports_worse_than_all_others_at_any_offset_and_scale(offset, scale) -> None:
+    curves = _trainings(30, 0)
+    expected = _model(curves).predict(_curve([-40.0] * 8))
+    found = _model(scale * (curves + offset)).predict(_curve([scale * (offset - 40.0)] * 8))
+    assert expected is not None and found is not None
+    assert found[0] / scale - offset == pytest.approx(expected[0], abs=1e-4)
+    assert found[1] / scale == pytest.approx(expected[1], rel=1e-5)
+
+
+def test_curves_told_after_a_fit_do_not_change_its_predictions() -> None:
+    """With 128 curves, each new one takes the place of the oldest, here the worst, one."""
+    curves = _trainings(130, 0, n_steps=6)
+    curves[0] -= 60.0
+    model = _model(curves[:127])
+    expected = model.predict(_curve([-50.0] * 3))
+    for values in curves[127:]:
+        model.tell(values[-1], range(6), values)
+    assert expected is not None
+    assert model.predict(_curve([-50.0] * 3)) == expected
+
+
 # The guarantee ------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,54 @@ def test_learnt_values_are_gaussian_posterior_means():
     np.testing.assert_allclose(std**2, 4.0 + remaining.sum() / 13)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_the_scale_of_values_does_not_matter(scale):
+    """Also where variances are beyond the range of float64."""
+    values, errors = np.array([5.0, -3.0, 2.0, 4.0]), np.array([0.5, 4.0, 0.0, np.inf])
+    plain, scaled = Recorder(1.0, 2.0), Recorder(scale, 2.0 * scale)
+    for one, unit in ((plain, 1.0), (scaled, scale)):
+        # The first errors are learnt without a prediction, the next ones with it.
+        tell(one, np.zeros((8, 2)), unit * np.full(8, 1.0), unit * np.arange(8.0))
+        tell(one, np.zeros((4, 2)), unit * values, unit * errors)
+    np.testing.assert_allclose(np.array(scaled.values) / scale, plain.values)
+    rows = np.zeros((1, 2))
+    np.testing.assert_allclose(predict(scaled, rows)[1] / scale, predict(plain, rows)[1])
+    assert predict(plain, rows)[1] > 2.5
+
+
+@pytest.mark.filterwarnings("error")
+def test_errors_and_predictions_of_very_different_sizes():
+    """The larger one is nothing beside the other: one is learnt instead of the other."""
+    for std, error, expected in ((1e200, 1.0, 6.0), (1.0, 1e200, 1.0), (1e200, 1e200, 3.5)):
+        recorder = Recorder(1.0, std)
+        tell(recorder, np.zeros((8, 2)), np.full(8, 1.0), 1.0)
+        tell(recorder, np.zeros((1, 2)), np.array([6.0]), error)
+        assert recorder.values[8] == pytest.approx(expected)
+        assert predict(recorder, np.zeros((1, 2)))[1] == pytest.approx(std, rel=0.5)
+
+
+def test_variances_beyond_the_range_of_floats_are_saved(tmp_path):
+    rows = SPACE.sample(12, np.random.default_rng(0))
+    optimizer = make()
+    tell(optimizer, rows, 1e200 * objective(rows), 1e199 * np.arange(12.0))
+    optimizer.save(tmp_path / "optimizer.npz")
+    same = MondrianOptimizer.load(tmp_path / "optimizer.npz")
+    for got, expected in zip(predict(same, rows), predict(optimizer, rows), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    same._noise.restore((np.zeros(1), np.ones(1), 0))
+    assert (predict(same, rows)[1] < predict(optimizer, rows)[1]).all()
+
+
+def test_pickles_of_earlier_versions_have_no_units():
+    recorder = Recorder(1.0, 2.0)
+    tell(recorder, np.zeros((8, 2)), np.full(8, 1.0), 3.0)
+    state = {name: value for name, value in vars(recorder.noise).items() if name != "_units"}
+    former = KnownNoise.__new__(KnownNoise)
+    former.__setstate__(state)
+    np.testing.assert_allclose(former.total_std(np.array([[4.0]])), 5.0)
+
+
 def test_the_first_values_are_taken_as_they_are():
     recorder = Recorder(0.0, 0.0)
     tell(recorder, np.zeros((5, 2)), np.arange(5.0), 3.0)

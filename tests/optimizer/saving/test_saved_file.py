@@ -302,7 +302,7 @@ def test_additions_of_the_same_major_version_are_passed_over(saved, tmp_path, mo
     path = tmp_path / "minor.npz"
     optimizer = MondrianOptimizer.load(saved)
     settings, state, arrays = optimizer._content()
-    monkeypatch.setattr(saved_file, "VERSION", (1, 5))
+    monkeypatch.setattr(saved_file, "VERSION", (1, saved_file.VERSION[1] + 1))
     stored_optimizer.write_file(
         path,
         {"settings": {**settings, "new": 1}, "state": {**state, "new": 2}, "new": 3},

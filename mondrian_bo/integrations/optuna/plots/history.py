@@ -19,7 +19,7 @@ from mondrian_bo.integrations.optuna.study_checks import (
     check_study,
     sign_of,
 )
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves, is_noted_as_unordered
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible, trial_rows
 from mondrian_bo.shared.argument_checks import check_count
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
@@ -230,6 +230,10 @@ def predicted_ends(
     for trial in trials:
         if trial.state == TrialState.COMPLETE:
             model.learn(trial)
+    # One trial may tell how all are compared, so all are seen before the first is predicted.
+    if is_noted_as_unordered(study):
+        model.note_disorder()
+    model.look_for_disorder(unfinished)
     for trial in unfinished:
         found = model.predict_quantiles(trial, _END_LEVELS)
         if found is not None:
