@@ -12,8 +12,8 @@ from mondrian_bo import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.importance import Decomposition, decompose
 from mondrian_bo.importance.axes import activity_patterns, new_axis
 from mondrian_bo.importance.models import GaussianProcessAnova, MondrianForestAnova, scale_mixture
+from mondrian_bo.optimizer.search.search_factory import columns_of
 from mondrian_bo.shared.array_types import FloatArray
-from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
 
 MIXED = SearchSpace(
@@ -146,8 +146,9 @@ def test_process_is_that_of_the_optimizer(n_dimensions: int, missing: bool) -> N
     if missing:
         rows[::3, 0] = np.nan
     model = GaussianProcessAnova(space, rows, targets, 2, 0)
-    columns = Columns(space.n_choices, missing)
-    surrogate = GaussianProcessForestSurrogate(columns, np.random.SeedSequence(0))
+    surrogate = GaussianProcessForestSurrogate(
+        columns_of(space, missing), np.random.SeedSequence(0)
+    )
     surrogate.learn(rows, targets)
     np.testing.assert_array_equal(model.predict(rows), surrogate.predict(rows)[0].mean(axis=0))
 

@@ -201,6 +201,25 @@ def test_new_parameters_of_trials_that_are_known():
     assert len({tuple(params.values()) for params in parameters(study)[22:]}) == 20
 
 
+def test_trials_from_before_a_new_number_do_not_mislead():
+    """They had y = 0.1, the best value, and not the middle of the range."""
+
+    def objective(trial):
+        value = trial.suggest_float("x", 0.0, 1.0)
+        y = trial.suggest_float("y", 0.0, 1.0) if trial.number >= 20 else 0.1
+        return value + 3.0 * (y - 0.1) ** 2
+
+    study = optimize(make_study(RandomSampler(seed=0)), objective, 40)
+    points = [{"x": 0.2, "y": y} for y in (0.0, 0.1, 0.3, 0.5, 0.8)]
+    found = MondrianSampler(seed=0).predict(study, points)
+    expected = [0.2 + 3.0 * (point["y"] - 0.1) ** 2 for point in points]
+    np.testing.assert_allclose(found.mean, expected, atol=0.05)
+    study.sampler = MondrianSampler(seed=0)
+    optimize(study, objective, 10)
+    assert abs(study.best_params["y"] - 0.1) < 0.05
+    assert study.best_value < 0.01
+
+
 def test_parameters_that_disappear():
     def objective(trial):
         value = trial.suggest_float("x", -1.0, 1.0) ** 2

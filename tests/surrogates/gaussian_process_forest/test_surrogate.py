@@ -48,6 +48,30 @@ def test_learns_numbers_choices_and_absences(block_size):
     assert (stds > 0.0).all()
 
 
+@pytest.mark.parametrize("block_size", [200, 30])
+def test_rows_that_lack_a_number_without_a_condition_are_no_rows_with_its_middle(block_size):
+    """They are 3 above what the function is there."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((80, 2))
+    values = rows[:, 0] + 3.0 * (rows[:, 1] - 0.1) ** 2
+    rows[::2, 1], values[::2] = np.nan, rows[::2, 0] + 3.0
+    columns = Columns(np.zeros(2, dtype=np.int64), True, np.array([False, True]))
+    surrogate = GaussianProcessForestSurrogate(
+        columns, np.random.SeedSequence(0), block_size=block_size
+    )
+    scale = values.std()
+    surrogate.learn(rows, (values - values.mean()) / scale)
+    probes = rng.random((50, 2))
+    means, _ = surrogate.predict(probes)
+    expected = probes[:, 0] + 3.0 * (probes[:, 1] - 0.1) ** 2
+    errors = scale * means.mean(axis=0) + values.mean() - expected
+    assert np.sqrt(np.mean(errors**2)) < (0.02 if block_size == 200 else 0.3)
+    lacking = np.column_stack([probes[:, 0], np.full(50, np.nan)])
+    means, _ = surrogate.predict(lacking)
+    errors = scale * means.mean(axis=0) + values.mean() - probes[:, 0] - 3.0
+    assert np.sqrt(np.mean(errors**2)) < (0.02 if block_size == 200 else 0.3)
+
+
 def test_gradients_are_limits_of_differences_and_zero_for_choices():
     surrogate, _ = surrogate_of(120, 40, absent=False)
     assert isinstance(surrogate, SmoothSurrogate)
