@@ -122,6 +122,9 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     objective, and suggestions maximise the hypervolume that these values add. Pruned trials are not
     learnt with several objectives. More than four raise a ``ValueError``.
 
+    Values that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets are kept. The other
+    parameters are searched beside them, with a model of all trials.
+
     `is_valid` filters candidates, and has the values of all parameters that are known: those of
     past trials, with those that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets.
     Parameters that are new, all of the first trial among them, are drawn one after the other, each

@@ -182,7 +182,8 @@ def test_revised_outcomes_are_learnt_anew(predictive):
     run(client, bowl, 6)
     client.attach_data(0, raw_data={"loss": 77.0})
     client.get_next_trials(1)
-    assert max(seen.outcomes["loss"][0] for seen, _, _ in engine_of(client)._told.values()) == 77.0
+    told = engine_of(client)._told.values()
+    assert max(one.seen.outcomes["loss"][0] for one in told) == 77.0
     assert engine_of(client)._informed().n_trials == 6
 
 
