@@ -24,7 +24,10 @@ _NEAR = 0.02
 Different categories differ by 1 or more."""
 
 _LEAST_GAIN = 1e-3
-"""Largest difference of equal values, as a share of the interquartile range of all: our choice."""
+"""Largest difference of equal values, as a share of the interquartile range of all or, if all
+columns are continuous, of the range of the best quarter, if that is smaller; our choice. In a bent
+valley each gain is small beside the interquartile range, and a search that gains has not collapsed.
+Where columns have grids, other values of these are worth more than small gains."""
 
 _COLLAPSED = 6
 """Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
@@ -151,8 +154,8 @@ class RestartingSearch:
     near its incumbent only. A restarted search has a model of its own trials, and finds another
     basin or the same one.
 
-    A trial near the incumbent is in vain if its value is equal to the incumbent's. That is so at
-    the bottom of a smooth basin, where values differ by the square of the distance. If the value
+    A trial near the incumbent is in vain if its value is equal to the incumbent's, but for a small
+    share of the range of the best values. That is so at the bottom of a smooth basin, where values differ by the square of the distance. If the value
     is worse (at a cusp, on a ripple, in a bent valley), a gain is still possible, and the trial is
     not in vain. Rows that differ only in numbers on grids cannot be refined: such a trial is in
     vain if it does not improve.
@@ -347,7 +350,11 @@ class RestartingSearch:
         # The range of many values changes slowly: O(1) per trial in the long run.
         if n_trials > REFIT_GROWTH * counts.n_of_least_gain:
             finite = self.trials.values[np.isfinite(self.trials.values)]
-            ends = np.percentile(SHRINK * finite, (25.0, 75.0)) if len(finite) else (0.0, 0.0)
-            counts.least_gain = _LEAST_GAIN / SHRINK * float(ends[1] - ends[0])
+            finite = finite if len(finite) else np.zeros(1)
+            lower, upper, best = np.percentile(SHRINK * finite, (25.0, 75.0, 100.0))
+            size = upper - lower
+            if self._is_continuous.all():
+                size = min(size, best - upper)
+            counts.least_gain = _LEAST_GAIN / SHRINK * float(size)
             counts.n_of_least_gain = n_trials
         return counts.least_gain

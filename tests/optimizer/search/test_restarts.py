@@ -63,6 +63,22 @@ def test_gains_keep_it_going_unless_they_are_tiny():
     assert is_restarted(search)
 
 
+@pytest.mark.parametrize("continuous", [(True, True), (True, False)])
+def test_small_gains_of_a_wide_range_keep_a_search_of_continuous_columns_going(continuous):
+    """The best quarter of the values ranges over some 10, and the interquartile range is 2,000.
+
+    Where a column has a grid, only a gain of a thousandth of the latter counts, which is 2.
+    """
+    search = search_of(continuous=continuous)
+    rng = np.random.default_rng(0)
+    for k in range(24):
+        # Bad values from -3,000 to -1,000, and a few good ones.
+        tell(search, rng.uniform(0.5, 1.0, 2), -1000.0 - 100.0 * k if k < 18 else -10.0 + k / 10)
+    tell(search, np.array([0.1, 0.1]), 0.0)
+    polish(search, 3, gain=0.5)
+    assert is_restarted(search) == (not all(continuous))
+
+
 def test_trials_elsewhere_take_pressure_off():
     search = search_of()
     spread_out(search)
@@ -344,7 +360,7 @@ def test_without_restarts_there_is_one_search():
 def test_the_largest_values():
     search = search_of()
     for k in range(20):
-        tell(search, np.array([0.05 * k, 0.5]), 1.7e308 * (-1) ** k)
+        tell(search, np.array([0.05 * k, 0.5]), (1.7e308 - 1e306 * k) * (-1) ** k)
     assert 0.0 < search._least_gain() < np.inf
 
 
