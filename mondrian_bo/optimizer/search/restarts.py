@@ -155,10 +155,10 @@ class RestartingSearch:
     basin or the same one.
 
     A trial near the incumbent is in vain if its value is equal to the incumbent's, but for a small
-    share of the range of the best values. That is so at the bottom of a smooth basin, where values differ by the square of the distance. If the value
-    is worse (at a cusp, on a ripple, in a bent valley), a gain is still possible, and the trial is
-    not in vain. Rows that differ only in numbers on grids cannot be refined: such a trial is in
-    vain if it does not improve.
+    share of the range of the values. That is so at the bottom of a smooth basin, where values
+    differ by the square of the distance. If the value is worse (at a cusp, on a ripple, in a bent
+    valley), a gain is still possible, and the trial is not in vain. Rows that differ only in
+    numbers on grids cannot be refined: such a trial is in vain if it does not improve.
 
     A restarted search ends where it finds the incumbent of all trials again, where it collapses on
     its own incumbent, or after some trials without an improvement of its own. These are few while
