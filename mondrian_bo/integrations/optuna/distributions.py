@@ -196,16 +196,15 @@ def nearest_number(distribution: BaseDistribution, internal: float) -> float | i
 
 
 def rounded_number(distribution: BaseDistribution, internal: float) -> float | int | None:
-    """Return the number of a range that another one is but for rounding; None if there is none.
+    """Return the number of a grid that another one is but for rounding; None if there is none.
 
     Optuna takes a number of a grid far from zero for one outside of it: it compares the distance
     from the lower end with 1e-8 of a step, which the floats there may be too coarse for.
     """
-    nearest = nearest_number(distribution, internal)
-    if nearest is None:
+    nearest, one = nearest_number(distribution, internal), distribution
+    if nearest is None or not isinstance(one, FloatDistribution) or one.step is None:
         return None
-    one: Any = distribution
-    error = _ULPS * math.ulp(max(abs(float(one.low)), abs(float(one.high))))
+    error = _ULPS * math.ulp(max(abs(one.low), abs(one.high)))
     return nearest if abs(nearest - internal) <= error else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +215,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if not search_space:
             return {}
         is_valid, constants = self._is_valid, None
-        fixed: Mapping[str, Any] = fixed_values(study, trial)
+        fixed = fixed_values(study, trial)
         with self._lock:
             memory = self._memory_of(study)
             others = memory.running_beside(study, trial)
@@ -226,11 +226,13 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                     whole = with_fixed(search_space, fixed, memory.reader.distributions)
                 if is_valid is not None:
                     constants = constants_beside(is_valid, study, trial, memory.reader, whole)
-                    fixed = valid_fixed(is_valid, fixed, constants)
                 optimizer = memory.optimizer_for(study, whole, self._settings, is_valid, constants)
                 if optimizer is None:
                     return {}
-                within = fixed_part(fixed, whole, optimizer.space) if fixed else None
+                within = None
+                if fixed:
+                    kept = fixed if is_valid is None else valid_fixed(is_valid, fixed, constants)
+                    within = fixed_part(kept, whole, optimizer.space)
                 pending = np.empty((0, optimizer.space.n_dimensions))
                 if others:
                     pending = memory.rows_of(others, optimizer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -93,6 +93,10 @@ class Fidelity:
         levels = evenly[np.unique(np.concatenate([nearest, spaced]))]
         distances = np.abs(levels - self.unit)
         self.levels: FloatArray = levels[np.argsort(-distances)][: np.sum(distances > _SAME)]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; pickles of earlier versions lack what is added here."""
+        self.__dict__.update({"_tolerance": _SAME, **state})
 
     def is_target(self, rows: FloatArray) -> BoolArray:
         """Whether rows (m, d) are at the target, or have no fidelity; shape (m,)."""

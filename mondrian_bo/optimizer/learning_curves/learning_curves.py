@@ -215,7 +215,9 @@ class LearningCurves:
         location, scale = float(prediction.location[0]), float(prediction.scale[0])
         low, median, high = self._transform.inverse(location + scale * np.array([-1.0, 0.0, 1.0]))
         deficit, beyond = self._deficits(curve)
-        return float(median - beyond), math.hypot(0.5 * high - 0.5 * low, 0.5 * deficit)
+        value = max(float(median) - beyond, -sys.float_info.max)
+        error = math.hypot(0.5 * float(high) - 0.5 * float(low), 0.5 * deficit)
+        return value, min(error, sys.float_info.max)
 
     def predict_quantiles(self, curve: Curve, levels: FloatArray) -> FloatArray | None:
         """Predict quantiles of the outcome of a curve, shape (q,).
@@ -273,9 +275,10 @@ class LearningCurves:
         reports, outcomes = np.array(pairs).T
         # Reports may have another unit, or say nothing of outcomes.
         factor = min(max(_slope(reports, outcomes), 0.0), _STEEPEST)
-        deficit = min(max(float(reports.min()) - latest, 0.0), sys.float_info.max)
+        largest = sys.float_info.max
+        deficit = min(max(float(reports.min()) - latest, 0.0), largest)
         beyond = min(max(self._worst - latest, 0.0), deficit)
-        return factor * deficit, factor * beyond
+        return min(factor * deficit, largest), min(factor * beyond, largest)
 
     def _position_of(self, curve: Curve) -> float | None:
         """Return the latest position that calibration knows, which a curve is judged at."""

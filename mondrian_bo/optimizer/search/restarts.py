@@ -24,10 +24,8 @@ _NEAR = 0.02
 Different categories differ by 1 or more."""
 
 _LEAST_GAIN = 1e-3
-"""Largest difference of equal values, as a share of the interquartile range of all or, if all
-columns are continuous, of the range of the best quarter, if that is smaller; our choice. In a bent
-valley each gain is small beside the interquartile range, and a search that gains has not collapsed.
-Where columns have grids, other values of these are worth more than small gains."""
+"""Largest difference of equal values, our choice: as a share of the interquartile range of all or,
+if all columns are continuous, of the range of the best quarter, if that is smaller."""
 
 _COLLAPSED = 6
 """Pressure at which a search has collapsed: three trials in vain in a row, our choice. A trial in
@@ -159,6 +157,10 @@ class RestartingSearch:
     differ by the square of the distance. If the value is worse (at a cusp, on a ripple, in a bent
     valley), a gain is still possible, and the trial is not in vain. Rows that differ only in
     numbers on grids cannot be refined: such a trial is in vain if it does not improve.
+
+    In a bent valley each gain is small beside the interquartile range of all values, and a search
+    that gains has not collapsed. So the range of the best values counts, too, if all columns are
+    continuous. Where columns have grids, other values on these grids promise more than small gains.
 
     A restarted search ends where it finds the incumbent of all trials again, where it collapses on
     its own incumbent, or after some trials without an improvement of its own. These are few while

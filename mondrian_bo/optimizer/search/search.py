@@ -180,11 +180,9 @@ class Search:
                 if self.trials.n_objectives == 1:
                     if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
                         return self._row_without_model(request, find, None)
-                    if rivals is None:
-                        outcome = model.models[0]
-                        row = row_of_step(outcome, arm, candidate_search, find, pending, valid)
-                        if row is not None:
-                            return row
+                    row = row_of_step(model.models[0], arm, candidate_search, find, pending, valid)
+                    if row is not None:
+                        return row
                 score, gradients = (
                     model.score(acquisition, rng)
                     if rivals is None

@@ -118,7 +118,12 @@ class InputWarping:
         return self._n_left <= 0
 
     def choose(
-        self, warped: FloatArray, targets: FloatArray, covariance: Covariance, prior: Prior
+        self,
+        warped: FloatArray,
+        targets: FloatArray,
+        covariance: Covariance,
+        prior: Prior,
+        keeps: BoolArray | None = None,
     ) -> tuple[FloatArray, Covariance] | None:
         """Choose the warps by the evidence of the targets, one input after the other.
 
@@ -132,6 +137,8 @@ class InputWarping:
             The present hyper-parameters.
         prior : Prior
             Their prior.
+        keeps : bool array of shape (d,) or None, default=None
+            Which inputs keep their warp; None is none of them.
 
         Returns
         -------
@@ -156,7 +163,8 @@ class InputWarping:
 
         ends, best = self._ends, fitted(self._ends, covariance, _PRESENT_ITERATIONS)
         order = np.argsort(-best.covariance.precisions, kind="stable")
-        for j in order[self._is_numeric[order]][:_MOST_INPUTS]:
+        may_change = self._is_numeric if keeps is None else self._is_numeric & ~keeps
+        for j in order[may_change[order]][:_MOST_INPUTS]:
             # The present warp is fitted on, too: more iterations are no reason for another one.
             identity, *warps = (changed(j, end) for end in (0, 1, -1))
             found = min((identity, *warps), key=lambda one: _cost(*one))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.surrogates.base import WIDE_SPACE, Columns, Gradients, RandomFunction
 from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
@@ -31,6 +31,9 @@ _UNKNOWN_NUMBER = -1.0
 """The same for numeric parameters that are absent without a condition, such as one that the
 objective asks for since a later trial. Outside of the range, a trial that lacks the number is no
 evidence of any value, our choice: one range away from the nearest one."""
+
+_ROUNDING = 1e-9
+"""Largest difference of an absent number's entry after a warp and its inverse."""
 
 _FIRST_ITERATIONS = 100
 """Largest number of iterations of the first fit, our choice: it starts far from the maximum."""
@@ -91,9 +94,7 @@ class GaussianProcessForestSurrogate:
         self._prior = prior
         chooses_warps = input_warping and len(n_choices) <= WIDE_SPACE
         self._absent_entries = absent_entries(columns)
-        # The entry of an absent number has no place on another scale.
-        is_warped = ~self._is_categorical & (self._absent_entries != _UNKNOWN_NUMBER)
-        self._warping = InputWarping(is_warped, chooses_warps)
+        self._warping = InputWarping(~self._is_categorical, chooses_warps)
         self._encoding = TreeEncoding.if_needed(columns, n_estimators, encoding_seed)
         self._forest = GaussianProcessForest(
             Ensemble(n_estimators, len(n_choices), forest_seed),
@@ -245,7 +246,12 @@ class GaussianProcessForestSurrogate:
     def _choose_warps(self) -> None:
         """Choose the warps, and give the processes the rows with them."""
         rows, targets = self._forest.samples
-        found = self._warping.choose(rows, targets, self._forest.covariance, self._prior)
+        keeps: BoolArray | None = None
+        if (self._absent_entries == _UNKNOWN_NUMBER).any():
+            # The entry of an absent number has no place on another scale.
+            absent = np.abs(self._warping.inverse(rows) - _UNKNOWN_NUMBER) < _ROUNDING
+            keeps = np.asarray(absent.any(axis=0))
+        found = self._warping.choose(rows, targets, self._forest.covariance, self._prior, keeps)
         if found is not None:
             rows, covariance = found
             self._forest.rescale(rows, np.ones(rows.shape[1]), targets.copy(), covariance)

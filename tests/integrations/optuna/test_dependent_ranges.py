@@ -70,6 +70,19 @@ def test_numbers_of_a_grid_far_from_zero_are_asked_for_as_proposed(low, step):
         assert trial.params == pytest.approx(proposal, rel=1e-15)
 
 
+def test_a_number_far_below_a_logarithmic_range_is_no_rounding_error():
+    """It is below the range by less than a float's rounding error at the upper end."""
+
+    def objective(trial):
+        exponent = trial.suggest_int("exponent", -12, -9)
+        value = trial.suggest_float("value", 10.0**exponent, 1e6, log=True)
+        return (exponent + 9) ** 2 + (math.log10(value) + 12.0) ** 2
+
+    for seed in range(2):
+        study = optimize(make_study(MondrianSampler(seed=seed)), objective, 40)
+        assert len({tuple(params.values()) for params in parameters(study)}) == 40
+
+
 def test_a_proposal_outside_of_the_range_becomes_the_nearest_number():
     study = make_study()
     for i in range(8):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import PartialFixedSampler
@@ -56,7 +57,8 @@ def test_the_model_knows_at_which_value_a_trial_was(way):
         fix(study, way, {"x": 0.8}, 6)
         optimize(study, diagonal, 6)
         assert {params["x"] for params in parameters(study)[30:]} == {0.8}
-        assert min(abs(params["y"] - 0.8) for params in parameters(study)[30:]) < 0.05
+        distances = [abs(params["y"] - 0.8) for params in parameters(study)[30:]]
+        assert np.count_nonzero(np.array(distances) < 0.1) >= 2
 
 
 @WAYS

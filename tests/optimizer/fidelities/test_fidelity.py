@@ -74,6 +74,16 @@ def test_only_the_target_is_the_target(log, high):
         assert found == [one == target for one in values]
 
 
+def test_pickles_of_earlier_versions_have_one_tolerance():
+    fidelity = Fidelity(LINE, "s")
+    state = fidelity.__dict__.copy()
+    del state["_tolerance"]
+    former = Fidelity.__new__(Fidelity)
+    former.__setstate__(state)
+    rows = np.array([[0.5, 1.0], [0.5, 1.0 - 1e-6]])
+    assert former.is_target(rows).tolist() == fidelity.is_target(rows).tolist() == [True, False]
+
+
 def test_costs_without_data_are_proportional():
     rows = np.array([[0.3, Int(1, 50).to_unit(n)] for n in (1, 5, 25, 50)])
     fidelity = Fidelity(SearchSpace({"x": Float(0, 1), "n": Int(1, 50)}), "n")

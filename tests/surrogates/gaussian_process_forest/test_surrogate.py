@@ -72,6 +72,17 @@ def test_rows_that_lack_a_number_without_a_condition_are_no_rows_with_its_middle
     assert np.sqrt(np.mean(errors**2)) < (0.02 if block_size == 200 else 0.3)
 
 
+def test_an_absence_leaves_the_warps_of_other_columns():
+    rng = np.random.default_rng(0)
+    rows = rng.random((60, 2))
+    values = np.log10(rows[:, 0] + 1e-4) + rows[:, 1]
+    rows[5, 1] = np.nan
+    columns = Columns(np.zeros(2, dtype=np.int64), True, np.array([True, True]))
+    surrogate = GaussianProcessForestSurrogate(columns, np.random.SeedSequence(0))
+    surrogate.learn(rows, (values - values.mean()) / values.std())
+    assert surrogate.warping.ends.tolist() == [1, 0]
+
+
 def test_gradients_are_limits_of_differences_and_zero_for_choices():
     surrogate, _ = surrogate_of(120, 40, absent=False)
     assert isinstance(surrogate, SmoothSurrogate)
