@@ -29,9 +29,9 @@ def test_stops_with_the_promised_regret(rule: dict[str, float], direction: str) 
     sign = 1.0 if direction == "minimize" else -1.0
     study = optuna.create_study(direction=direction, sampler=MondrianSampler(seed=0))
     study.optimize(
-        lambda trial: sign * _bowl(trial), n_trials=90, callbacks=[MondrianTerminator(**rule)]
+        lambda trial: sign * _bowl(trial), n_trials=200, callbacks=[MondrianTerminator(**rule)]
     )
-    assert 40 <= len(study.trials) <= 70
+    assert 40 <= len(study.trials) <= 180
     assert sign * study.best_value < 0.05
     stored = study.user_attrs[KEY]
     assert stored["n_trials"] == len(study.trials)
