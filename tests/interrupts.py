@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -77,6 +78,9 @@ def interrupt_at(n_event, function):
         if n_left <= 0 and not is_release and not is_deaf and not is_compiling():
             raise Interrupted
 
+    # A collection calls finalizers, whose exceptions Python passes over.
+    collects = gc.isenabled()
+    gc.disable()
     sys.setprofile(count)
     try:
         return function()
@@ -84,6 +88,8 @@ def interrupt_at(n_event, function):
         _raise_interrupted(error)
     finally:
         sys.setprofile(None)
+        if collects:
+            gc.enable()
 
 
 def interrupt_after(seconds, function):

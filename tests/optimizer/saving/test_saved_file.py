@@ -13,58 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from interrupts import Interrupted, interrupt_at
+from saved_spaces import LINE, MIXED, NUMBERS, PORTFOLIO, TINY
 
-from mondrian_bo import Categorical, Float, Int, MondrianOptimizer, SearchSpace
+from mondrian_bo import Categorical, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import (
     ExpectedImprovement,
-    LogExpectedImprovement,
     ThompsonSampling,
-    UpperConfidenceBound,
 )
 from mondrian_bo.optimizer import Arm, Portfolio
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
-from mondrian_bo.optimizer.saving.saved_settings import (
-    decode_acquisition,
-    decode_space,
-    encode_acquisition,
-    encode_space,
-)
-from mondrian_bo.search_space import Condition
 
-LINE = SearchSpace({"x": Float(0.0, 1.0)})
-NUMBERS = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(1e-3, 10.0, log=True)})
-MIXED = SearchSpace(
-    {
-        "x": Float(-2.0, 2.0, step=0.1),
-        "kind": Categorical(("a", True, 1, 1.5, None)),
-        "n": Int(1, 64, log=True, condition=Condition("kind", ("a", None))),
-        "y": Float(0.0, 1.0),
-    }
-)
-TINY = SearchSpace({"n": Int(0, 5), "kind": Categorical((0.5, math.inf))})
-PORTFOLIO = Portfolio(
-    (
-        Arm(
-            (UpperConfidenceBound(2.0), LogExpectedImprovement(0.1)),
-            power=False,
-            quadratic=0.25,
-            quadratic_after=9,
-            evolution=0.5,
-            plateau=0.3,
-            exploration=0.4,
-        ),
-        Arm(
-            (ThompsonSampling(),),
-            True,
-            {"n_estimators": 3},
-            (ExpectedImprovement(0.1),),
-            (LogExpectedImprovement(optimism=0.5),),
-            (ThompsonSampling(),),
-            candidates=0.5,
-        ),
-    ),
-    restarts=True,
-)
 nan = math.nan
 CASES = {
     "process": (NUMBERS, {}),
@@ -493,33 +451,3 @@ def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):
             optimizer.save(path)
     assert path.read_bytes() == former
     assert [one.name for one in tmp_path.iterdir()] == ["file.npz"]
-
-
-@pytest.mark.parametrize("space", [LINE, NUMBERS, MIXED])
-def test_spaces_are_plain_json(space):
-    assert decode_space(json.loads(json.dumps(encode_space(space), allow_nan=False))) == space
-
-
-def test_portfolios_are_plain_json():
-    encoded = json.loads(json.dumps(encode_acquisition(PORTFOLIO), allow_nan=False))
-    assert decode_acquisition(encoded) == PORTFOLIO
-
-
-def test_extreme_choices_return():
-    choices = (math.nan, math.inf, -math.inf, -0.0, 5e-324, 2**200, "\ud800", "", False, None)
-    space = SearchSpace({"x": Categorical(choices), "n": Int(-(2**70), 2**70)})
-    decoded = decode_space(json.loads(json.dumps(encode_space(space), allow_nan=False)))
-    assert repr(decoded) == repr(space)
-
-
-def test_conditions_with_numbers_of_numpy(tmp_path):
-    space = SearchSpace(
-        {"i": Int(0, 5), "x": Float(0.0, 1.0, condition=Condition("i", tuple(np.arange(2))))}
-    )
-    optimizer = MondrianOptimizer(space, seed=0)
-    for _ in range(6):
-        params = optimizer.ask()
-        optimizer.tell(params, params["i"] + params.get("x", 0.0))
-    optimizer.save(tmp_path / "file.npz")
-    loaded = MondrianOptimizer.load(tmp_path / "file.npz")
-    assert [loaded.ask() for _ in range(3)] == [optimizer.ask() for _ in range(3)]
