@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +14,6 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import FrozenTrial
 
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, Parameter, SearchSpace
 from mondrian_bo.surrogates.base import WIDE_SPACE
@@ -24,9 +24,9 @@ trials are then told ten times each in the long run. Building one takes as long 
 and a study that finds a new branch at each trial would build one each time."""
 
 
-_ULPS = 4
-"""Largest rounding error of a number of a grid, in units in the last place of the range's ends: a
-product, a sum and a quotient round once each."""
+ROUNDING = 4.0 * sys.float_info.epsilon
+"""Largest rounding error of a number of a range, relative to the ends: a product, a sum and a
+quotient round once each."""
 
 
 class SpaceRecipe(NamedTuple):
@@ -162,16 +162,16 @@ def internal_of(distribution: BaseDistribution, value: Any) -> float | None:
 
 
 def values_under(
-    distributions: Mapping[str, BaseDistribution], trial: FrozenTrial
+    distributions: Mapping[str, BaseDistribution], values: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return a trial's parameters in the internal representation of some distributions.
+    """Return values of parameters in the internal representation of some distributions.
 
-    They need not be the trial's own, as ranges and choices change. Values that have none are left
-    out.
+    They need not be those that a trial had, as ranges and choices change. Parameters without a
+    distribution, and values that have no internal representation, are left out.
     """
     found = {
-        name: internal_of(distributions[name], trial.params[name])
-        for name in trial.distributions
+        name: internal_of(distributions[name], value)
+        for name, value in values.items()
         if name in distributions
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -204,7 +204,7 @@ def rounded_number(distribution: BaseDistribution, internal: float) -> float | i
     nearest, one = nearest_number(distribution, internal), distribution
     if nearest is None or not isinstance(one, FloatDistribution) or one.step is None:
         return None
-    error = _ULPS * math.ulp(max(abs(one.low), abs(one.high)))
+    error = ROUNDING * max(abs(one.low), abs(one.high))
     return nearest if abs(nearest - internal) <= error else None
 
 

@@ -10,7 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import internal_of
+from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 _ENQUEUED = "fixed_params"
@@ -38,17 +38,11 @@ def partly_fixed(study: optuna.Study) -> dict[str, Any]:
 def internal_enqueued(
     trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
 ) -> dict[str, float]:
-    """Return the values that a trial was enqueued with, in Optuna's internal representation.
+    """Return the values that a trial was enqueued with, as :func:`values_under` does.
 
-    Other workers know these before the trial asks for them. Parameters without a distribution, and
-    values that have no internal representation, are left out.
+    Other workers know these before the trial asks for them.
     """
-    found = {
-        name: internal_of(distributions[name], value)
-        for name, value in trial.system_attrs.get(_ENQUEUED, {}).items()
-        if name in distributions
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    return values_under(distributions, trial.system_attrs.get(_ENQUEUED, {}))
 
 
 def with_fixed(

@@ -103,4 +103,4 @@ def internal_values(trial: FrozenTrial) -> dict[str, float]:
         return {name: one.to_internal_repr(params[name]) for name, one in distributions.items()}
     except ValueError:
         # Optuna stores an enqueued value outside of its distribution, with a warning.
-        return values_under(distributions, trial)
+        return values_under(distributions, trial.params)

@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import to_parameter
+from mondrian_bo.integrations.optuna.distributions import ROUNDING, to_parameter
 from mondrian_bo.integrations.optuna.study_checks import (
     check_argument_fits,
     check_single_objective,
@@ -20,16 +20,13 @@ from mondrian_bo.integrations.optuna.study_checks import (
 )
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice, check_fidelity
+from mondrian_bo.optimizer.fidelities.fidelity import (
+    SAME_FIDELITY,
+    FidelityChoice,
+    check_fidelity,
+)
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.array_types import FloatArray
-
-_SAME = 1e-9
-"""Largest difference of equal floats, as a share of their range: as between rows of a space."""
-
-_ROUNDING = 4.0 * np.finfo(np.float64).eps
-"""Largest relative rounding error of a number of a range: a product, a sum and a quotient round
-once each."""
 
 
 class StudyFidelity:
@@ -213,13 +210,13 @@ def _is_same(value: Any, target: float, distribution: BaseDistribution) -> bool:
         return bool(value == target)
     low, high = distribution.low, distribution.high
     if distribution.log:
-        share = _SAME * (math.log(high) - math.log(low)) + _ROUNDING
+        share = SAME_FIDELITY * (math.log(high) - math.log(low)) + ROUNDING
         return math.isclose(value, target, rel_tol=share)
     # The difference of the ends may overflow.
-    tolerance = _SAME * high - _SAME * low
+    tolerance = SAME_FIDELITY * high - SAME_FIDELITY * low
     if distribution.step is not None:
         tolerance = min(tolerance, 0.25 * distribution.step)
-    return bool(abs(value - target) <= tolerance + _ROUNDING * max(abs(low), abs(high)))
+    return bool(abs(value - target) <= tolerance + ROUNDING * max(abs(low), abs(high)))
 
 
 def _high(distribution: BaseDistribution) -> float:

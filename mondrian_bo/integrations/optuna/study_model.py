@@ -107,7 +107,7 @@ class StudyModel(NamedTuple):
         """
         known = self.reader.distributions
         rows = encode_leniently(
-            self.optimizer.space, [values_under(known, trial) for trial in trials]
+            self.optimizer.space, [values_under(known, trial.params) for trial in trials]
         )
         accepted = np.flatnonzero(self.optimizer.accepts(rows))
         rows = np.clip(rows[accepted], -_FARTHEST, _FARTHEST)

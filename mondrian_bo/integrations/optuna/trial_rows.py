@@ -53,7 +53,7 @@ def trial_rows(trials: Sequence[FrozenTrial]) -> TrialRows | None:
     learner = ConditionLearner()
     internal = []
     for trial in trials:
-        values = values_under(distributions, trial)
+        values = values_under(distributions, trial.params)
         internal.append(values)
         learner.learn(values, distributions)
     space = to_space(distributions, learner.conditions)

@@ -23,7 +23,7 @@ _N_LEVELS = 8
 """Number of fidelities below the target that are compared, evenly spaced in the parameter, and as
 many in the logarithm of the cost; our choice."""
 
-_SAME = 1e-9
+SAME_FIDELITY = 1e-9
 """Largest difference of equal fidelities in sides of the unit cube: above rounding errors. Values
 of fine grids differ by less: for them it is half the distance to the nearest value."""
 
@@ -72,7 +72,7 @@ class Fidelity:
             self.unit = parameter.to_unit(self.target)
         except (TypeError, ValueError) as error:
             raise type(error)(f"`fidelity`: the target of {self.name!r} {error}") from None
-        self._tolerance = min(_SAME, 0.5 * _gap(parameter, self.target))
+        self._tolerance = min(SAME_FIDELITY, 0.5 * _gap(parameter, self.target))
         self.column = space.names.index(self.name)
         # Fidelities are on one side of the target: above it only if it is the lower end.
         far = parameter.low if self.target > parameter.low else parameter.high
@@ -92,11 +92,13 @@ class Fidelity:
         spaced = np.linspace(0, len(evenly) - 1, _N_LEVELS + 1).round().astype(int)
         levels = evenly[np.unique(np.concatenate([nearest, spaced]))]
         distances = np.abs(levels - self.unit)
-        self.levels: FloatArray = levels[np.argsort(-distances)][: np.sum(distances > _SAME)]
+        self.levels: FloatArray = levels[np.argsort(-distances)][
+            : np.sum(distances > SAME_FIDELITY)
+        ]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore; pickles of earlier versions lack what is added here."""
-        self.__dict__.update({"_tolerance": _SAME, **state})
+        self.__dict__.update({"_tolerance": SAME_FIDELITY, **state})
 
     def is_target(self, rows: FloatArray) -> BoolArray:
         """Whether rows (m, d) are at the target, or have no fidelity; shape (m,)."""

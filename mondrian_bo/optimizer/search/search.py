@@ -178,16 +178,15 @@ class Search:
             )
             if constraints is None:
                 if self.trials.n_objectives == 1:
-                    if arm.exploration > 0.0 and self._explores(model.models[0], arm, rng):
+                    (objective,) = model.models
+                    if arm.exploration > 0.0 and self._explores(objective, arm, rng):
                         return self._row_without_model(request, find, None)
-                    row = row_of_step(model.models[0], arm, candidate_search, find, pending, valid)
+                    row = row_of_step(objective, arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
-                score, gradients = (
-                    model.score(acquisition, rng)
-                    if rivals is None
-                    else model.models[0].score(acquisition, rng, rivals)
-                )
+                    score, gradients = objective.score(acquisition, rng, rivals)
+                else:
+                    score, gradients = model.score(acquisition, rng)
                 to_climb = _ScoreToClimb(score, gradients, model.n_smooth_components)
             else:
                 feasibility = constraints.feasibility(half_spaces.numbers if half_spaces else ())

@@ -197,7 +197,7 @@ class StudyView:
     def positions(self, line: Line, trials: list[FrozenTrial]) -> FloatArray:
         """Return where trials are on a line's axis; NaN where one lacks the parameter."""
         known = {line.name: self.model.reader.distributions[line.name]}
-        values = [values_under(known, trial).get(line.name, np.nan) for trial in trials]
+        values = [values_under(known, trial.params).get(line.name, np.nan) for trial in trials]
         parameter = self.model.optimizer.space[line.name]
         if isinstance(parameter, Categorical):
             # Of equal choices, such as 1 and True, the axis has one.
