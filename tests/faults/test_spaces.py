@@ -117,3 +117,31 @@ def test_another_worker_publishes_the_same_first_value(monkeypatch):
     value = study.ask().suggest_int("a", 0, 3)
     assert len(proposals) == 2
     assert value == proposals[1]["a"] != proposals[0]["a"]
+
+
+def test_a_trial_set_apart_by_its_first_values_publishes_no_others(monkeypatch):
+    """Texts that grow with each of many parameters would take long to store."""
+    import mondrian_bo.integrations.optuna.first_values as module
+
+    study, published = make_study(new_sampler(0)), []
+    publish = module.publish
+
+    def note(study, trial, internal, n_before=0):
+        published.append(trial.number)
+        return publish(study, trial, internal, n_before)
+
+    monkeypatch.setattr(module, "publish", note)
+    trials = [study.ask() for _ in range(3)]
+    for name in (f"p{i}" for i in range(40)):
+        for trial in trials:
+            trial.suggest_int(name, 0, 9)
+    assert [published.count(trial.number) for trial in trials] == [6] * 3
+    # Two trials that have all these values in common still differ in the others.
+    for _ in range(2):
+        study.enqueue_trial({f"p{i}": 5 for i in range(40)})
+    alike = [study.ask() for _ in range(2)]
+    for name in (f"p{i}" for i in range(41)):
+        for trial in alike:
+            trial.suggest_int(name, 0, 1 if name == "p40" else 9)
+    assert [trial.params["p39"] for trial in alike] == [5, 5]
+    assert {trial.params["p40"] for trial in alike} == {0, 1}

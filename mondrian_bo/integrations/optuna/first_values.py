@@ -16,10 +16,10 @@ from optuna.trial import FrozenTrial, TrialState
 from mondrian_bo.integrations.optuna.distributions import nearest_number, to_parameter
 from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.proposals import (
-    PUBLISHED_KEY,
     internal_values,
     proposed_values,
     publish,
+    published_parts,
     raw_running_values,
 )
 from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
@@ -38,6 +38,10 @@ read and publish in step draw apart after a few."""
 _MOST_DRAWS = 4096
 """Draws of one parameter before the search for a valid value, or one that others do not have, gives
 up: a range of 0.1 % is then missed with a probability of 2 %."""
+
+_MANY_POINTS = 10**6
+"""Number of points at which a trial that differs from all others is set apart: the trials that
+start later see its values, and are too few to share them."""
 
 
 class FirstValues:
@@ -197,8 +201,12 @@ class FirstValues:
         if not all(_n_values(own.get(name, distributions.get(name))) for name in known):
             return value
         internal = self._distribution.to_internal_repr
-        attributes = self._trial.system_attrs.items()
-        n_before = sum(len(part) for key, part in attributes if key.startswith(PUBLISHED_KEY))
+        n_points = math.prod(map(_n_values, own.values()))
+        if n_points >= _MANY_POINTS and not any(
+            known.items() <= other.items() for other in self._values_beside()
+        ):
+            return value
+        n_before = len("".join(published_parts(self._trial)))
         for _ in range(_MOST_ROUNDS):
             proposal = {**known, self._name: internal(value)}
             n_before = publish(self._study, self._trial, proposal, n_before)

@@ -31,7 +31,7 @@ def publish(
     internal : dict
         The proposal, in Optuna's internal representation.
     n_before : int, default=0
-        What this function returned for an earlier proposal that this one replaces.
+        Length of the earlier text that this one replaces.
 
     Returns
     -------
@@ -47,6 +47,17 @@ def publish(
             text[i : i + _LONGEST_ATTRIBUTE],
         )
     return len(text)
+
+
+def published_parts(trial: FrozenTrial) -> list[str]:
+    """Return the parts of the text that is stored for a trial.
+
+    A trial that runs again, as its worker died, has those of the earlier trial at first.
+    """
+    parts: list[str] = []
+    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
+        parts.append(part)
+    return parts
 
 
 def note_replaced(study: optuna.Study, trial: FrozenTrial, name: str, proposal: float) -> None:
@@ -85,9 +96,7 @@ def raw_running_values(trial: FrozenTrial) -> dict[str, float]:
 
 def proposed_values(trial: FrozenTrial) -> dict[str, float]:
     """Return the values that were proposed for a trial."""
-    parts: list[str] = []
-    while (part := trial.system_attrs.get(f"{PUBLISHED_KEY}:{len(parts)}")) is not None:
-        parts.append(part)
+    parts = published_parts(trial)
     try:
         published: dict[str, float] = json.loads("".join(parts)) if parts else {}
     except json.JSONDecodeError:

@@ -17,7 +17,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import rounded_number
 from mondrian_bo.integrations.optuna.fixed_values import fixed_part, fixed_values, with_fixed
-from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
+from mondrian_bo.integrations.optuna.proposals import (
+    note_replaced,
+    proposed_values,
+    publish,
+    published_parts,
+)
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
@@ -215,11 +220,13 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if not search_space:
             return {}
         is_valid, constants = self._is_valid, None
-        fixed = fixed_values(study, trial)
+        # Before anything is proposed for it, a trial has the values that it was added to the study
+        # with: it may run again, as its worker has died.
+        fixed = {**fixed_values(study, trial), **trial.params}
         with self._lock:
             memory = self._memory_of(study)
             others = memory.running_beside(study, trial)
-            n_published = 0
+            n_published = len("".join(published_parts(trial)))
             while True:
                 whole = search_space
                 if fixed:

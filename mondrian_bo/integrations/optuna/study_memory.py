@@ -24,16 +24,23 @@ class RemembersStudies(HasLock, Generic[Memory]):
     def __init__(self) -> None:
         super().__init__()
         # By storage and key. The storage is an object: all studies in memory have the same id.
-        self._memory: WeakKeyDictionary[object, dict[object, Memory]] = WeakKeyDictionary()
+        self._memory: WeakKeyDictionary[object, dict[tuple[Any, ...], Memory]]
+        self._memory = WeakKeyDictionary()
 
     def _recall(self, study: optuna.Study, make: Callable[[], Memory], *purpose: str) -> Memory:
         """Return what is remembered of a study for a purpose; `make` makes it at the first call.
+
+        What is remembered of studies that have been deleted is forgotten then.
 
         Hyperband shows the trials of one bracket at a time, so each bracket is a study of its own.
         """
         memories = self._memory.setdefault(study._storage, {})
         key = (study._study_id, getattr(study, "_bracket_id", None), *purpose)
         if key not in memories:
+            if memories:
+                present = {one._study_id for one in study._storage.get_all_studies()}
+                for former in [one for one in memories if one[0] not in present]:
+                    del memories[former]
             memories[key] = make()
         return memories[key]
 

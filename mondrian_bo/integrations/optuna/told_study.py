@@ -14,7 +14,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
+from mondrian_bo.integrations.optuna.proposals import published_parts
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.integrations.optuna.valid_points import ValidSuggestions, choices_of
 from mondrian_bo.optimizer.shared.validation import Direction
@@ -187,9 +187,7 @@ class ToldStudy:
         """
         known, self._running = self._running, {}
         for trial in running:
-            attributes = trial.system_attrs.items()
-            published = [part for name, part in attributes if name.startswith(PUBLISHED_KEY)]
-            key = len(trial.params), published
+            key = len(trial.params), published_parts(trial)
             latest = known.get(trial.number)
             if latest is None or latest[0] != key:
                 latest = (

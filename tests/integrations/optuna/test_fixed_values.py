@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
 import pytest
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import PartialFixedSampler
+from optuna.storages import RetryHeartbeatStaleTrialCallback
+from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import proposed_values
+from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, proposed_values
 
 
 def grid(trial):
@@ -19,17 +22,23 @@ def grid(trial):
 
 
 def fix(study, way, value, n_trials):
-    """Enqueue trials with one value, or let Optuna's sampler set it from now on."""
+    """Enqueue or add trials with one value, or let Optuna's sampler set it from now on."""
     if way == "enqueued":
         for _ in range(n_trials):
             study.enqueue_trial(value)
+        return
+    if way == "added":
+        ranges = {name: study.trials[0].distributions[name] for name in value}
+        for _ in range(n_trials):
+            state = TrialState.WAITING
+            study.add_trial(create_trial(state=state, params=value, distributions=ranges))
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         study.sampler = PartialFixedSampler(value, study.sampler)
 
 
-WAYS = pytest.mark.parametrize("way", ["enqueued", "by a sampler"])
+WAYS = pytest.mark.parametrize("way", ["enqueued", "added", "by a sampler"])
 
 
 @WAYS
@@ -99,10 +108,57 @@ def test_workers_know_what_a_running_trial_was_enqueued_with(n_trials):
         assert [trial.suggest_int("x", 0, 9) for trial in waiting] == [6, 5, 7]
 
 
-@WAYS
+@pytest.mark.parametrize("way", ["enqueued", "by a sampler"])
 def test_a_fixed_value_outside_of_the_range_leaves_the_others_to_the_search(way):
     study = optimize(make_study(MondrianSampler(seed=0)), grid, 8)
     fix(study, way, {"x": 20}, 4)
     with pytest.warns(UserWarning, match="out of range"):
         optimize(study, grid, 4)
     assert [params["x"] for params in parameters(study)[8:]] == [20] * 4
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_trial_that_runs_again_keeps_its_values_and_is_valid():
+    """Its worker died after the first parameter."""
+
+    def is_valid(params):
+        return params["x"] + params["y"] <= 1.0
+
+    def to_the_corner(trial):
+        return -(trial.suggest_float("x", 0.0, 1.0) + trial.suggest_float("y", 0.0, 1.0))
+
+    study = optimize(make_study(MondrianSampler(seed=0, is_valid=is_valid)), to_the_corner, 12)
+    again = RetryHeartbeatStaleTrialCallback()
+    for _ in range(20):
+        trial = study.ask()
+        x = trial.suggest_float("x", 0.0, 1.0)
+        study.tell(trial, state=TrialState.FAIL)
+        again(study, study.trials[-1])
+        optimize(study, to_the_corner, 1)
+        params = study.trials[-1].params
+        assert params["x"] == x
+        assert is_valid(params)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_the_proposal_for_a_trial_that_runs_again_can_be_read():
+    """It is shorter than the former one, of which two attributes have the text."""
+    names = [f"parameter{i}" for i in range(70)]
+
+    def bowl(trial):
+        return sum(trial.suggest_float(name, 0.0, 1.0) ** 2 for name in names)
+
+    study = optimize(make_study(MondrianSampler(seed=0)), bowl, 6)
+    trial = study.ask()
+    trial.suggest_float(names[0], 0.0, 1.0)
+    number = trial.number
+    text = json.dumps(dict.fromkeys(names, 1.0 / 3.0)).ljust(5000)
+    for i in range(3):
+        key = f"{PUBLISHED_KEY}:{i}"
+        study._storage.set_trial_system_attr(trial._trial_id, key, text[2000 * i : 2000 * i + 2000])
+    study.tell(trial, state=TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[number])
+    trial = study.ask()
+    assert trial.number == number + 1
+    values = [trial.suggest_float(name, 0.0, 1.0) for name in names]
+    assert list(proposed_values(study.trials[-1]).values()) == values

@@ -54,3 +54,17 @@ def test_copies_remember_nothing_and_memories_end_with_their_storage():
     del study
     gc.collect()
     assert len(counts._memory) == 0
+
+
+def test_deleted_studies_are_forgotten_when_the_next_study_is_new():
+    counts, storage = Counts(), optuna.storages.InMemoryStorage()
+    kept = optuna.create_study(storage=storage)
+    counts.of(kept).append(1)
+    for _ in range(3):
+        study = optuna.create_study(storage=storage)
+        counts.of(study, "reading")
+        counts.of(study, "suggesting")
+        optuna.delete_study(study_name=study.study_name, storage=storage)
+    counts.of(optuna.create_study(storage=storage))
+    assert counts.of(kept) == [1]
+    assert len(counts._memory[storage]) == 2
