@@ -175,12 +175,13 @@ def _read_archive(path: Path) -> Results:
     try:
         for text in gzip.decompress(path.read_bytes()).decode().splitlines():
             line = json.loads(text)
-            if "sessions" in line:
+            entries = line.keys() if isinstance(line, dict) else ()
+            if "sessions" in entries:
                 results.sessions += line["sessions"]
-            elif "problem" in line:
+            elif "problem" in entries and isinstance(line["problem"], dict):
                 facts = ProblemFacts(**line["problem"])
                 results.facts[facts.name] = facts
-            elif not line.keys() >= _ENTRIES:
+            elif not _ENTRIES.issubset(entries):
                 raise ValueError(
                     "it has runs of a program with tables of its own; the page of the "
                     "documentation that links to it has the command that prints them"

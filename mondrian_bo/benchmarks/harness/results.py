@@ -44,6 +44,10 @@ _PACKAGES = (
 that evaluate problems."""
 
 
+_SESSION = frozenset({"started", "machine", "versions"})
+"""What each session in ``meta.json`` has."""
+
+
 @dataclass(frozen=True)
 class TrialRecord:
     """One line of a run.
@@ -83,10 +87,13 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class ProblemFacts:
-    """The attributes of a problem that reports need; they are saved with its runs."""
+    """The attributes of a problem that reports need; they are saved with its runs.
+
+    Problems are equal if all but their descriptions are.
+    """
 
     name: str
-    description: str
+    description: str = field(compare=False)
     group: str
     half: str
     optimum: float | None
@@ -178,9 +185,22 @@ def record_problem(directory: Path, problem: Problem | OutcomeProblem) -> None:
 
 
 def read_facts(directory: Path) -> Iterator[ProblemFacts]:
-    """Read the saved problems of a directory, in alphabetical order."""
-    for path in sorted(directory.glob("*/problem.json")):
-        yield _read_facts(path)
+    """Read the saved problems of a directory, in alphabetical order.
+
+    A folder of runs without a saved problem, or with one of another name, raises a ValueError.
+    """
+    folders = {path.parent for path in directory.glob("*/problem.json")}
+    folders.update(path.parent.parent for path in directory.glob("*/*/*.jsonl"))
+    for folder in sorted(folders):
+        path = folder / "problem.json"
+        if not path.is_file():
+            raise ValueError(f"{folder} has runs and no file problem.json, which says of what")
+        facts = _read_facts(path)
+        if facts.name != folder.name:
+            raise ValueError(
+                f"{folder} has runs of the problem {facts.name}: the folder must have its name"
+            )
+        yield facts
 
 
 def _read_facts(path: Path) -> ProblemFacts:
@@ -212,4 +232,10 @@ def read_sessions(directory: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     with _named(path):
-        return list(json.loads(path.read_text()))
+        sessions = json.loads(path.read_text())
+        if not isinstance(sessions, list):
+            raise TypeError("it is no list of sessions")
+        for session in sessions:
+            if not isinstance(session, dict) or not _SESSION.issubset(session):
+                raise TypeError(f"a session needs the entries {', '.join(sorted(_SESSION))}")
+        return sessions

@@ -1,12 +1,14 @@
 """Logs of finished runs, so that an interrupted program goes on where it has stopped.
 
-A log is a file of JSON lines. It is compressed if its name ends in ``.gz``.
+A log is a file of JSON lines. It is compressed if its name ends in ``.gz``: each result is then a
+member of the file, so that all members but the last one are whole if the program is killed.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-__all__ = ["archived_runs", "in_parallel", "keep", "read_log"]
+__all__ = ["archived_runs", "in_parallel", "keep", "known_logs", "read_log"]
 
 Result = TypeVar("Result")
 """What a run returns."""
@@ -28,13 +30,35 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_log(path: Path) -> list[Any]:
-    """Return the decoded lines of a log; none if there is no file."""
+    """Return the decoded lines of a log; none if there is no file.
+
+    A program that is killed while it writes leaves half a line, which does not count.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a log.
+    """
     if not path.is_file():
         return []
-    content = path.read_bytes()
-    if content.startswith(_GZIP):
-        content = gzip.decompress(content)
-    return [json.loads(line) for line in content.splitlines()]
+    try:
+        return [json.loads(line) for line in _whole_lines(path)[0].splitlines()]
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"{path} is not a log of finished runs: {error}") from None
+
+
+def _whole_lines(path: Path) -> tuple[bytes, bool]:
+    """Return the text of a log up to its last whole line, and whether the file ends there."""
+    text = path.read_bytes()
+    is_whole = True
+    if text.startswith(_GZIP):
+        rest, text = text, b""
+        while rest:
+            member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            text += member.decompress(rest)
+            rest, is_whole = member.unused_data, member.eof
+    n_whole = text.rfind(b"\n") + 1
+    return text[:n_whole], is_whole and n_whole == len(text)
 
 
 def in_parallel(
@@ -91,12 +115,17 @@ def keep(
     """
     finished = []
     is_compressed = log.suffix == ".gz"
-    with gzip.open(log, "at") if is_compressed else log.open("a") as stream:
+    if log.is_file():
+        text, is_whole = _whole_lines(log)
+        if not is_whole:
+            # What follows half a line could not be read.
+            log.write_bytes(gzip.compress(text) if is_compressed else text)
+    with log.open("ab", buffering=0) as stream:
         for result in tqdm(results, total=n_results, desc=label):
             finished.append(result)
             new = [result] if lines is None else lines(result)
-            stream.write("".join(json.dumps(line) + "\n" for line in new))
-            stream.flush()
+            text = "".join(json.dumps(line) + "\n" for line in new).encode()
+            stream.write(gzip.compress(text) if is_compressed else text)
     return finished
 
 
@@ -115,7 +144,8 @@ def archived_runs(
     names : sequence of str
         The problems.
     run : callable
-        Returns the records of one run, which have at least the keys ``problem`` and ``seed``.
+        Returns the records of one run, which have at least the keys ``problem`` and ``seed``. With
+        ``trials`` they get the key ``n_trials``, and only runs of as many trials count as known.
     label : str
         What the progress bar says.
 
@@ -123,18 +153,48 @@ def archived_runs(
     -------
     list of dict
         All records, by problem and seed.
+
+    Raises
+    ------
+    ValueError
+        If a known archive is missing, or has no runs of this program.
     """
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    n_trials = arguments.trials
     log = arguments.out / archive
-    # A line is the record of a run, or a list of its records.
-    lines = [line for path in [*arguments.known, log] for line in read_log(path)]
-    known = [[line] if isinstance(line, dict) else line for line in lines]
-    done = {(records[0]["problem"], records[0]["seed"]): records for records in known}
+    done: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for path in [*known_logs(arguments.known, archive), log]:
+        for line in read_log(path):
+            # A line is the record of a run, or a list of its records.
+            records = [line] if isinstance(line, dict) else line
+            try:
+                key = records[0]["problem"], records[0]["seed"]
+                if records[0].get("n_trials") == n_trials:
+                    done[key] = records
+            except (AttributeError, KeyError, IndexError, TypeError):
+                raise ValueError(f"{path} has runs of another program") from None
+    arguments.out.mkdir(parents=True, exist_ok=True)
     todo = [(n, s) for s in range(arguments.seeds) for n in names if (n, s) not in done]
-    results = in_parallel(run, ((*one, arguments.trials) for one in todo), arguments.jobs)
+    results = in_parallel(run, ((*one, n_trials) for one in todo), arguments.jobs)
+    if n_trials is not None:
+        results = ([{**one, "n_trials": n_trials} for one in records] for records in results)
     for records in keep(results, log, n_results=len(todo), lines=_lines, label=label):
         done[records[0]["problem"], records[0]["seed"]] = records
     return [one for n in names for s in range(arguments.seeds) for one in done[n, s]]
+
+
+def known_logs(known: Iterable[Path], archive: str) -> list[Path]:
+    """Return the logs of known runs; a directory has one of the archive's name.
+
+    Raises
+    ------
+    ValueError
+        If one of them is missing.
+    """
+    logs = [path / archive if path.is_dir() else path for path in known]
+    for path in logs:
+        if not path.is_file():
+            raise ValueError(f"there is no archive {path}")
+    return logs
 
 
 def _lines(records: list[dict[str, Any]]) -> list[Any]:

@@ -199,7 +199,7 @@ MIXED_PROBLEMS: tuple[Problem, ...] = (
         "conditional",
         _CONDITIONAL_SPACE,
         _conditional,
-        "four bowls, one per choice of c, each with inputs of its own",
+        "four bowls, one per choice of c; a and b share two numbers, c and d two others",
     ),
     _conditional_tree(
         "deep_tree",

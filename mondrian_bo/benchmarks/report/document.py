@@ -36,9 +36,13 @@ _LEGEND = (
     "means at 25 % and 50 % of the trials. Hits: runs that end at the optimum, within the "
     "tolerance. Mean rank: among the samplers, per seed. Milliseconds: wall time "
     "of ask and tell on one thread. With several objectives the value is minus the hypervolume; "
-    "with constraints it is that of feasible trials."
+    "with constraints it is that of feasible trials. If runs have different numbers of trials, the "
+    "first ones of each count, as many as the shortest has."
 )
 """Explanation of those columns."""
+
+_NO_SCORE = "No score over all problems: the samplers share no seed on any problem."
+"""What takes the place of the score."""
 
 _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 """A function that formats a header and rows as a table."""
@@ -55,7 +59,7 @@ def write_report(
     """Write ``report.txt``, ``report.md``, one ``<problem>.png`` per problem and ``score.png``.
 
     The score comes first. It uses the problems and seeds that all samplers share, and is omitted
-    if there is only one problem or sampler.
+    if there is only one problem or sampler. If they share none, the report says so.
 
     Parameters
     ----------
@@ -107,6 +111,9 @@ def write_report(
             markdown += [f"## {section.title}", *body, to_markdown(*section.table)]
         plot_score(overall.paired, overall.samplers, out / "score.png")
         markdown.append("![score](score.png)")
+    elif len(results) > 1 and len(compared) > 1:
+        text.append(_NO_SCORE)
+        markdown.append(_NO_SCORE)
     text.append(_LEGEND)
     markdown.append(_LEGEND)
     for result, group in zip(results, summaries, strict=True):

@@ -126,8 +126,16 @@ def test_bad_sources(tmp_path):
             read_results([tmp_path / "bad"])
 
 
-def test_runs_of_a_program_with_tables_of_its_own(tmp_path):
-    line = b'{"run": ["digits", "mondrian", 0], "times": [1.0], "outcomes": [0.1]}'
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"run": ["digits", "mondrian", 0], "times": [1.0], "outcomes": [0.1]}',
+        b'{"problem": "branin", "seed": 0, "estimates": [[20, 0.1]]}',
+        b'[{"problem": "branin", "seed": 0, "method": "cold"}]',
+        b"3",
+    ],
+)
+def test_runs_of_a_program_with_tables_of_its_own(tmp_path, line):
     (tmp_path / "curves").write_bytes(gzip.compress(line))
     with pytest.raises(ValueError, match="a program with tables of its own"):
         read_results([tmp_path / "curves"])
@@ -146,6 +154,9 @@ def test_runs_of_a_program_with_tables_of_its_own(tmp_path):
         ("branin/problem.json", b"{}"),
         ("meta.json", b"3"),
         ("meta.json", b"{"),
+        ("meta.json", b"{}"),
+        ("meta.json", b"[1]"),
+        ("meta.json", b'[{"a": 1}]'),
     ],
 )
 def test_damaged_files_are_named(tmp_path, capsys, name, content):
@@ -156,6 +167,26 @@ def test_damaged_files_are_named(tmp_path, capsys, name, content):
     (tmp_path / name).unlink()
     assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
     assert main(["bench", "report", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("change", ["other name", "no problem.json"])
+def test_no_runs_are_passed_over(tmp_path, change):
+    assert not run_benchmark(["branin"], ["random"], range(1), tmp_path, n_trials=2)
+    folder = tmp_path / "branin"
+    if change == "other name":
+        folder = folder.rename(tmp_path / "former")
+    else:
+        (folder / "problem.json").unlink()
+    with pytest.raises(ValueError, match=f"{folder} has runs"):
+        read_results([tmp_path])
+
+
+def test_problems_are_equal_whatever_their_descriptions(directory, tmp_path):
+    archive = tmp_path / "all.jsonl.gz"
+    write_archive([directory], archive)
+    text = gzip.decompress(archive.read_bytes()).replace(b'"description":"', b'"description":"new ')
+    archive.write_bytes(gzip.compress(text))
+    assert read_results([directory, archive]).facts == read_results([directory]).facts
 
 
 def test_a_sampler_without_runs_is_named(directory, tmp_path):

@@ -6,7 +6,13 @@ from argparse import Namespace
 
 import pytest
 
-from mondrian_bo.benchmarks.harness.run_log import archived_runs, in_parallel, keep, read_log
+from mondrian_bo.benchmarks.harness.run_log import (
+    archived_runs,
+    in_parallel,
+    keep,
+    known_logs,
+    read_log,
+)
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
@@ -51,7 +57,8 @@ def test_archived_runs_are_not_run_again(tmp_path):
         return records if name == "two" else records[:1]
 
     known = tmp_path / "known.jsonl.gz"
-    keep([{"problem": "one", "seed": 1, "method": "known"}], known, n_results=1)
+    line = {"problem": "one", "seed": 1, "n_trials": 9, "method": "known"}
+    keep([line, {**line, "seed": 0, "n_trials": 8}], known, n_results=2)
     arguments = Namespace(out=tmp_path / "out", seeds=2, trials=9, jobs=1, known=[known])
     found = archived_runs(arguments, "log.jsonl.gz", ["one", "two"], run, "runs")
     assert ran == [("one", 0, 9), ("two", 0, 9), ("two", 1, 9)]
@@ -64,3 +71,59 @@ def test_archived_runs_are_not_run_again(tmp_path):
     assert [type(line) for line in lines] == [dict, list, list]
     assert archived_runs(arguments, "log.jsonl.gz", ["one", "two"], run, "runs") == found
     assert len(ran) == 3
+
+
+def test_runs_of_another_length_are_not_known(tmp_path):
+    def run(name, seed, n_trials):
+        return [{"problem": name, "seed": seed, "length": n_trials or 30}]
+
+    def lengths(n_trials):
+        arguments = Namespace(out=tmp_path, seeds=2, trials=n_trials, jobs=1, known=[])
+        return [one["length"] for one in archived_runs(arguments, "log.jsonl", "a", run, "runs")]
+
+    assert [lengths(n) for n in (5, 7, None, 5)] == [[5, 5], [7, 7], [30, 30], [5, 5]]
+    # The usual number of trials is not noted, so archives of former versions are known.
+    assert [one.get("n_trials") for one in read_log(tmp_path / "log.jsonl")] == [
+        *(5, 5, 7, 7, None, None)
+    ]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+@pytest.mark.parametrize("writes_members", [True, False])
+def test_a_log_of_a_program_that_was_killed(tmp_path, name, writes_members):
+    """A former version wrote one compressed member for all results of a session."""
+    log = tmp_path / name
+    results = [{"number": number, "text": "x" * 40} for number in range(8)]
+    if writes_members or name == "log.jsonl":
+        keep(results, log, n_results=8)
+    else:
+        text = "".join(json.dumps(one) + "\n" for one in results)
+        log.write_bytes(gzip.compress(text.encode(), compresslevel=0))
+    log.write_bytes(log.read_bytes()[:-30])
+    assert read_log(log) == results[:7]
+    keep(results[7:], log, n_results=1)
+    assert read_log(log) == results
+
+
+@pytest.mark.parametrize(
+    "content", [b"text\n", gzip.compress(b"text\n"), b"\x1f\x8b" + b"\x07" * 30]
+)
+def test_a_file_that_is_no_log_is_named(tmp_path, content):
+    (tmp_path / "bad").write_bytes(content)
+    with pytest.raises(ValueError, match="bad is not a log of finished runs"):
+        read_log(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("line", [{"sessions": []}, [], "branin", {"problem": {"name": "branin"}}])
+def test_known_archives_are_there_and_of_this_program(tmp_path, line):
+    arguments = Namespace(out=tmp_path / "out", seeds=1, trials=None, jobs=1)
+    arguments.known = [tmp_path / "missing"]
+    with pytest.raises(ValueError, match="there is no archive"):
+        archived_runs(arguments, "log.jsonl", ["a"], None, "runs")
+    keep([line], tmp_path / "log.jsonl", n_results=1)
+    # A directory of results has the log of the suite.
+    arguments.known = [tmp_path]
+    assert known_logs(arguments.known, "log.jsonl") == [tmp_path / "log.jsonl"]
+    with pytest.raises(ValueError, match="has runs of another program"):
+        archived_runs(arguments, "log.jsonl", ["a"], None, "runs")
+    assert not (tmp_path / "out").exists()

@@ -195,3 +195,12 @@ def test_text_tables():
     header, rows = ("name", "n"), [("a", "10"), ("longer", "5")]
     assert to_text(header, rows) == "name     n\n------  --\na       10\nlonger   5"
     assert to_markdown(header, rows) == ("| name | n |\n| --- | ---: |\n| a | 10 |\n| longer | 5 |")
+
+
+def test_samplers_that_share_no_seed_have_no_score(tmp_path):
+    runs = {"a": {0: BEST["a"][0]}, "b": {1: BEST["b"][1]}}
+    write_runs(tmp_path, "branin", runs)
+    write_runs(tmp_path, "hartmann3", runs)
+    assert "the samplers share no seed on any problem" in write_report([tmp_path], tmp_path)
+    alone = write_report([tmp_path], tmp_path, samplers=["a"])
+    assert "share no seed" not in alone

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
-from mondrian_bo.benchmarks.harness.run_log import in_parallel, read_log
+from mondrian_bo.benchmarks.harness.run_log import in_parallel, known_logs, read_log
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.recorded import TOLERANCE, load
@@ -80,14 +80,15 @@ def run(arguments: Namespace) -> None:
     Raises
     ------
     ValueError
-        If there are no seeds, or `samplers` holds no name or one that is not a method.
+        If there are no seeds, `samplers` holds no name or one that is not a method, or a known
+        archive is missing.
     """
     if arguments.seeds < 1:
         raise ValueError("the suite curves needs at least one seed")
     arguments.out.mkdir(parents=True, exist_ok=True)
     archive = arguments.out / "curves.jsonl.gz"
     runs: Runs = {}
-    for path in [*arguments.known, archive]:
+    for path in [*known_logs(arguments.known, archive.name), archive]:
         runs |= read(path)
     methods = _methods(arguments.samplers)
     tasks = [name for name in TASKS if arguments.half in (None, TASKS[name].half)]
