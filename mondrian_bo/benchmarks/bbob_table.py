@@ -5,7 +5,7 @@ archive, or of a directory that ``mondrian-bo bench run`` wrote to with the suit
 ``bbob_unseen``, ``mixint``, ``noisy`` or ``parallel``. The unit is a function: the mean over seeds
 of the difference of log10 regrets. Wilcoxon's signed-rank test over functions tells whether a
 difference would hold on other functions of this kind. Holm's correction counts all rows of the
-table.
+table. With ``--by-function`` each function has rows of its own, and the unit is an instance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FAR_AHEAD = 0.3
 
 
 class Comparison(NamedTuple):
-    """A sampler and a baseline on all functions of one dimension, after one budget.
+    """A sampler and a baseline on functions of one dimension, after one budget.
 
     Attributes
     ----------
@@ -48,11 +48,12 @@ class Comparison(NamedTuple):
     dimension, budget : int
         Number of inputs, and of trials.
     functions : tuple of int
-        COCO's numbers of the functions.
-    differences : float64 array of shape (n_functions,)
-        Log10 regret minus the baseline's, means over seeds; negative is better.
+        COCO's number of the function of each difference.
+    differences : float64 array of shape (n_functions,) or (n_seeds,)
+        Log10 regret minus the baseline's; negative is better. Means over seeds, or, of one
+        function, those of the seeds.
     p_value : float
-        Two-sided, of Wilcoxon's signed-rank test over functions; not corrected.
+        Two-sided, of Wilcoxon's signed-rank test over the differences; not corrected.
     """
 
     sampler: str
@@ -70,6 +71,7 @@ def compare(
     baselines: Sequence[str],
     budgets: Sequence[int] = BUDGETS,
     functions: Collection[int] | None = None,
+    by_function: bool = False,
 ) -> list[Comparison]:
     """Compare samplers with baselines in every dimension and after every budget.
 
@@ -86,11 +88,14 @@ def compare(
         Numbers of trials.
     functions : collection of int, optional
         COCO's numbers of the functions to compare on; by default all that have runs.
+    by_function : bool, default=False
+        Whether each function has a comparison of its own, over instances.
 
     Returns
     -------
     list of Comparison
-        By sampler, baseline, dimension and budget; budgets that runs do not reach are left out.
+        By sampler, baseline, dimension, budget and function; budgets that runs do not reach are
+        left out.
     """
     dimensions = sorted({_numbers(problem)[1] for problem, _, _ in results.runs})
     found = []
@@ -112,13 +117,17 @@ def compare(
                 for one in (curve, other)
             )
             pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
-        if pairs:
-            numbers = tuple(sorted(pairs))
-            differences = np.array([np.mean(pairs[number]) for number in numbers])
-            p_value = wilcoxon_p_value(differences, "wilcox")
-            found.append(
-                Comparison(sampler, baseline, dimension, budget, numbers, differences, p_value)
-            )
+        numbers = tuple(sorted(pairs))
+        parts = [(numbers, [float(np.mean(pairs[number])) for number in numbers])]
+        if by_function:
+            parts = [((number,) * len(pairs[number]), pairs[number]) for number in numbers]
+        for of_functions, differences in parts:
+            if of_functions:
+                array = np.array(differences)
+                p_value = wilcoxon_p_value(array, "wilcox")
+                found.append(
+                    Comparison(sampler, baseline, dimension, budget, of_functions, array, p_value)
+                )
     return found
 
 
@@ -127,12 +136,12 @@ def rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
     corrected = holm_corrected([one.p_value for one in comparisons])
     cells = []
     for one, p_value in zip(comparisons, corrected, strict=True):
+        numbers = np.array(one.functions)
+        means = [(float(one.differences[numbers == n].mean()), n) for n in set(one.functions)]
         behind = [
-            f"f{number} +{difference:.1f}"
-            for difference, number in sorted(
-                zip(one.differences.tolist(), one.functions, strict=True), reverse=True
-            )
-            if difference > _FAR_AHEAD
+            f"f{number} +{mean:.1f}"
+            for mean, number in sorted(means, reverse=True)
+            if mean > _FAR_AHEAD
         ]
         cells.append(
             [
@@ -168,6 +177,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--functions", help="COCO's numbers, separated by commas (default: all that have runs)"
     )
+    parser.add_argument(
+        "--by-function", action="store_true", help="rows for each function, over its instances"
+    )
     parsed = parser.parse_args(arguments)
     results = read_results(parsed.source)
     samplers = split_names(parsed.samplers)
@@ -175,8 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     baselines = split_names(parsed.baselines) if parsed.baselines else there
     budgets = [int(number) for number in parsed.budgets.split(",")]
     functions = parsed.functions and [int(number) for number in parsed.functions.split(",")]
-    found = compare(results, samplers, baselines, budgets, functions)
-    print(to_markdown(HEADER, rows(found)))
+    found = compare(results, samplers, baselines, budgets, functions, parsed.by_function)
+    header, cells = HEADER, rows(found)
+    if parsed.by_function:
+        header = ["function", *HEADER]
+        cells = [[f"f{one.functions[0]}", *row] for one, row in zip(found, cells, strict=True)]
+    print(to_markdown(header, cells))
 
 
 def _numbers(problem: str) -> tuple[int, int]:

@@ -44,6 +44,18 @@ def test_some_of_the_functions():
     np.testing.assert_allclose(late.differences, [-1.0, 2.0])
 
 
+def test_each_function_over_its_instances():
+    results = make_results()
+    results.runs["bbob_f10_d2", "mondrian", 0].best[:] *= 10.0
+    first, *_, last = bbob_table.compare(results, ["mondrian"], ["tpe"], [50], by_function=True)
+    assert (first.functions, last.functions) == ((1,) * 3, (10,) * 3)
+    np.testing.assert_allclose(first.differences, [-1.0] * 3)
+    np.testing.assert_allclose(last.differences, [3.0, 2.0, 2.0])
+    cells = [row[4:] for row in bbob_table.rows([first, last])]
+    assert cells[0][:3] == ["3 of 3", "-1.00 ± 0.00", "0.1"] and cells[0][-1] == ""
+    assert cells[1][:2] == ["0 of 3", "+2.33 ± 0.33"] and cells[1][-1] == "f10 +2.3"
+
+
 def test_holm_counts_all_rows():
     _, late = bbob_table.compare(make_results(), ["mondrian"], ["tpe"])
     rows = [late._replace(p_value=p) for p in (0.04, 0.001, 0.03)]
@@ -95,3 +107,7 @@ def test_the_command_takes_samplers_with_settings_and_budgets(tmp_path, capsys):
     ]
     bbob_table.main([str(tmp_path), *options, "--functions", "2"])
     assert len(capsys.readouterr().out.splitlines()) == 2
+    bbob_table.main([str(tmp_path), *options, "--by-function"])
+    header, _, *lines = capsys.readouterr().out.splitlines()
+    assert header.startswith("| function | sampler |")
+    assert [line.split("|")[1] for line in lines] == [" f1 "] * 4
