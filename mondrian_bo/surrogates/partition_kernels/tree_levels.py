@@ -85,9 +85,7 @@ def hierarchies(forest: Any) -> list[Hierarchy]:
 
 def leaves_of(forest: Any, X: FloatArray) -> IntArray:
     """Return the leaf of each tree that holds each input, shape (n_samples, n_trees)."""
-    own = _growing_forest(forest)
-    if own is not None:
-        return own.leaves(X[None].astype(own.points.dtype))
+    # Forests know how inputs become points of their trees: AMF subtracts offsets, for example.
     return np.asarray(forest.apply(X)).reshape(len(X), -1).astype(np.int64)
 
 
