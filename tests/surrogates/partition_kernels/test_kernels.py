@@ -10,10 +10,14 @@ from scipy.stats import chisquare
 from sklearn.base import clone, is_regressor
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -240,6 +244,23 @@ def test_random_forest_kernel_refuses():
 
     with pytest.raises(ValueError, match="forest must be a forest of scikit-learn"):
         RandomForestKernel(2, forest=Unknown()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "forest",
+    [
+        BaggingRegressor(),
+        BaggingRegressor(max_features=0.5),
+        AdaBoostRegressor(),
+        IsolationForest(),
+        IsolationForest(max_features=0.5),
+        HistGradientBoostingRegressor(),
+    ],
+)
+def test_random_forest_kernel_refuses_forests_without_leaves(forest):
+    X, y = make_data(20)
+    with pytest.raises(ValueError, match="forest must be a forest of scikit-learn"):
+        RandomForestKernel(2, forest=forest, random_state=0).fit(X, y)
 
 
 # Fast Cluster kernel ------------------------------------------------------------------------------
