@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, expon, ks_1samp, poisson
 
-from mondrian_bo.surrogates import MondrianForestDensity
+from mondrian_bo.surrogates import MondrianDensityClassifier, MondrianForestDensity
 from mondrian_bo.surrogates.density.cells import grow_partitions
 from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.trees.random import make_streams
@@ -197,19 +197,68 @@ def test_path_equals_refitting(seed):
     X = np.vstack([X, X[:3]])
     options = {"n_estimators": 4, "random_state": seed, "concentration": 0.05}
     path = MondrianForestDensity(lifetime=30.0, **options).lifetime_path(X, X_val=X_val)
-    assert np.all(np.diff(path.lifetimes) >= 0.0)
     assert path.lifetimes[0] == 0.0 == path.index(0.0)
     assert path.max_lifetime == 30.0
-    ends = np.append(path.lifetimes[1:], 30.0)
-    checked = np.unique(np.linspace(0, len(path) - 1, 60).astype(int))
-    for i in checked:
+    check_path(path, X, X_val, options)
+
+
+def check_path(path, X, X_val, options, n_checked=60):
+    """Compare likelihoods at some lifetimes with those of estimators that are fitted there."""
+    assert np.all(np.diff(path.lifetimes) >= 0.0)
+    ends = np.append(path.lifetimes[1:], path.max_lifetime)
+    for i in np.unique(np.linspace(0, len(path) - 1, n_checked).astype(int)):
         lifetime = 0.5 * (path.lifetimes[i] + ends[i])
         assert path.index(lifetime) == i
         fitted = MondrianForestDensity(lifetime=lifetime, **options).fit(X)
-        assert np.isclose(path.training[i], fitted.score(X), rtol=0, atol=1e-9)
-        assert np.isclose(path.validation[i], fitted.score(X_val), rtol=0, atol=1e-9)
+        assert np.isclose(path.training[i], fitted.score(X), rtol=1e-12, atol=1e-9)
+        assert np.isclose(path.validation[i], fitted.score(X_val), rtol=1e-12, atol=1e-9)
         left_out = fitted.leave_one_out().mean()
-        assert np.isclose(path.leave_one_out[i], left_out, rtol=0, atol=1e-9)
+        assert np.isclose(path.leave_one_out[i], left_out, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "concentration", "lifetime"),
+    [
+        ("plane", 1e-300, 30.0),  # densities of points that are left out fall by 1e-300
+        ("plane", 1e-60, 30.0),  # and by 1e-60, beyond the digits of a compensated sum
+        ("plane", 1e-323, 30.0),  # and to 0
+        ("binary", 1e-6, 20.0),  # many equal points in many dimensions: densities above e^709
+        ("duplicates", 1e-6, 200.0),
+    ],
+)
+def test_paths_of_extreme_densities(kind, concentration, lifetime):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 2))
+    if kind == "binary":
+        X = np.zeros((200, 300))
+        X[:, 0] = np.arange(200) % 2
+    elif kind == "duplicates":
+        X = np.repeat(X[:4], [1, 2, 30, 300], axis=0)
+    X_val = X[:10] + 0.01
+    options = {"n_estimators": 4, "random_state": 0, "concentration": concentration}
+    model = MondrianForestDensity(lifetime=lifetime, **options)
+    path = model.lifetime_path(X, X_val=X_val)
+    assert not np.isnan([path.training, path.validation, path.leave_one_out]).any()
+    check_path(path, X, X_val, options, 20)
+    if kind == "binary":
+        assert path.training[-1] > 709.0
+    chosen = path.best_lifetime()
+    assert path.leave_one_out[path.index(chosen)] == path.leave_one_out.max()
+    with pytest.raises(ValueError, match="without validation points"):
+        model.lifetime_path(X).best_lifetime("validation")
+
+
+@pytest.mark.parametrize("concentration", [1e-300, 1e-60])
+def test_automatic_lifetimes_with_a_tiny_concentration(concentration):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    options = {"n_estimators": 5, "concentration": concentration, "random_state": 0}
+    density = MondrianForestDensity(**options).fit(X)
+    best = density.leave_one_out().mean()
+    for factor in (0.0, 0.5, 0.8, 1.2, 2.0):
+        other = MondrianForestDensity(lifetime=factor * density.lifetime_, **options).fit(X)
+        assert other.leave_one_out().mean() <= best + 1e-9
+    classifier = MondrianDensityClassifier(**options).fit(X, X[:, 0] > 0)
+    assert np.isfinite(classifier.predict_proba(X)).all()
 
 
 def test_leave_one_out_is_refitting_without_the_point():
