@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
-from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER
 from mondrian_bo.trees.tree import Tree, is_leaf, tree_at
 
 WITH, WITHOUT = 0, 1
@@ -21,7 +21,7 @@ sums, of size 1e-32 times that value and the number of changes, stay far below 1
 
 
 @njit(cache=True, nogil=True)
-def fill_log_densities(forest, concentration, densities):  # type: ignore[no-untyped-def]
+def fill_log_densities(forest, fractions, concentration, densities):  # type: ignore[no-untyped-def]
     """Compute the expected density of every node's cell, relative to the uniform one.
 
     A node of depth d with n points shares its mass by a Beta variable. A child with the fraction f
@@ -33,6 +33,8 @@ def fill_log_densities(forest, concentration, densities):  # type: ignore[no-unt
     ----------
     forest : Tree
         The arrays of all trees, `size` being the numbers of points.
+    fractions : float64 array of shape (T, capacity)
+        Share of each node in the volume of its parent.
     concentration : float
         The gamma of appendix C.
     densities : float64 array of shape (2, T, capacity)
@@ -49,16 +51,12 @@ def fill_log_densities(forest, concentration, densities):  # type: ignore[no-unt
         for node in range(n_nodes):
             if is_leaf(tree, node):
                 continue
-            d = tree.dimension[node]
-            low, high = tree.box[node, LOWER, d], tree.box[node, UPPER, d]
             prior = concentration * (depth[node] + 1.0) ** 2
             size = tree.size[node]
             for side in (LEFT, RIGHT):
                 child = tree.children[node, side]
                 depth[child] = depth[node] + 1
-                threshold = tree.threshold[node]
-                width = threshold - low if side == LEFT else high - threshold
-                fraction = width / (high - low)
+                fraction = fractions[t, child]
                 points = tree.size[child]
                 share = (prior + points / fraction) / (prior + size)
                 densities[WITH, t, child] = densities[WITH, t, node] + np.log(share)
@@ -66,6 +64,51 @@ def fill_log_densities(forest, concentration, densities):  # type: ignore[no-unt
                 if points > 0:
                     share = (prior + (points - 1) / fraction) / (prior + (size - 1))
                     densities[WITHOUT, t, child] += np.log(share)
+
+
+@njit(cache=True, nogil=True)
+def fill_log_volumes(tree, fractions, volumes):  # type: ignore[no-untyped-def]
+    """Compute the logarithm of the share of every node's cell in the volume of the box.
+
+    Parameters
+    ----------
+    tree : Tree
+        The arrays of one tree.
+    fractions : float64 array of shape (capacity,)
+        Share of each node in the volume of its parent.
+    volumes : float64 array of shape (n_nodes,)
+        Results.
+    """
+    # Children come after their parents.
+    for node in range(len(volumes)):
+        parent = tree.parent[node]
+        above = volumes[parent] if parent != NONE else 0.0
+        volumes[node] = above + np.log(fractions[node])
+
+
+@njit(cache=True, nogil=True)
+def fill_cells(tree, nodes, cells):  # type: ignore[no-untyped-def]
+    """Narrow boxes to the cells of nodes, O(depth) each.
+
+    Parameters
+    ----------
+    tree : Tree
+        The arrays of one tree.
+    nodes : int64 array of shape (m,)
+        The nodes.
+    cells : float64 array of shape (m, 2, d)
+        Lower and upper corner of the box of the tree; updated.
+    """
+    for i in range(len(nodes)):
+        node = nodes[i]
+        while tree.parent[node] != NONE:
+            parent = tree.parent[node]
+            d, threshold = tree.dimension[parent], tree.threshold[parent]
+            if tree.children[parent, LEFT] == node:
+                cells[i, UPPER, d] = min(cells[i, UPPER, d], threshold)
+            else:
+                cells[i, LOWER, d] = max(cells[i, LOWER, d], threshold)
+            node = np.int64(parent)
 
 
 @njit(cache=True, nogil=True)

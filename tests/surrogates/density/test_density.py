@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, expon, ks_1samp, poisson
 
 from mondrian_bo.surrogates import MondrianDensityClassifier, MondrianForestDensity
+from mondrian_bo.surrogates.density import model as model_module
 from mondrian_bo.surrogates.density.cells import grow_partitions
+from mondrian_bo.surrogates.density.masses import fill_cells
 from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.trees.random import make_streams
+from mondrian_bo.trees.tree import view_of
 
 SIGNIFICANCE = 1e-4
 
@@ -81,7 +84,7 @@ def test_masses_add_up_and_empty_cells_do_not_matter(seed, n, d, lifetime, conce
     points = draw_points(seed, n, d, rounded)
     options = {"seed": seed, "concentration": concentration}
     model = make_model(points, min(lifetime, 3.0), **options)
-    complete = make_model(points, min(lifetime, 3.0), empty_cells=True, **options)
+    complete = make_model(points, min(lifetime, 3.0), min_size=0, **options)
     new = np.random.default_rng(seed).random((50, d))
     assert np.allclose(model.log_density(new), complete.log_density(new), rtol=0, atol=1e-9)
     for t in range(3):
@@ -124,11 +127,11 @@ def partitions(n_trees, d, lifetime, seed=0, points=None):
     points = np.empty((0, d)) if points is None else points
     box = np.array([np.zeros(d), np.full(d, 2.0)])
     streams = make_streams(np.random.SeedSequence(seed), n_trees)
-    return grow_partitions(streams, points, box, lifetime, empty_cells=True)
+    return grow_partitions(streams, points, box, lifetime, min_size=0)
 
 
 def test_cuts_of_a_line_are_a_poisson_process():
-    trees = partitions(4000, 1, 3.0)
+    trees = partitions(4000, 1, 3.0).trees
     cuts = [trees.threshold[t][trees.children[t, :, 0] > 0] for t in range(4000)]
     numbers = np.bincount([len(places) for places in cuts], minlength=12)
     expected = 4000 * poisson(3.0).pmf(np.arange(12))
@@ -146,7 +149,7 @@ def test_cuts_of_a_line_are_a_poisson_process():
 @pytest.mark.parametrize("d", [2, 3])
 def test_numbers_of_cells(d):
     lifetime, n_trees = 2.0, 4000
-    trees = partitions(n_trees, d, lifetime)
+    trees = partitions(n_trees, d, lifetime).trees
     n_cells = (trees.counters[:, 0] + 1) / 2
     error = n_cells.std() / np.sqrt(n_trees)
     assert abs(n_cells.mean() - (1.0 + lifetime) ** d) < 4.5 * error
@@ -158,18 +161,12 @@ def test_numbers_of_cells(d):
 
 def test_siblings_are_independent():
     # Were streams of siblings related, their times would be.
-    trees = partitions(3000, 2, 6.0, seed=3)
+    trees, fractions, _ = partitions(3000, 2, 6.0, seed=3)
     rows = np.flatnonzero(trees.children[:, 0, 0] > 0)
     left, right = trees.children[rows, 0].T
     both = (trees.children[rows, left, 0] > 0) & (trees.children[rows, right, 0] > 0)
     rows, left, right = rows[both], left[both], right[both]
-    shares = [
-        (trees.threshold[rows, node] - trees.box[rows, node, 0, trees.dimension[rows, node]])
-        / np.diff(trees.box[rows, node], axis=1)[
-            np.arange(len(rows)), 0, trees.dimension[rows, node]
-        ]
-        for node in (left, right)
-    ]
+    shares = [fractions[rows, trees.children[rows, node, 0]] for node in (left, right)]
     assert abs(np.corrcoef(*shares)[0, 1]) < 4.5 / np.sqrt(len(rows))
 
 
@@ -280,6 +277,82 @@ def test_leave_one_out_with_a_small_concentration():
         assert np.isclose(found[i], others.score_samples(X[i : i + 1])[0], rtol=1e-9)
     smallest = MondrianForestDensity(concentration=1e-18, **options).fit(X)
     assert np.all(np.isfinite(smallest.leave_one_out()))
+
+
+@given(**CASES)
+@settings(max_examples=40)
+def test_small_trees_have_all_leave_one_out_densities(seed, n, d, lifetime, concentration, rounded):
+    points = draw_points(seed, n, d, rounded)
+    options = {"seed": seed, "concentration": concentration}
+    whole = make_model(points, lifetime, **options)
+    small = make_model(points, lifetime, min_size=2, **options)
+    assert np.array_equal(small.log_density(points, which=1), whole.log_density(points, which=1))
+    path = whole.path(None)
+    best = path.lifetimes[np.argmax(path.leave_one_out)]
+    assert small.best_leave_one_out() == whole.best_leave_one_out() == best
+    # The first split after the lifetime is that of longer trees.
+    longer = make_model(points, lifetime + 3.0, **options).path(None).lifetimes
+    later = longer[longer >= max(lifetime, 1e-300)]
+    if len(later) > 0:
+        assert whole.next_split == later[0]
+    else:
+        assert whole.next_split >= lifetime + 3.0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("n_trees", [1, 10])
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (20, 1), (100, 2), (100, 8), (40, 20)])
+def test_automatic_lifetimes_are_those_of_whole_trees(n, d, n_trees, seed):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X = np.vstack([X, X[:2]]) if seed == 1 and d == 2 else X
+    options = {"n_estimators": n_trees, "random_state": seed}
+    lifetime = 16.0
+    while True:
+        path = MondrianForestDensity(lifetime=lifetime, **options).lifetime_path(X)
+        if path.best_lifetime() <= 0.5 * lifetime or lifetime == 1024.0:
+            break
+        lifetime *= 4.0
+    found = MondrianForestDensity(**options)
+    assert found.fit(X).lifetime_ == path.best_lifetime() == found.model_.lifetime
+    plain = MondrianForestDensity(lifetime=found.lifetime_, **options).fit(X)
+    assert np.array_equal(found.score_samples(X), plain.score_samples(X))
+    assert np.array_equal(found.sample(9, random_state=0), plain.sample(9, random_state=0))
+    whole = found.lifetime_path(X)
+    assert whole.max_lifetime == lifetime
+    assert np.array_equal(whole.leave_one_out, path.leave_one_out)
+
+
+def test_an_automatic_lifetime_grows_few_cells(monkeypatch):
+    n_nodes = []
+
+    def counted(*args, **options):
+        grown = grow_partitions(*args, **options)
+        n_nodes.append(int(grown.trees.counters[:, 0].sum()))
+        assert grown.trees.box.size == 0
+        return grown
+
+    monkeypatch.setattr(model_module, "grow_partitions", counted)
+    X = np.random.default_rng(0).normal(size=(100, 64))
+    fitted = MondrianForestDensity(2, random_state=0).fit(X)
+    assert fitted.lifetime_ < 2.0
+    assert max(n_nodes) <= 2 * fitted.model_.trees.counters[:, 0].sum()
+
+
+def test_cells_of_nodes_are_made_from_their_splits():
+    points = np.random.default_rng(0).random((30, 3))
+    model = make_model(points, 6.0, box=np.array([[-1.0] * 3, [2.0] * 3]))
+    for t in range(3):
+        tree, (leaves, masses) = view_of(model.trees, t), model.masses(t)
+        cells = np.tile(model.box, (len(leaves), 1, 1))
+        fill_cells(tree, leaves, cells)
+        assert np.isclose(np.prod(cells[:, 1] - cells[:, 0], axis=1).sum(), 27.0)
+        for leaf, (low, high), mass in zip(leaves, cells, masses, strict=True):
+            inside = np.all((points > low) & (points <= high), axis=1)
+            assert inside.sum() == tree.size[leaf]
+            middle = 0.5 * (low + high)
+            assert np.all(model.leaves(middle[None])[:, t] == leaf)
+            density = slow_density(model, t, middle, points)
+            assert np.isclose(mass, density * np.prod(high - low), rtol=1e-10)
 
 
 def test_best_lifetimes():
