@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.surrogates.shared.scales import divisors
 from mondrian_bo.trees.growth import choose_dimension, draw_location
 from mondrian_bo.trees.layout import (
     FIRST_POINT,
@@ -244,7 +245,7 @@ def grow_partitions(
     """
     n_trees, n_dimensions = len(streams), points.shape[1]
     forest: Any = with_point_capacity(empty_forest(streams, n_dimensions), len(points))
-    extent = Extent(box, 1.0 / (box[1] - box[0]), lifetime, min_size)
+    extent = Extent(box, 1.0 / divisors(box[1] - box[0]), lifetime, min_size)
     progress = np.zeros(n_trees, dtype=np.int64)
     following = np.full(n_trees, np.inf)
     capacity = max(_LEAST_CAPACITY, 2 * len(points))

@@ -25,6 +25,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     own_copy,
     seed_sequence,
 )
+from mondrian_bo.surrogates.shared.scales import varies
 from mondrian_bo.trees.random import make_streams
 
 _FIRST_LIFETIME, _LAST_LIFETIME = 16.0, 1024.0
@@ -308,7 +309,7 @@ def _box_around(points: FloatArray, margin: float) -> FloatArray:
     """Return the range of points, widened by the share `margin` on each side, shape (2, d)."""
     low, high = points.min(axis=0), points.max(axis=0)
     extent = high - low
-    room = np.where(extent > 0.0, margin * extent, 0.5)
+    room = np.where(varies(extent), margin * extent, 0.5)
     # Beside large numbers, half a unit may be below the resolution of float64.
-    room = np.maximum(room, np.where(extent > 0.0, 0.0, np.abs(low) * 1e-9))
+    room = np.maximum(room, np.where(varies(extent), 0.0, np.abs(low) * 1e-9))
     return np.stack([low - room, high + room])

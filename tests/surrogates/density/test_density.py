@@ -412,6 +412,21 @@ def test_box():
     assert np.isfinite(far.score([[1e20]]))
 
 
+@pytest.mark.filterwarnings("error")
+def test_ranges_below_the_normal_numbers_do_not_vary():
+    X = np.random.default_rng(0).random((40, 2))
+    tiny, constant = X * [1.0, 1e-320], X * [1.0, 0.0]
+    found = MondrianForestDensity(5, random_state=0).fit(tiny)
+    expected = MondrianForestDensity(5, random_state=0).fit(constant)
+    assert np.allclose(found.bounds_, expected.bounds_)
+    assert found.lifetime_ == expected.lifetime_
+    assert np.allclose(found.score_samples(tiny), expected.score_samples(constant), rtol=1e-12)
+    bounds = [[0.0, 1.0], [0.0, 1e-320]]
+    narrow = MondrianForestDensity(5, bounds=bounds, random_state=0).fit(tiny)
+    assert not np.any(narrow.model_.trees.dimension == 1)
+    assert np.isfinite(narrow.score_samples(tiny)).all()
+
+
 def test_a_path_leaves_the_estimator_as_it_was():
     X = np.random.default_rng(0).random((30, 3))
     model = MondrianForestDensity(2, lifetime=3.0, random_state=0).fit(X)
