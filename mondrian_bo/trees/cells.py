@@ -30,14 +30,14 @@ from mondrian_bo.trees.tree import add_box, add_leaf, link_point, set_split
 @njit(**INNER)
 def start_cells(tree, box):  # type: ignore[no-untyped-def]
     """Give an empty tree its root, a leaf whose cell is `box`, float64 of shape (2, d)."""
-    root = add_cell(tree, np.int64(NONE), box, np.inf)
+    root = add_cell(tree, np.int64(NONE), box)
     tree.counters[ROOT] = root
 
 
 @njit(**INNER)
-def add_cell(tree, parent, cell, lifetime):  # type: ignore[no-untyped-def]
+def add_cell(tree, parent, cell):  # type: ignore[no-untyped-def]
     """Append an empty leaf with a cell and return it; `parent` is an int64."""
-    node = add_leaf(tree, parent, lifetime)
+    node = add_leaf(tree, parent, np.inf)
     add_box(tree, node)
     for d in range(cell.shape[1]):
         tree.box[node, LOWER, d] = cell[LOWER, d]
@@ -94,8 +94,8 @@ def split_cell(tree, leaf, points, rates, classes):  # type: ignore[no-untyped-d
     )
     time += exponential(tree.stream) / rate  # line 2
     set_split(tree, leaf, dimension, threshold, time)
-    left = add_cell(tree, leaf, tree.box[leaf], np.inf)
-    right = add_cell(tree, leaf, tree.box[leaf], np.inf)
+    left = add_cell(tree, leaf, tree.box[leaf])
+    right = add_cell(tree, leaf, tree.box[leaf])
     tree.box[left, UPPER, dimension] = tree.threshold[leaf]
     tree.box[right, LOWER, dimension] = tree.threshold[leaf]
     member = tree.children[leaf, FIRST_POINT]

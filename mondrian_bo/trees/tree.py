@@ -156,11 +156,6 @@ def with_box_capacity(forest: Tree, capacity: int) -> Tree:
     return forest._replace(box=resized(forest.box, 1, capacity, used))
 
 
-def with_cell_capacity(forest: Tree, capacity: int) -> Tree:
-    """Return the forest with a capacity of exactly `capacity` nodes and boxes per tree."""
-    return with_box_capacity(with_node_capacity(forest, capacity), capacity)
-
-
 def with_point_capacity(forest: Tree, capacity: int) -> Tree:
     """Return the forest with a capacity of exactly `capacity` linked points.
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_bo.shared.array_types import AnyArray, FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray, IntArray
 from mondrian_bo.surrogates.amf.model import AggregationModel
 from mondrian_bo.surrogates.estimators.base import UndoesInterruptions
 from mondrian_bo.surrogates.estimators.locks import reads
+from mondrian_bo.surrogates.estimators.tree_paths import TreePathsMixin
 from mondrian_bo.surrogates.estimators.validation import (
     N_JOBS,
     all_finite,
@@ -26,6 +27,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     seed_sequence,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
+from mondrian_bo.trees.tree import Tree
 
 _LEAST_OFFSET = 1024.0
 """Least size of a first value that is subtracted from its feature, in the unit of the feature; our
@@ -81,7 +83,7 @@ def _points_of(data: FloatArray, offset: FloatArray) -> NDArray[np.float32]:
     return points
 
 
-class AggregatedEstimator(UndoesInterruptions):
+class AggregatedEstimator(TreePathsMixin, UndoesInterruptions):
     """Parameters, checks and learning of the AMF estimators."""
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
@@ -143,6 +145,13 @@ class AggregatedEstimator(UndoesInterruptions):
     def _new_model(self) -> AggregationModel:
         # A copy, as a model draws seeds from its ensemble's.
         return AggregationModel(**deepcopy(self._settings))
+
+    def _leaves(self, X: ArrayLike) -> tuple[Tree, IntArray]:
+        points = self._points(X)
+        forest = self.model_.forest
+        if forest.n_points == 0:
+            raise ValueError("there are no trees yet: all samples have had the weight 0")
+        return forest.arrays, forest.leaves(points)
 
     def _points(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self, "model_")

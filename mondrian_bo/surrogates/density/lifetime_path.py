@@ -52,6 +52,6 @@ class DensityLifetimePath(PiecewiseByLifetime):
         """
         check_criterion(criterion, get_args(Criterion))
         values = getattr(self, criterion)
-        if np.isnan(values).any():
+        if criterion == "validation" and np.isnan(values).all():
             raise ValueError("the path was computed without validation points")
         return self._middle(int(np.argmax(values)))

@@ -12,12 +12,14 @@ from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import (
     WITH,
     WITHOUT,
+    fill_cells,
     fill_log_densities,
+    fill_log_volumes,
     follow_splits,
     splits_in_order,
 )
 from mondrian_bo.trees.layout import LEFT, LOWER, NONE, UPPER
-from mondrian_bo.trees.tree import Tree, leaves_of
+from mondrian_bo.trees.tree import leaves_of, view_of
 
 _CHUNK = 4096
 """Number of points whose leaves are looked up at a time: 3 MB for 100 trees."""
@@ -38,9 +40,18 @@ class DensityModel:
         Lifetime of the trees, finite.
     concentration : float
         The gamma of the Beta priors.
-    empty_cells : bool, default=False
-        Whether cells without points are split too. Their expected masses are in proportion to
-        volumes, so that no density changes.
+    min_size : int, default=1
+        Cells with fewer points are not split. The expected masses of cells without points are in
+        proportion to volumes, so that no density differs between 0 and 1. With 2 the leave-one-out
+        densities are still those of all splits, and the trees are much smaller.
+
+    Attributes
+    ----------
+    trees : Tree
+        The trees, without boxes.
+    next_split : float
+        Time of the first split that the lifetime excludes; infinity if there is none. Until then
+        all densities stay as they are.
     """
 
     def __init__(
@@ -51,15 +62,17 @@ class DensityModel:
         lifetime: float,
         concentration: float,
         *,
-        empty_cells: bool = False,
+        min_size: int = 1,
     ) -> None:
         self.points = points
         self.box = box
         self.lifetime = lifetime
         self.concentration = concentration
-        self.trees: Tree = grow_partitions(streams, points, box, lifetime, empty_cells=empty_cells)
+        self.trees, self._fractions, self.next_split = grow_partitions(
+            streams, points, box, lifetime, min_size=min_size
+        )
         self.log_densities: FloatArray = np.zeros((2, *self.trees.parent.shape))
-        fill_log_densities(self.trees, concentration, self.log_densities)
+        fill_log_densities(self.trees, self._fractions, concentration, self.log_densities)
 
     @property
     def n_trees(self) -> int:
@@ -102,7 +115,9 @@ class DensityModel:
             rows = np.flatnonzero(chosen == t)
             leaves, masses = self.masses(int(t))
             drawn = leaves[rng.choice(len(leaves), len(rows), p=masses / masses.sum())]
-            low, high = self.trees.box[t, drawn, LOWER], self.trees.box[t, drawn, UPPER]
+            cells = np.tile(self.box, (len(rows), 1, 1))
+            fill_cells(view_of(self.trees, int(t)), drawn, cells)
+            low, high = cells[:, LOWER], cells[:, UPPER]
             result[rows] = low + rng.random_sample(low.shape) * (high - low)
         return result
 
@@ -110,9 +125,9 @@ class DensityModel:
         """Return the leaves of a tree and their expected masses, which add up to 1."""
         n_nodes = int(self.trees.counters[tree, 0])
         leaves = np.flatnonzero(self.trees.children[tree, :n_nodes, LEFT] == NONE)
-        widths = self.trees.box[tree, leaves, UPPER] - self.trees.box[tree, leaves, LOWER]
-        log_shares = np.sum(np.log(widths), axis=1) - self.log_volume
-        return leaves, np.exp(self.log_densities[WITH, tree, leaves] + log_shares)
+        log_volumes = np.zeros(n_nodes)
+        fill_log_volumes(view_of(self.trees, tree), self._fractions[tree], log_volumes)
+        return leaves, np.exp(self.log_densities[WITH, tree, leaves] + log_volumes[leaves])
 
     def path(self, validation: FloatArray | None) -> DensityLifetimePath:
         """Return the likelihoods at all lifetimes.
@@ -127,20 +142,31 @@ class DensityModel:
         DensityLifetimePath
             The likelihoods.
         """
-        times, trees, nodes = splits_in_order(self.trees)
-
-        def follow(points: FloatArray, which: int) -> FloatArray:
-            path = np.empty(len(times) + 1)
-            if not self.is_inside(points).all():
-                return np.full(len(path), -np.inf)
-            leaves = self.leaves(points)
-            follow_splits(self.trees, self.log_densities[which], leaves, trees, nodes, path)
-            return path - self.log_volume
-
+        splits = splits_in_order(self.trees)
         return DensityLifetimePath(
-            np.concatenate([[0.0], times]),
+            np.concatenate([[0.0], splits[0]]),
             self.lifetime,
-            follow(self.points, WITH),
-            follow(self.points, WITHOUT),
-            np.full(len(times) + 1, np.nan) if validation is None else follow(validation, WITH),
+            self._follow(self.points, WITH, splits),
+            self._follow(self.points, WITHOUT, splits),
+            np.full(len(splits[0]) + 1, np.nan)
+            if validation is None
+            else self._follow(validation, WITH, splits),
         )
+
+    def best_leave_one_out(self) -> float:
+        """Return the first lifetime that has the largest leave-one-out likelihood: 0 or a split."""
+        splits = splits_in_order(self.trees)
+        best = int(np.argmax(self._follow(self.points, WITHOUT, splits)))
+        return float(splits[0][best - 1]) if best > 0 else 0.0
+
+    def _follow(
+        self, points: FloatArray, which: int, splits: tuple[FloatArray, IntArray, IntArray]
+    ) -> FloatArray:
+        """Return the mean log densities of points before the first split and after each."""
+        times, trees, nodes = splits
+        path = np.empty(len(times) + 1)
+        if not self.is_inside(points).all():
+            return np.full(len(path), -np.inf)
+        leaves = self.leaves(points)
+        follow_splits(self.trees, self.log_densities[which], leaves, trees, nodes, path)
+        return path - self.log_volume

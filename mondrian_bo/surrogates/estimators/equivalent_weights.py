@@ -22,6 +22,9 @@ class EquivalentWeightsMixin:
         ``prior_mean_`` of a `GaussianProcessForestRegressor`, which is ``y.mean()`` after `fit` and
         follows a stream in steps. It has no effect where rows add up to 1 (`AMFRegressor`).
         The row sum is the share of the data in the prediction, and the rest that of the prior mean.
+        The identity has an exception: an `AMFRegressor` with ``online_to_batch=True`` predicts with
+        the forest before the first sample with probability 1/n. Then all weights and predictions
+        are 0.
 
         Parameters
         ----------

@@ -65,7 +65,8 @@ class GridCells:
             gaps = np.diff(known)
             shape = n_grids, len(gaps)
             self.coordinates.append(known)
-            self.times.append(rng.exponential(size=shape) / gaps)  # Exp(gap), section 5.1
+            with np.errstate(over="ignore"):  # tiny gaps are never cut
+                self.times.append(rng.exponential(size=shape) / gaps)  # Exp(gap), section 5.1
             self.places.append(known[:-1] + gaps * rng.random(shape))
             active = np.zeros((n_grids, len(known)), dtype=bool)
             active[:, 0] = True
@@ -73,7 +74,7 @@ class GridCells:
             # A cell's key is a sum of random codes; two cells collide with probability 2^-64.
             self._codes.append(rng.integers(2**64, size=len(known), dtype=np.uint64))
             self._keys += self._codes[d][0]
-        self._sorted_times = [np.sort(times, axis=None) for times in self.times]
+        self._sorted_times = [np.sort(times[times < np.inf]) for times in self.times]
 
     @property
     def n_grids(self) -> int:

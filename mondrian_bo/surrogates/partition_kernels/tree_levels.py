@@ -69,25 +69,24 @@ def hierarchies(forest: Any) -> list[Hierarchy]:
     Raises
     ------
     ValueError
-        If the forest has no trees that are known here.
+        If the forest has no trees that are known here, or no method `apply` that returns leaves.
     """
     own = _growing_forest(forest)
     if own is not None:
         return [_mondrian_tree(own.arrays, t) for t in range(len(own.arrays.counters))]
     trees = [getattr(tree, "tree_", None) for tree in np.ravel(getattr(forest, "estimators_", []))]
-    if not trees or any(tree is None for tree in trees):
+    # Bagging and boosting of any estimators have no leaves, although these may be trees.
+    if not trees or any(tree is None for tree in trees) or not hasattr(forest, "apply"):
         raise ValueError(
-            "forest must be a forest of scikit-learn or of mondrian_bo, whose trees are in "
-            f"estimators_ or model_; got {type(forest).__name__}"
+            "forest must be a forest of scikit-learn or of mondrian_bo, which has trees in "
+            f"estimators_ or model_ and a method apply; got {type(forest).__name__}"
         )
     return [_scikit_learn_tree(tree) for tree in trees]
 
 
 def leaves_of(forest: Any, X: FloatArray) -> IntArray:
     """Return the leaf of each tree that holds each input, shape (n_samples, n_trees)."""
-    own = _growing_forest(forest)
-    if own is not None:
-        return own.leaves(X[None].astype(own.points.dtype))
+    # Forests know how inputs become points of their trees: AMF subtracts offsets, for example.
     return np.asarray(forest.apply(X)).reshape(len(X), -1).astype(np.int64)
 
 

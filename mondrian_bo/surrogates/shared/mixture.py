@@ -23,6 +23,9 @@ _N_BISECTIONS = 100
 _REACH = 40.0
 """Half-width of a bracket, in standard deviations: a normal tail beyond it underflows to 0."""
 
+_LARGEST = float(np.finfo(np.float64).max)
+"""Largest size of a quantile: brackets have finite ends."""
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
@@ -122,14 +125,15 @@ class GaussianMixture:
         Bisection finds it to floating-point resolution.
         """
         # At the lower end every component has less than `level` below it, at the upper end more.
-        reach = _REACH * self.std
-        low = np.minimum.reduceat(self.mean - reach, self._starts)
-        high = np.maximum.reduceat(self.mean + reach, self._starts)
-        for _ in range(_N_BISECTIONS):
-            middle = 0.5 * (low + high)
-            below = self.cdf(middle) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(0.5 * (low + high))
+        with np.errstate(over="ignore"):  # in the ends, and in differences from the means
+            reach = _REACH * self.std
+            low = np.minimum.reduceat(self.mean - reach, self._starts).clip(min=-_LARGEST)
+            high = np.maximum.reduceat(self.mean + reach, self._starts).clip(max=_LARGEST)
+            for _ in range(_N_BISECTIONS):
+                middle = 0.5 * low + 0.5 * high
+                below = self.cdf(middle) < level
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(0.5 * low + 0.5 * high)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Draw independent values, shape (m, n_samples)."""

@@ -21,6 +21,16 @@ _FARTHEST = 1e100
 """Bound of scaled coordinates, without unit: squares and sums of them stay below 1e308."""
 
 
+def varies(extents: FloatArray) -> NDArray[np.bool_]:
+    """Return which ranges of features count as variation."""
+    return np.asarray(extents > _SMALLEST_EXTENT)
+
+
+def divisors(extents: FloatArray) -> FloatArray:
+    """Return ranges to divide by; 1 where a feature does not vary, as in MinMaxScaler."""
+    return np.where(varies(extents), extents, 1.0)
+
+
 def scaled(points: FloatArray, rates: FloatArray) -> FloatArray:
     """Return points times rates, (n, d), clipped so that squared distances do not overflow."""
     with np.errstate(over="ignore"):
@@ -89,8 +99,7 @@ class Scales:
     @property
     def total_rate(self) -> float:
         """Rate of splits of the scaled data: the sum of the weights of features that vary."""
-        varies = self.range[1] - self.range[0] > _SMALLEST_EXTENT
-        return float(np.sum(self.feature_weights[varies]))
+        return float(np.sum(self.feature_weights[varies(self.range[1] - self.range[0])]))
 
     def follow(self, points: NDArray[np.floating]) -> FloatArray:
         """Extend the ranges by new points of shape (S, m, d) and return the rates after each.
@@ -142,10 +151,7 @@ class Scales:
         )
 
     def _rates(self, ranges: FloatArray) -> FloatArray:
-        extent = ranges[:, 1] - ranges[:, 0]
-        # A constant dimension has extent 1, as in scikit-learn's MinMaxScaler. So has a dimension
-        # whose inverse extent overflows.
-        return np.asarray(self.feature_weights / np.where(extent > _SMALLEST_EXTENT, extent, 1.0))
+        return np.asarray(self.feature_weights / divisors(ranges[:, 1] - ranges[:, 0]))
 
 
 class ScaledForestModel:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.surrogates import AMFClassifier, AMFRegressor
+from mondrian_bo.trees.layout import NONE, ROOT
 
 FAR = np.array([2.0**20, -(2.0**30), 0.0])
 """Distances from 0. Sums with multiples of 2^-16 are exact in double precision."""
@@ -40,6 +41,31 @@ def test_an_offset_changes_nothing(kind, options):
     assert len(np.unique(expected)) > 10
     restored = pickle.loads(pickle.dumps(far))
     assert np.array_equal(answers(restored, probes + FAR), expected)
+
+
+@pytest.mark.parametrize("kind", [AMFRegressor, AMFClassifier])
+def test_leaves_and_paths(kind):
+    X, y = make_data(kind)
+    forest = kind(n_estimators=4, random_state=0).fit(X + FAR, y)
+    leaves = forest.apply(X + FAR)
+    indicator, ends = forest.decision_path(X + FAR)
+    assert leaves.shape == (len(X), 4) and indicator.shape == (len(X), ends[-1])
+    trees, points = forest.model_.forest.arrays, X + FAR - forest.offset_
+    for t in range(4):
+        assert len(np.unique(leaves[:, t])) > 10
+        for i, x in enumerate(points):
+            path = [int(trees.counters[t, ROOT])]
+            while trees.children[t, path[-1], 0] != NONE:
+                side = int(x[trees.dimension[t, path[-1]]] > trees.threshold[t, path[-1]])
+                path.append(int(trees.children[t, path[-1], side]))
+            assert leaves[i, t] == path[-1]
+            own = np.flatnonzero(indicator[[i]].toarray()[0, ends[t] : ends[t + 1]])
+            assert np.array_equal(own, np.sort(path))
+    known = {"classes": [0, 1]} if kind is AMFClassifier else {}
+    empty = kind().partial_fit(X, y, sample_weight=np.zeros(len(X)), **known)
+    for paths in (empty.apply, empty.decision_path):
+        with pytest.raises(ValueError, match="no trees yet"):
+            paths(X)
 
 
 @pytest.mark.parametrize("kind", [AMFRegressor, AMFClassifier])

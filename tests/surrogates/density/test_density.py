@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, expon, ks_1samp, poisson
 
-from mondrian_bo.surrogates import MondrianForestDensity
+from mondrian_bo.surrogates import MondrianDensityClassifier, MondrianForestDensity
+from mondrian_bo.surrogates.density import model as model_module
 from mondrian_bo.surrogates.density.cells import grow_partitions
+from mondrian_bo.surrogates.density.masses import fill_cells
 from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.trees.random import make_streams
+from mondrian_bo.trees.tree import view_of
 
 SIGNIFICANCE = 1e-4
 
@@ -81,7 +84,7 @@ def test_masses_add_up_and_empty_cells_do_not_matter(seed, n, d, lifetime, conce
     points = draw_points(seed, n, d, rounded)
     options = {"seed": seed, "concentration": concentration}
     model = make_model(points, min(lifetime, 3.0), **options)
-    complete = make_model(points, min(lifetime, 3.0), empty_cells=True, **options)
+    complete = make_model(points, min(lifetime, 3.0), min_size=0, **options)
     new = np.random.default_rng(seed).random((50, d))
     assert np.allclose(model.log_density(new), complete.log_density(new), rtol=0, atol=1e-9)
     for t in range(3):
@@ -124,11 +127,11 @@ def partitions(n_trees, d, lifetime, seed=0, points=None):
     points = np.empty((0, d)) if points is None else points
     box = np.array([np.zeros(d), np.full(d, 2.0)])
     streams = make_streams(np.random.SeedSequence(seed), n_trees)
-    return grow_partitions(streams, points, box, lifetime, empty_cells=True)
+    return grow_partitions(streams, points, box, lifetime, min_size=0)
 
 
 def test_cuts_of_a_line_are_a_poisson_process():
-    trees = partitions(4000, 1, 3.0)
+    trees = partitions(4000, 1, 3.0).trees
     cuts = [trees.threshold[t][trees.children[t, :, 0] > 0] for t in range(4000)]
     numbers = np.bincount([len(places) for places in cuts], minlength=12)
     expected = 4000 * poisson(3.0).pmf(np.arange(12))
@@ -146,7 +149,7 @@ def test_cuts_of_a_line_are_a_poisson_process():
 @pytest.mark.parametrize("d", [2, 3])
 def test_numbers_of_cells(d):
     lifetime, n_trees = 2.0, 4000
-    trees = partitions(n_trees, d, lifetime)
+    trees = partitions(n_trees, d, lifetime).trees
     n_cells = (trees.counters[:, 0] + 1) / 2
     error = n_cells.std() / np.sqrt(n_trees)
     assert abs(n_cells.mean() - (1.0 + lifetime) ** d) < 4.5 * error
@@ -158,18 +161,12 @@ def test_numbers_of_cells(d):
 
 def test_siblings_are_independent():
     # Were streams of siblings related, their times would be.
-    trees = partitions(3000, 2, 6.0, seed=3)
+    trees, fractions, _ = partitions(3000, 2, 6.0, seed=3)
     rows = np.flatnonzero(trees.children[:, 0, 0] > 0)
     left, right = trees.children[rows, 0].T
     both = (trees.children[rows, left, 0] > 0) & (trees.children[rows, right, 0] > 0)
     rows, left, right = rows[both], left[both], right[both]
-    shares = [
-        (trees.threshold[rows, node] - trees.box[rows, node, 0, trees.dimension[rows, node]])
-        / np.diff(trees.box[rows, node], axis=1)[
-            np.arange(len(rows)), 0, trees.dimension[rows, node]
-        ]
-        for node in (left, right)
-    ]
+    shares = [fractions[rows, trees.children[rows, node, 0]] for node in (left, right)]
     assert abs(np.corrcoef(*shares)[0, 1]) < 4.5 / np.sqrt(len(rows))
 
 
@@ -197,19 +194,68 @@ def test_path_equals_refitting(seed):
     X = np.vstack([X, X[:3]])
     options = {"n_estimators": 4, "random_state": seed, "concentration": 0.05}
     path = MondrianForestDensity(lifetime=30.0, **options).lifetime_path(X, X_val=X_val)
-    assert np.all(np.diff(path.lifetimes) >= 0.0)
     assert path.lifetimes[0] == 0.0 == path.index(0.0)
     assert path.max_lifetime == 30.0
-    ends = np.append(path.lifetimes[1:], 30.0)
-    checked = np.unique(np.linspace(0, len(path) - 1, 60).astype(int))
-    for i in checked:
+    check_path(path, X, X_val, options)
+
+
+def check_path(path, X, X_val, options, n_checked=60):
+    """Compare likelihoods at some lifetimes with those of estimators that are fitted there."""
+    assert np.all(np.diff(path.lifetimes) >= 0.0)
+    ends = np.append(path.lifetimes[1:], path.max_lifetime)
+    for i in np.unique(np.linspace(0, len(path) - 1, n_checked).astype(int)):
         lifetime = 0.5 * (path.lifetimes[i] + ends[i])
         assert path.index(lifetime) == i
         fitted = MondrianForestDensity(lifetime=lifetime, **options).fit(X)
-        assert np.isclose(path.training[i], fitted.score(X), rtol=0, atol=1e-9)
-        assert np.isclose(path.validation[i], fitted.score(X_val), rtol=0, atol=1e-9)
+        assert np.isclose(path.training[i], fitted.score(X), rtol=1e-12, atol=1e-9)
+        assert np.isclose(path.validation[i], fitted.score(X_val), rtol=1e-12, atol=1e-9)
         left_out = fitted.leave_one_out().mean()
-        assert np.isclose(path.leave_one_out[i], left_out, rtol=0, atol=1e-9)
+        assert np.isclose(path.leave_one_out[i], left_out, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "concentration", "lifetime"),
+    [
+        ("plane", 1e-300, 30.0),  # densities of points that are left out fall by 1e-300
+        ("plane", 1e-60, 30.0),  # and by 1e-60, beyond the digits of a compensated sum
+        ("plane", 1e-323, 30.0),  # and to 0
+        ("binary", 1e-6, 20.0),  # many equal points in many dimensions: densities above e^709
+        ("duplicates", 1e-6, 200.0),
+    ],
+)
+def test_paths_of_extreme_densities(kind, concentration, lifetime):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 2))
+    if kind == "binary":
+        X = np.zeros((200, 300))
+        X[:, 0] = np.arange(200) % 2
+    elif kind == "duplicates":
+        X = np.repeat(X[:4], [1, 2, 30, 300], axis=0)
+    X_val = X[:10] + 0.01
+    options = {"n_estimators": 4, "random_state": 0, "concentration": concentration}
+    model = MondrianForestDensity(lifetime=lifetime, **options)
+    path = model.lifetime_path(X, X_val=X_val)
+    assert not np.isnan([path.training, path.validation, path.leave_one_out]).any()
+    check_path(path, X, X_val, options, 20)
+    if kind == "binary":
+        assert path.training[-1] > 709.0
+    chosen = path.best_lifetime()
+    assert path.leave_one_out[path.index(chosen)] == path.leave_one_out.max()
+    with pytest.raises(ValueError, match="without validation points"):
+        model.lifetime_path(X).best_lifetime("validation")
+
+
+@pytest.mark.parametrize("concentration", [1e-300, 1e-60])
+def test_automatic_lifetimes_with_a_tiny_concentration(concentration):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    options = {"n_estimators": 5, "concentration": concentration, "random_state": 0}
+    density = MondrianForestDensity(**options).fit(X)
+    best = density.leave_one_out().mean()
+    for factor in (0.0, 0.5, 0.8, 1.2, 2.0):
+        other = MondrianForestDensity(lifetime=factor * density.lifetime_, **options).fit(X)
+        assert other.leave_one_out().mean() <= best + 1e-9
+    classifier = MondrianDensityClassifier(**options).fit(X, X[:, 0] > 0)
+    assert np.isfinite(classifier.predict_proba(X)).all()
 
 
 def test_leave_one_out_is_refitting_without_the_point():
@@ -231,6 +277,82 @@ def test_leave_one_out_with_a_small_concentration():
         assert np.isclose(found[i], others.score_samples(X[i : i + 1])[0], rtol=1e-9)
     smallest = MondrianForestDensity(concentration=1e-18, **options).fit(X)
     assert np.all(np.isfinite(smallest.leave_one_out()))
+
+
+@given(**CASES)
+@settings(max_examples=40)
+def test_small_trees_have_all_leave_one_out_densities(seed, n, d, lifetime, concentration, rounded):
+    points = draw_points(seed, n, d, rounded)
+    options = {"seed": seed, "concentration": concentration}
+    whole = make_model(points, lifetime, **options)
+    small = make_model(points, lifetime, min_size=2, **options)
+    assert np.array_equal(small.log_density(points, which=1), whole.log_density(points, which=1))
+    path = whole.path(None)
+    best = path.lifetimes[np.argmax(path.leave_one_out)]
+    assert small.best_leave_one_out() == whole.best_leave_one_out() == best
+    # The first split after the lifetime is that of longer trees.
+    longer = make_model(points, lifetime + 3.0, **options).path(None).lifetimes
+    later = longer[longer >= max(lifetime, 1e-300)]
+    if len(later) > 0:
+        assert whole.next_split == later[0]
+    else:
+        assert whole.next_split >= lifetime + 3.0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("n_trees", [1, 10])
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (20, 1), (100, 2), (100, 8), (40, 20)])
+def test_automatic_lifetimes_are_those_of_whole_trees(n, d, n_trees, seed):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X = np.vstack([X, X[:2]]) if seed == 1 and d == 2 else X
+    options = {"n_estimators": n_trees, "random_state": seed}
+    lifetime = 16.0
+    while True:
+        path = MondrianForestDensity(lifetime=lifetime, **options).lifetime_path(X)
+        if path.best_lifetime() <= 0.5 * lifetime or lifetime == 1024.0:
+            break
+        lifetime *= 4.0
+    found = MondrianForestDensity(**options)
+    assert found.fit(X).lifetime_ == path.best_lifetime() == found.model_.lifetime
+    plain = MondrianForestDensity(lifetime=found.lifetime_, **options).fit(X)
+    assert np.array_equal(found.score_samples(X), plain.score_samples(X))
+    assert np.array_equal(found.sample(9, random_state=0), plain.sample(9, random_state=0))
+    whole = found.lifetime_path(X)
+    assert whole.max_lifetime == lifetime
+    assert np.array_equal(whole.leave_one_out, path.leave_one_out)
+
+
+def test_an_automatic_lifetime_grows_few_cells(monkeypatch):
+    n_nodes = []
+
+    def counted(*args, **options):
+        grown = grow_partitions(*args, **options)
+        n_nodes.append(int(grown.trees.counters[:, 0].sum()))
+        assert grown.trees.box.size == 0
+        return grown
+
+    monkeypatch.setattr(model_module, "grow_partitions", counted)
+    X = np.random.default_rng(0).normal(size=(100, 64))
+    fitted = MondrianForestDensity(2, random_state=0).fit(X)
+    assert fitted.lifetime_ < 2.0
+    assert max(n_nodes) <= 2 * fitted.model_.trees.counters[:, 0].sum()
+
+
+def test_cells_of_nodes_are_made_from_their_splits():
+    points = np.random.default_rng(0).random((30, 3))
+    model = make_model(points, 6.0, box=np.array([[-1.0] * 3, [2.0] * 3]))
+    for t in range(3):
+        tree, (leaves, masses) = view_of(model.trees, t), model.masses(t)
+        cells = np.tile(model.box, (len(leaves), 1, 1))
+        fill_cells(tree, leaves, cells)
+        assert np.isclose(np.prod(cells[:, 1] - cells[:, 0], axis=1).sum(), 27.0)
+        for leaf, (low, high), mass in zip(leaves, cells, masses, strict=True):
+            inside = np.all((points > low) & (points <= high), axis=1)
+            assert inside.sum() == tree.size[leaf]
+            middle = 0.5 * (low + high)
+            assert np.all(model.leaves(middle[None])[:, t] == leaf)
+            density = slow_density(model, t, middle, points)
+            assert np.isclose(mass, density * np.prod(high - low), rtol=1e-10)
 
 
 def test_best_lifetimes():
@@ -288,6 +410,21 @@ def test_box():
         MondrianForestDensity(2, bounds=[[1, 1], [5, 9]]).fit(X)
     far = MondrianForestDensity(2).fit(np.full((3, 1), 1e20))
     assert np.isfinite(far.score([[1e20]]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_ranges_below_the_normal_numbers_do_not_vary():
+    X = np.random.default_rng(0).random((40, 2))
+    tiny, constant = X * [1.0, 1e-320], X * [1.0, 0.0]
+    found = MondrianForestDensity(5, random_state=0).fit(tiny)
+    expected = MondrianForestDensity(5, random_state=0).fit(constant)
+    assert np.allclose(found.bounds_, expected.bounds_)
+    assert found.lifetime_ == expected.lifetime_
+    assert np.allclose(found.score_samples(tiny), expected.score_samples(constant), rtol=1e-12)
+    bounds = [[0.0, 1.0], [0.0, 1e-320]]
+    narrow = MondrianForestDensity(5, bounds=bounds, random_state=0).fit(tiny)
+    assert not np.any(narrow.model_.trees.dimension == 1)
+    assert np.isfinite(narrow.score_samples(tiny)).all()
 
 
 def test_a_path_leaves_the_estimator_as_it_was():

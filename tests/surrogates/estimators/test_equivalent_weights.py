@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.stats import binomtest
 from sklearn.exceptions import NotFittedError
 
 from mondrian_bo.surrogates import (
@@ -15,6 +16,8 @@ from mondrian_bo.surrogates import (
     MondrianKernelMixtureRegressor,
     MondrianKernelRegressor,
 )
+
+SIGNIFICANCE = 1e-4
 
 SQUARE = [[0.0, 1.0]] * 2
 FORESTS = {
@@ -114,6 +117,21 @@ def test_weights_after_a_stream(name):
     offset = getattr(model, "prior_mean_", y.mean())
     predicted = offset + model.weights(Q) @ (y - offset)
     np.testing.assert_allclose(predicted, model.predict(Q), rtol=1e-11, atol=1e-9)
+
+
+def test_the_forest_before_the_first_sample_has_no_weights():
+    X, y = make_data(4)
+    n_empty = 0
+    for seed in range(300):
+        model = AMFRegressor(2, online_to_batch=True, random_state=seed).fit(X, y)
+        weights = model.weights(X, tolerance=0.0)
+        assert weights.shape == (4, 4)
+        np.testing.assert_allclose(weights @ y, model.predict(X), rtol=1e-12)
+        sums = np.asarray(weights.sum(axis=1)).ravel()
+        is_empty = weights.nnz == 0
+        np.testing.assert_allclose(sums, 0.0 if is_empty else 1.0, atol=1e-12)
+        n_empty += is_empty
+    assert binomtest(n_empty, 300, 1 / 4).pvalue > SIGNIFICANCE
 
 
 @pytest.mark.parametrize("rule", ["remaining", "bridge"])

@@ -7,6 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mondrian_bo.surrogates import LaplaceKernel, MondrianGridRegressor
+from mondrian_bo.surrogates.mondrian_grid.cells import GridCells
 
 NEW = np.array([[0.5, 0.5], [0.1, 0.9], [1.3, 0.5], [9.0, 9.0]])
 
@@ -43,6 +44,19 @@ def test_is_a_gaussian_process(lifetimes):
     assert np.allclose(std**2, unit * 1.05 - explained)
     evidence = log_evidence(y - y.mean(), covariance)
     assert abs(model.model_.log_marginal_likelihood() - evidence) < 1e-8 * abs(evidence)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lifetimes", [1.0, 5.0])
+def test_ranges_below_the_normal_numbers_do_not_vary(lifetimes):
+    X, y = make_data()
+    tiny = X * [1.0, 1e-320]
+    model = MondrianGridRegressor(4, lifetimes, random_state=0).fit(tiny, y)
+    assert np.isfinite(model.predict(tiny, return_std=True)).all()
+    assert np.array_equal(model.predict(tiny), model.predict(tiny * [1.0, 0.0]))
+    cells = GridCells(tiny, len(X), 4, np.random.default_rng(0))
+    assert cells.cut_time(0, 3) < np.inf
+    assert cells.cut_time(1, 1) is None
 
 
 def test_approaches_the_general_laplace_process():

@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from scipy.stats import chisquare
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -120,6 +124,37 @@ def test_forests_of_ours(forest, height):
         assert groups(clusters) in [groups([hash(c) for c in cut]) for cut in cuts]
 
 
+FAR = np.array([2000.0, -(2.0**30), 0.0])
+"""Distances from 0. Sums with multiples of 2^-16 are exact in double precision."""
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("height", ["level", "split_time"])
+@pytest.mark.parametrize(
+    "kind", [AMFRegressor, AMFClassifier, MondrianForestRegressor, MondrianForestClassifier]
+)
+def test_kernels_far_from_zero(kind, height, bounded):
+    if bounded and not hasattr(kind(), "bounds"):
+        pytest.skip("the forest has no bounds")
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 64, (60, 3)) / 64.0
+    y = X[:, 0] + np.sin(10.0 * X[:, 1])
+    y = y if is_regressor(kind()) else (y > np.median(y)).astype(int)
+    bounds = np.array([[0.0, 1.0]] * 3)
+    # AMF subtracts the first values of far features, or their lower bounds.
+    origin = np.zeros(3) if bounded else X[0] * [1.0, 1.0, 0.0]
+
+    def kernel(shift):
+        options = {"bounds": bounds + shift[:, None]} if bounded else {}
+        found = RandomForestKernel(20, forest=kind(**options), height=height, random_state=0)
+        return found.fit(X + shift, y)
+
+    near, far, probes = kernel(-origin), kernel(FAR), X[::3] + 2.0**-10
+    expected = near(probes - origin, X - origin)
+    assert len(np.unique(expected)) > 5
+    assert np.array_equal(far(probes + FAR, X + FAR), expected)
+
+
 def test_numbers_of_clusters_at_split_times_are_uniform():
     X = np.random.default_rng(0).random((5, 1))
     kernel = RandomForestKernel(
@@ -209,6 +244,23 @@ def test_random_forest_kernel_refuses():
 
     with pytest.raises(ValueError, match="forest must be a forest of scikit-learn"):
         RandomForestKernel(2, forest=Unknown()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "forest",
+    [
+        BaggingRegressor(),
+        BaggingRegressor(max_features=0.5),
+        AdaBoostRegressor(),
+        IsolationForest(),
+        IsolationForest(max_features=0.5),
+        HistGradientBoostingRegressor(),
+    ],
+)
+def test_random_forest_kernel_refuses_forests_without_leaves(forest):
+    X, y = make_data(20)
+    with pytest.raises(ValueError, match="forest must be a forest of scikit-learn"):
+        RandomForestKernel(2, forest=forest, random_state=0).fit(X, y)
 
 
 # Fast Cluster kernel ------------------------------------------------------------------------------

@@ -93,6 +93,14 @@ def test_quantiles_of_one_gaussian():
         assert mixture.quantile(level)[0] == pytest.approx(stats.norm.ppf(level, 3.0, 0.5))
 
 
+@pytest.mark.parametrize(("mean", "std"), [(3e307, 1e307), (1e10, 5e306), (-1e308, 1e306)])
+def test_quantiles_at_the_end_of_the_range(mean, std):
+    mixture = GaussianMixture(np.zeros(2, int), np.full(2, 0.5), np.full(2, mean), np.full(2, std))
+    for level in (0.01, 0.3, 0.5, 0.9):
+        expected = mean + std * stats.norm.ppf(level)
+        assert mixture.quantile(level)[0] == pytest.approx(expected, rel=1e-9, abs=1e-9 * std)
+
+
 def test_quantiles_with_a_gap():
     # Two narrow peaks: the median may be anywhere between them.
     mixture = GaussianMixture(
