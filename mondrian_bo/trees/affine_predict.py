@@ -34,10 +34,9 @@ from mondrian_bo.trees.affine_messages import (
 from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import MEAN
 from mondrian_bo.trees.layout import NONE, ROOT
-from mondrian_bo.trees.predict import (
+from mondrian_bo.trees.mixture_walk import (
     NEGLIGIBLE,
     REACHING,
-    REMAINING,
     add_component,
     predict_moments,
     start_points,
@@ -45,6 +44,7 @@ from mondrian_bo.trees.predict import (
     write_components,
     write_moments,
 )
+from mondrian_bo.trees.predict import REMAINING
 from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
 from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling
 

@@ -34,7 +34,7 @@ from mondrian_bo.trees.compiling import INNER_COUNTING
 from mondrian_bo.trees.equivalent_weights import path_of
 from mondrian_bo.trees.hierarchical_gaussian import gaussian_at
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, N_NODES, NONE, RIGHT
-from mondrian_bo.trees.predict import NEGLIGIBLE
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
 from mondrian_bo.trees.tree import distance_outside, is_leaf, sibling, tree_at
 
 _DEPTH = 64

@@ -20,11 +20,11 @@ from mondrian_bo.trees.aggregation_nodes import MASS, aggregation_at, stop_share
 from mondrian_bo.trees.aggregation_predict import AGGREGATED
 from mondrian_bo.trees.hierarchical_gaussian import PRECISION, gaussian_at, remaining_variance
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
+from mondrian_bo.trees.mixture_walk import NEGLIGIBLE
 from mondrian_bo.trees.predict import (
     BRIDGE,
     BRIDGE_QUANTILES,
     EMPIRICAL,
-    NEGLIGIBLE,
     share_of_step,
 )
 from mondrian_bo.trees.tree import child_towards, distance_outside, is_leaf, sibling, tree_at

@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mondrian_bo.shared.array_types import FloatArray
-from mondrian_bo.trees.compiling import COUNTING
+from mondrian_bo.shared.array_types import FloatArray, IntArray
+from mondrian_bo.trees.compiling import COUNTING, INNER, INNER_COUNTING
 from mondrian_bo.trees.layout import FIRST_POINT, LEFT, NONE, RIGHT, ROOT
 from mondrian_bo.trees.traversal import (
     NEGLIGIBLE,
@@ -198,68 +198,118 @@ def expected_discount(gamma, rate, span):  # type: ignore[no-untyped-def]
     return probability, discount / (1.0 + gamma / rate)
 
 
-@njit(cache=True, nogil=True)
+class _Walk(NamedTuple):
+    """Points that go down a tree together, and the distributions at the current node.
+
+    Attributes
+    ----------
+    order : int64 array of shape (m,)
+        The points; ``order[start:end]`` are at the node.
+    unstopped : float64 array of shape (m,)
+        Probability that each point has not branched off yet, by the points' numbers.
+    above, own : float64 arrays of shape (K,)
+        The distributions of the node's parent and of the node, G_parent,k and G_jk.
+    passed_on : float64 array of shape (K,)
+        Shares of the customers of a node inserted above, ``tab_jk / tab_j.``
+    """
+
+    order: IntArray
+    unstopped: FloatArray
+    above: FloatArray
+    own: FloatArray
+    passed_on: FloatArray
+
+
+@njit(**INNER)
+def _span_above(tree, node):  # type: ignore[no-untyped-def]
+    """Return Delta_j, the time between the split of a node and that of its parent."""
+    parent = tree.parent[node]
+    return tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
+
+
+@njit(**INNER)
+def _smooth(node_stats, node, discount, walk):  # type: ignore[no-untyped-def]
+    """Write a node's distribution and the shares of the customers that it passes on.
+
+    `discount` is d_j, and the distribution of the parent is ``walk.above``.
+    """
+    counts, above, own, passed_on = node_stats.counts[node], walk.above, walk.own, walk.passed_on
+    customers, tables = 0.0, 0.0  # c_j. and tab_j.
+    for k in range(len(own)):
+        passed_on[k] = min(counts[k], 1.0)
+        customers += counts[k]
+        tables += passed_on[k]
+    for k in range(len(own)):
+        kept = counts[k] - discount * passed_on[k]
+        own[k] = (kept + discount * tables * above[k]) / customers  # G_jk
+        passed_on[k] /= tables
+
+
+@njit(**INNER)
+def _stop_some(tree, node, points, settings, walk, places, result):  # type: ignore[no-untyped-def]
+    """Add to the results of the points at a node what stops there; return the end of the others.
+
+    Outside of the node's box a share of a point branches off to a new node (Lakshminarayanan2014,
+    Algorithm 8); at a leaf the rest stops. `places` is (start, end) of the points at the node;
+    those that go on keep their order.
+    """
+    (rates, gamma), (start, end) = settings, places
+    order, unstopped, above, own, passed_on = walk
+    n_classes = len(own)
+    leaf, span = is_leaf(tree, node), _span_above(tree, node)
+    inside = start
+    for i in range(start, end):
+        point = order[i]
+        rate = distance_outside(tree, node, rates, points, point)
+        if rate > 0.0:
+            probability, mean_discount = expected_discount(gamma, rate, span)
+            share = unstopped[point] * probability
+            unstopped[point] -= share
+            lent = share * mean_discount
+            for k in range(n_classes):
+                result[point, k] += (share - lent) * passed_on[k] + lent * above[k]
+        if leaf:
+            for k in range(n_classes):
+                result[point, k] += unstopped[point] * own[k]
+        elif unstopped[point] > NEGLIGIBLE:
+            order[inside] = point
+            inside += 1
+    return inside
+
+
+@njit(**INNER_COUNTING)
 def _predict_tree(tree, node_stats, points, settings, where, results):  # type: ignore[no-untyped-def]
-    """Add one tree's probabilities to the results; all points go down the tree together."""
-    rates, gamma = settings
+    """Add one tree's probabilities to the results; all points go down the tree together.
+
+    :func:`mondrian_bo.trees.traversal.in_chunks` has the parameters; `settings` is the pair of the
+    rates and gamma.
+    """
     _, first, last = where
     result = results[first:last]
     n_points, n_classes = result.shape
     order = np.arange(n_points)
     scratch = np.empty_like(order)
-    unstopped = np.ones(n_points)
-    # The distribution of the parent and the node's own, and the customers' shares in a new node.
-    above = np.full(n_classes, 1.0 / n_classes)
-    own = np.empty(n_classes)
-    passed_on = np.empty(n_classes)
-    stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
+    above = np.full(n_classes, 1.0 / n_classes)  # of the parent of the root
+    walk = _Walk(order, np.ones(n_points), above, np.empty(n_classes), np.empty(n_classes))
+    # Nodes that wait, and the distribution of the parent of each.
+    stack, pending = np.empty((STACK_DEPTH, 3), dtype=np.int64), 0
     stack_above = np.empty((STACK_DEPTH, n_classes))
-    pending = 0
     node, start, end = np.int64(tree.counters[ROOT]), 0, n_points
     while True:
-        leaf = is_leaf(tree, node)
-        parent = tree.parent[node]
-        span = tree.split_time[node] - (tree.split_time[parent] if parent != NONE else 0.0)
-        discount = math.exp(-gamma * span)  # d_j
-        customers, tables = 0.0, 0.0  # c_j. and tab_j.
-        for k in range(n_classes):
-            count = node_stats.counts[node, k]
-            passed_on[k] = min(count, 1.0)
-            customers += count
-            tables += passed_on[k]
-        for k in range(n_classes):
-            kept = node_stats.counts[node, k] - discount * passed_on[k]
-            own[k] = (kept + discount * tables * above[k]) / customers  # G_jk
-            passed_on[k] /= tables
-        inside = start
-        for i in range(start, end):
-            point = order[i]
-            rate = distance_outside(tree, node, rates, points, point)
-            if rate > 0.0:
-                probability, mean_discount = expected_discount(gamma, rate, span)
-                share = unstopped[point] * probability
-                unstopped[point] -= share
-                lent = share * mean_discount
-                for k in range(n_classes):
-                    result[point, k] += (share - lent) * passed_on[k] + lent * above[k]
-            if leaf:
-                for k in range(n_classes):
-                    result[point, k] += unstopped[point] * own[k]
-            elif unstopped[point] > NEGLIGIBLE:
-                order[inside] = point
-                inside += 1
-        end = inside
+        discount = math.exp(-settings[1] * _span_above(tree, node))  # d_j
+        _smooth(node_stats, node, discount, walk)
+        end = _stop_some(tree, node, points, settings, walk, (start, end), result)
         if start == end:
             if pending == 0:
                 break
             pending -= 1
             node, start, end = stack[pending]
             for k in range(n_classes):
-                above[k] = stack_above[pending, k]
+                walk.above[k] = stack_above[pending, k]
             continue
         for k in range(n_classes):
-            above[k] = own[k]
-            stack_above[pending, k] = own[k]
+            walk.above[k] = walk.own[k]
+            stack_above[pending, k] = walk.own[k]
         middle = split_points(tree, node, points, order, start, end, scratch)
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
 
@@ -267,7 +317,7 @@ def _predict_tree(tree, node_stats, points, settings, where, results):  # type: 
 _predict_in_chunks = in_chunks(_predict_tree, counts_at)
 
 
-@njit(cache=True, nogil=True)
+@njit(**COUNTING)
 def predict_classes(forest, node_stats, points, rates, gamma, result):  # type: ignore[no-untyped-def]
     """Write the sum over trees of the classes' probabilities into `result`.
 

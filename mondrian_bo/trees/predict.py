@@ -8,23 +8,32 @@ so the exact posterior of the nodes on a path costs O(depth), with no sweep over
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from mondrian_bo.trees.compiling import GENERIC, INNER, INNER_COUNTING
+from mondrian_bo.trees.compiling import INNER, INNER_COUNTING
 from mondrian_bo.trees.hierarchical_gaussian import (
     LOCATION,
     MEAN,
     PRECISION,
     SQUARES,
-    gaussian_at,
     remaining_variance,
 )
 from mondrian_bo.trees.layout import NONE, ROOT
-from mondrian_bo.trees.traversal import STACK_DEPTH, descend, in_chunks, split_points
-from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling, tree_at
+from mondrian_bo.trees.mixture_walk import (
+    NEGLIGIBLE,
+    REACHING,
+    branch_off_probability,
+    predict_moments,
+    record_component,
+    start_walk,
+    write_components,
+    write_moments,
+)
+from mondrian_bo.trees.traversal import STACK_DEPTH, descend, split_points
+from mondrian_bo.trees.tree import distances_outside, is_leaf, sibling
 
 PAPER, REMAINING, EMPIRICAL, BRIDGE = 0, 1, 2, 3
 """Rules for the prediction of a point that branches off, see :class:`PredictionSettings`."""
@@ -37,22 +46,6 @@ They are the midpoints of three equal parts of its distribution.
 
 _UNBOUNDED = tuple(-math.log1p(-level) for level in BRIDGE_QUANTILES)
 """The same quantiles of the standard exponential distribution, for blocks that never split."""
-
-SMALLEST_CHUNK = 4096
-"""Smallest number of points predicted at a time: their intermediate results fit into the cache."""
-
-REACHING, FIRST, SECOND = 0, 1, 2
-"""Columns of the state of a point on its way down.
-
-The probability that it has not branched off yet (p_NotSeparatedYet), and the first two moments of
-its prediction so far, about the prior mean.
-"""
-
-NEGLIGIBLE = 1e-13
-"""Probability of not having branched off at which a point stops.
-
-Its weight is lost, which changes the moments by a relative 1e-13 at most.
-"""
 
 
 class PredictionSettings(NamedTuple):
@@ -130,222 +123,249 @@ def share_of_step(parent_remaining, remaining, remaining_then):  # type: ignore[
     return (parent_remaining - remaining_then) / step if step > 0.0 else 0.0
 
 
-@njit(**INNER)
-def add_component(own, weight, offset, variance):  # type: ignore[no-untyped-def]
-    """Add a component to the state `own` of a point; `offset` is its mean less the prior mean."""
-    own[FIRST] += weight * offset  # (4)
-    own[SECOND] += weight * (variance + offset * offset)  # (4)
+class _Belief(NamedTuple):
+    """Moments of mu_j, the mean of a node, in units of gamma_1 but for the means.
+
+    Attributes
+    ----------
+    down_mean, down_variance : float
+        Given the targets outside of the subtree of the node: the downward message.
+    mean, variance : float
+        Given all targets: the posterior.
+    """
+
+    down_mean: float
+    down_variance: float
+    mean: float
+    variance: float
+
+
+class _Forecast(NamedTuple):
+    """What a node predicts: mean and variance of a target, noise included.
+
+    Attributes
+    ----------
+    mean, variance : float
+        For points in the block of the node, m_j and v_j.
+    branch_mean, branch_variance : float
+        For points that branch off above the node, if that does not depend on the time.
+    """
+
+    mean: float
+    variance: float
+    branch_mean: float
+    branch_variance: float
+
+
+class _Step(NamedTuple):
+    """The step from the parent of a node to the node, or from time 0 to the root.
+
+    Attributes
+    ----------
+    time, span : float
+        Time at which the step begins, tau_parent(j), and its duration Delta_j.
+    remaining : float
+        Prior variance below the parent, in units of gamma_1.
+    per_variance, together : float
+        Terms of ``BRIDGE``: the inverse of the prior variance of the step, 0 if there is none; and
+        the mixed term of the quadratic form in (1 - share, share) that is the posterior variance of
+        an inserted node after this share of the step.
+    """
+
+    time: float
+    span: float
+    remaining: float
+    per_variance: float
+    together: float
 
 
 @njit(**INNER)
-def write_component(sink, n_components, point, weight, mean, variance):  # type: ignore[no-untyped-def]
-    """Write a component of the mixture (3) into the next row of `sink`, if it has one."""
-    if n_components < len(sink):
-        sink[n_components, 0], sink[n_components, 1] = point, weight
-        sink[n_components, 2], sink[n_components, 3] = mean, variance
+def _step_to(tree, node_stats, node, above, rule):  # type: ignore[no-untyped-def]
+    """Return the :class:`_Step` to a node; `above` is the :class:`_Belief` of its parent."""
+    parent = tree.parent[node]
+    time, remaining = 0.0, 0.5
+    if parent != NONE:
+        time, remaining = tree.split_time[parent], node_stats.remaining[parent]
+    span = tree.split_time[node] - time  # Algorithm 5, line 5
+    per_variance, together = 0.0, 0.0
+    if rule == BRIDGE:
+        variance = remaining - node_stats.remaining[node]
+        # From the posterior covariance of the parent and this node.
+        precision = node_stats.messages[node, PRECISION]
+        together = 2.0 * above.variance / (1.0 + variance * precision) + variance
+        per_variance = 1.0 / variance if variance > 0.0 else 0.0
+    return _Step(time, span, remaining, per_variance, together)
+
+
+@njit(**INNER)
+def _belief_at(tree, node_stats, node, above, rule):  # type: ignore[no-untyped-def]
+    """Return the :class:`_Belief` of a node from that of its parent.
+
+    With ``EMPIRICAL`` there are no messages, and the mean is that of the targets of the node.
+    """
+    if rule == EMPIRICAL:
+        return _Belief(above.down_mean, above.down_variance, node_stats.moments[node, MEAN], 0.0)
+    down_mean, down_variance = message_down(
+        tree, node_stats, node, above.down_mean, above.down_variance
+    )
+    mean, variance = posterior_of(node_stats, node, down_mean, down_variance)
+    return _Belief(down_mean, down_variance, mean, variance)
+
+
+@njit(**INNER)
+def _forecast_of(tree, node_stats, node, own, settings):  # type: ignore[no-untyped-def]
+    """Return the :class:`_Forecast` of a node, of which `own` is the :class:`_Belief`."""
+    _, gamma_1, _, noise, floor, rule = settings
+    if rule == EMPIRICAL:
+        variance = node_stats.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
+    else:
+        variance = gamma_1 * (own.variance + noise)
+    if tree.parent[node] == NONE:  # the prior
+        branch_variance = gamma_1 * (0.5 - floor + noise)
+        return _Forecast(own.mean, variance, settings.mean_prior, branch_variance)
+    branch_variance = variance  # Algorithm 5, line 2
+    if rule == REMAINING:
+        branch_variance += gamma_1 * (node_stats.remaining[node] - floor)
+    return _Forecast(own.mean, variance, own.mean, branch_variance)
+
+
+@njit(**INNER)
+def _bridge(k, probability, distance, step, beliefs, settings):  # type: ignore[no-untyped-def]
+    """Return mean and variance of a target at the k-th quantile of the time of a branch-off.
+
+    Parameters
+    ----------
+    k : int
+        Index of the quantile in `BRIDGE_QUANTILES`.
+    probability, distance : float
+        p_j^s(x) and eta_j(x) of the point.
+    step, beliefs : _Step and pair of _Belief
+        The step to the node; the beliefs of the parent and of the node.
+    settings : PredictionSettings
+        Hyper-parameters.
+    """
+    above, own = beliefs
+    # Where the argument is near 1 the logarithm loses relative precision. The probability, a factor
+    # of the result, is as small there.
+    elapsed = (
+        -math.log(1.0 - BRIDGE_QUANTILES[k] * probability) if step.span < np.inf else _UNBOUNDED[k]
+    )
+    time = step.time + min(elapsed * (1.0 / distance), step.span)
+    then = remaining_variance(settings.gamma_2, time)
+    share = (step.remaining - then) * step.per_variance
+    rest = 1.0 - share
+    mean = above.mean + share * (own.mean - above.mean)
+    variance = rest * (rest * above.variance + share * step.together) + share * share * own.variance
+    return mean, settings.gamma_1 * (variance + then - settings.floor + settings.noise)
+
+
+@njit(**INNER)
+def _branch_off(walk, places, n_components, step, beliefs, forecast, settings):  # type: ignore[no-untyped-def]
+    """Let the points at a node that lie outside of its box branch off (Algorithm 5, lines 6-8, 13).
+
+    Parameters
+    ----------
+    walk, places : Walk and pair of int
+        The points ``walk.order[start:end]``, where `places` is (start, end).
+    n_components : int
+        Number of components so far.
+    step, beliefs, forecast
+        The step to the node, the beliefs of its parent and of the node, and its forecast.
+    settings : PredictionSettings
+        Hyper-parameters and the rule.
+
+    Returns
+    -------
+    tuple of int
+        The end of the points that go on, which keep their order, and the number of components.
+    """
+    start, end = places
+    n_parts = len(BRIDGE_QUANTILES) if settings.rule == BRIDGE else 1
+    kept = start
+    for i in range(start, end):
+        point, distance = walk.order[i], walk.distances[i]
+        if distance > 0.0:
+            own = walk.state[point]
+            probability = branch_off_probability(step.span, distance)  # line 6
+            separated = own[REACHING] * probability  # line 8
+            weight = separated / n_parts
+            mean, variance = forecast.branch_mean, forecast.branch_variance
+            for k in range(n_parts):
+                if settings.rule == BRIDGE:
+                    mean, variance = _bridge(k, probability, distance, step, beliefs, settings)
+                offset = mean - settings.mean_prior
+                n_components = record_component(
+                    walk, n_components, point, weight, offset, mean, variance
+                )
+            own[REACHING] -= separated  # line 13
+            if own[REACHING] < NEGLIGIBLE:
+                continue
+        walk.order[kept] = point
+        kept += 1
+    return kept, n_components
+
+
+@njit(**INNER)
+def _stop_at_leaf(walk, places, n_components, forecast, settings):  # type: ignore[no-untyped-def]
+    """Give the points that reach a leaf its forecast (Algorithm 5, lines 9-10).
+
+    Returns the number of components; the parameters are those of :func:`_branch_off`.
+    """
+    offset = forecast.mean - settings.mean_prior
+    for i in range(places[0], places[1]):
+        point = walk.order[i]
+        weight = walk.state[point, REACHING]  # line 10
+        n_components = record_component(
+            walk, n_components, point, weight, offset, forecast.mean, forecast.variance
+        )
+    return n_components
 
 
 @njit(**INNER_COUNTING)
-def start_points(n_points):  # type: ignore[no-untyped-def]
-    """Return what points at the root start with: their order, and their states.
-
-    There is one row of states per point: points are read in no particular order.
-    """
-    order = np.empty(n_points, dtype=np.int32)
-    state = np.empty((n_points, 3))
-    for i in range(n_points):
-        order[i] = i
-        state[i, REACHING], state[i, FIRST], state[i, SECOND] = 1.0, 0.0, 0.0
-    return order, state
-
-
-@njit(**INNER)
-def write_moments(state, mean_prior, means, variances):  # type: ignore[no-untyped-def]
-    """Write the moments of the points from their states, equation (4)."""
-    for i in range(len(means)):
-        mean = state[i, FIRST]
-        variances[i] = max(state[i, SECOND] - mean * mean, 0.0)
-        means[i] = mean + mean_prior
-
-
-@njit(cache=True, nogil=True)
-def _predict_tree(tree, node_stats, points, settings, where, results):  # type: ignore[no-untyped-def]
+def _predict_tree(tree, node_stats, points, prediction, where, results):  # type: ignore[no-untyped-def]
     """Predict the moments of one tree at `points`, shape (m, d), into rows of the results.
 
-    The results are those of :func:`predict_moments`. Each component of the mixture (3) is also
-    written into the last of them, the sink, until it is full. Returns the number of components.
+    This is Algorithm 5 for many points; :func:`mondrian_bo.trees.traversal.in_chunks` has the
+    parameters. `prediction` is the pair of the rates and the settings, and the results are means,
+    variances and the sink (:class:`mondrian_bo.trees.mixture_walk.Walk`), until it is full. Returns
+    the number of components.
     """
-    rates, (mean_prior, gamma_1, gamma_2, noise, floor, rule) = settings
+    rates, settings = prediction
     means, variances, sink = results
-    n_points = points.shape[0]
-    order, state = start_points(n_points)
-    scratch, distances = np.empty_like(order), np.empty(n_points)
-    n_components = 0
-    stack = np.empty((STACK_DEPTH, 3), dtype=np.int64)
-    # Downward message, mean and variance (in units of gamma_1) of the posterior, all of the parent
-    # of the node that waits.
-    stack_state = np.empty((STACK_DEPTH, 4))
-    pending = 0
-    n_parts = len(BRIDGE_QUANTILES) if rule == BRIDGE else 1
-    root = np.int64(tree.counters[ROOT])
-    above_mean, above_variance = mean_prior, 0.0
-    down_mean, down_variance = mean_prior, 0.0
-    node, start, end = root, 0, n_points
-    while True:
-        parent = tree.parent[node]
-        parent_time, parent_remaining = 0.0, 0.5
-        if parent != NONE:
-            parent_time, parent_remaining = tree.split_time[parent], node_stats.remaining[parent]
-        span = tree.split_time[node] - parent_time  # Algorithm 5, line 5
-        step = parent_remaining - node_stats.remaining[node]
+    walk, n_components = start_walk(points.shape[0], sink), 0
+    # Nodes that wait, and the belief of the parent of each.
+    stack, pending = np.empty((STACK_DEPTH, 3), dtype=np.int64), 0
+    stack_above = np.empty((STACK_DEPTH, 4))
+    above = _Belief(settings.mean_prior, 0.0, settings.mean_prior, 0.0)
+    node, start, end = np.int64(tree.counters[ROOT]), 0, points.shape[0]
+    while True:  # line 4
+        distances_outside(tree, node, rates, points, walk.order, start, end, walk.distances)
+        step = _step_to(tree, node_stats, node, above, settings.rule)  # line 5
+        own = _belief_at(tree, node_stats, node, above, settings.rule)
+        forecast = _forecast_of(tree, node_stats, node, own, settings)
+        end, n_components = _branch_off(  # lines 6-8, 13
+            walk, (start, end), n_components, step, (above, own), forecast, settings
+        )
         leaf = is_leaf(tree, node)
-        distances_outside(tree, node, rates, points, order, start, end, distances)
-        posterior = 0.0
-        if rule == EMPIRICAL:
-            own_mean = node_stats.moments[node, MEAN]
-            own_variance = node_stats.moments[node, SQUARES] / tree.size[node] + gamma_1 * noise
-        else:
-            down_mean, down_variance = message_down(
-                tree, node_stats, node, down_mean, down_variance
-            )
-            own_mean, posterior = posterior_of(node_stats, node, down_mean, down_variance)
-            own_variance = gamma_1 * (posterior + noise)
-        # The prediction of a branch-off above this node, if it does not depend on the time.
-        branch_mean, branch_variance = own_mean, own_variance  # Algorithm 5, line 2
-        if parent == NONE:
-            branch_mean, branch_variance = mean_prior, gamma_1 * (0.5 - floor + noise)
-        elif rule == REMAINING:
-            branch_variance += gamma_1 * (node_stats.remaining[node] - floor)
-        finite = span < np.inf
-        # BRIDGE: the new node's variance is a quadratic form in (1 - share, share); `together` is
-        # its mixed term, from the posterior covariance of the parent and this node.
-        together, per_step = 0.0, 0.0
-        if rule == BRIDGE:
-            precision = node_stats.messages[node, PRECISION]
-            together = 2.0 * above_variance / (1.0 + step * precision) + step
-            per_step = 1.0 / step if step > 0.0 else 0.0
-        kept = start
-        for i in range(start, end):
-            point = order[i]
-            distance = distances[i]
-            if distance > 0.0:
-                own = state[point]
-                # Algorithm 5, line 6
-                probability = -math.expm1(-span * distance) if finite else 1.0
-                separated = own[REACHING] * probability  # Algorithm 5, line 8
-                weight = separated / n_parts
-                part_mean, part_variance = branch_mean, branch_variance
-                mean_time = 1.0 / distance
-                for k in range(n_parts):
-                    if rule == BRIDGE:
-                        # Where the argument is near 1 the logarithm loses relative precision. The
-                        # probability, a factor of the result, is as small there.
-                        elapsed = (
-                            -math.log(1.0 - BRIDGE_QUANTILES[k] * probability)
-                            if finite
-                            else _UNBOUNDED[k]
-                        )
-                        time = parent_time + min(elapsed * mean_time, span)
-                        then = remaining_variance(gamma_2, time)
-                        share = (parent_remaining - then) * per_step
-                        rest = 1.0 - share
-                        part_mean = above_mean + share * (own_mean - above_mean)
-                        part_variance = (
-                            rest * (rest * above_variance + share * together)
-                            + share * share * posterior
-                        )
-                        part_variance = gamma_1 * (part_variance + then - floor + noise)
-                    offset = part_mean - mean_prior
-                    add_component(own, weight, offset, part_variance)
-                    write_component(sink, n_components, point, weight, part_mean, part_variance)
-                    n_components += 1
-                own[REACHING] -= separated  # Algorithm 5, line 13
-                if own[REACHING] < NEGLIGIBLE:
-                    continue
-            order[kept] = point
-            kept += 1
-        end = kept
         if leaf:
-            offset = own_mean - mean_prior
-            for i in range(start, end):
-                point = order[i]
-                own = state[point]
-                weight = own[REACHING]  # Algorithm 5, line 10
-                add_component(own, weight, offset, own_variance)
-                write_component(sink, n_components, point, weight, own_mean, own_variance)
-                n_components += 1
+            n_components = _stop_at_leaf(walk, (start, end), n_components, forecast, settings)
         if leaf or start == end:
             if pending == 0:
                 break
             pending -= 1
             node, start, end = stack[pending]
-            down_mean, down_variance, above_mean, above_variance = stack_state[pending]
+            down_mean, down_variance, mean, variance = stack_above[pending]
+            above = _Belief(down_mean, down_variance, mean, variance)
             continue
-        above_mean, above_variance = own_mean, posterior
-        middle = split_points(tree, node, points, order, start, end, scratch)
-        waiting = stack_state[pending]
-        waiting[0], waiting[1] = down_mean, down_variance
-        waiting[2], waiting[3] = above_mean, above_variance
+        above = own
+        waiting = stack_above[pending]
+        waiting[0], waiting[1] = above.down_mean, above.down_variance
+        waiting[2], waiting[3] = above.mean, above.variance
+        middle = split_points(tree, node, points, walk.order, start, end, walk.scratch)  # line 14
         node, start, end, pending = descend(tree, node, start, middle, end, stack, pending)
     t, first, last = where
-    write_moments(state, mean_prior, means[t, first:last], variances[t, first:last])
+    write_moments(walk.state, settings.mean_prior, means[t, first:last], variances[t, first:last])
     return n_components
-
-
-def predict_moments(predict_tree: Any) -> Any:
-    """Make a function that writes the moments of each tree's prediction.
-
-    Parameters
-    ----------
-    predict_tree : compiled function
-        Predicts with one tree. It is called as :func:`mondrian_bo.trees.traversal.in_chunks` says,
-        with the rates and the settings, and with means, variances and the sink as results.
-
-    Returns
-    -------
-    compiled function
-        Has the parameters of :func:`predict_forest`.
-    """
-    run = in_chunks(predict_tree, gaussian_at)
-
-    @njit(**GENERIC)
-    def write(forest, node_stats, points, rates, settings, means, variances):  # type: ignore[no-untyped-def]
-        results = (means, variances, np.empty((0, 4)))
-        run(forest, node_stats, points, SMALLEST_CHUNK, (rates, settings), results)
-
-    return write
-
-
-def write_components(predict_tree: Any) -> Any:
-    """Make a function that writes the components of one tree's mixture.
-
-    Parameters
-    ----------
-    predict_tree : compiled function
-        See :func:`predict_moments`.
-
-    Returns
-    -------
-    compiled function
-        Has the parameters of :func:`tree_components`.
-    """
-
-    @njit(**GENERIC)
-    def write(forest, node_stats, index, points, rates, settings, sink):  # type: ignore[no-untyped-def]
-        own = points[index if len(points) > 1 else 0]
-        n_points = own.shape[0]
-        # Plain integers: numba compiles the function anew for literal ones.
-        where = (np.int64(0), np.int64(0), n_points)
-        return predict_tree(
-            tree_at(forest, index),
-            gaussian_at(node_stats, index),
-            own,
-            (rates, settings),
-            where,
-            (np.empty((1, n_points)), np.empty((1, n_points)), sink),
-        )
-
-    return write
 
 
 _write_moments_of_trees = predict_moments(_predict_tree)

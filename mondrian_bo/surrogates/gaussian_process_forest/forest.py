@@ -20,8 +20,10 @@ from mondrian_bo.surrogates.gaussian_process.repeated_fit import RepeatedFit
 from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
     GaussianProcessLeaf,
     LeafTable,
-    Moments,
     TreeLeaf,
+)
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_prediction import (
+    Moments,
     lacks_means,
     predict_leaves,
 )

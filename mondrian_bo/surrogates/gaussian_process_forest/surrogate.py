@@ -16,7 +16,7 @@ from mondrian_bo.surrogates.gaussian_process.fit import OPTIMIZER_PRIOR, Prior
 from mondrian_bo.surrogates.gaussian_process.input_warping import InputWarping
 from mondrian_bo.surrogates.gaussian_process.left_out import left_out_moments
 from mondrian_bo.surrogates.gaussian_process_forest.forest import GaussianProcessForest
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import take_roots
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_prediction import take_roots
 from mondrian_bo.surrogates.shared.encoding import TreeEncoding
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
 

@@ -13,12 +13,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from mondrian_bo.surrogates.gaussian_process.covariance import Covariance, factorise
 from mondrian_bo.surrogates.gaussian_process.prior_draw import draw_from_prior
 from mondrian_bo.surrogates.gaussian_process_forest import leaf as leaf_module
-from mondrian_bo.surrogates.gaussian_process_forest.leaf import (
-    GaussianProcessLeaf,
-    LeafTable,
-    Moments,
-    predict_leaves,
-)
+from mondrian_bo.surrogates.gaussian_process_forest.leaf import GaussianProcessLeaf, LeafTable
+from mondrian_bo.surrogates.gaussian_process_forest.leaf_prediction import Moments, predict_leaves
 from mondrian_bo.surrogates.gaussian_process_forest.posterior_draw import draw_of_leaf
 
 COVARIANCE = Covariance(np.array([3.0, 0.4, 20.0]), 1.7, 0.01, np.zeros(3, dtype=bool))
