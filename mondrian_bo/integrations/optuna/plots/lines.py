@@ -13,6 +13,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.plots.labels import distinct_labels
 from mondrian_bo.integrations.optuna.robust_best import (
     asked_model,
     best_predicted,
@@ -38,7 +39,7 @@ _LARGEST_INTEGER = 1e12
 """Least size of an integer whose label has an exponent, our choice."""
 
 _LONGEST_LABEL = 16
-"""Largest number of characters of a choice's label, our choice: longer labels overlap."""
+"""Largest number of characters of a choice's label, our choice: longer ones leave no plot."""
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
@@ -172,7 +173,7 @@ class StudyView:
             units = np.arange(size, dtype=np.float64)
             # The sampler's choices are the indices of Optuna's.
             indices = [int(str(k)) for k in parameter.choices]
-            labels = [str(distribution.choices[k])[:_LONGEST_LABEL] for k in indices]
+            labels = distinct_labels([distribution.choices[k] for k in indices], _LONGEST_LABEL)
             return Line(name, units, units, labels, False, False)
         units = np.linspace(0.0, 1.0, n_points)
         if 0 < size <= _MOST_VALUES:
