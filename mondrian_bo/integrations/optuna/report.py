@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -32,6 +33,7 @@ from mondrian_bo.integrations.optuna.plots.model import (
 from mondrian_bo.integrations.optuna.robust_best import robust_best
 from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.shared.argument_checks import is_integer
 
 _MOST_SLICES = 8
 """Number of parameters with a slice, our choice."""
@@ -187,11 +189,13 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
             f"<th>parameters</th></tr>{cells}</table></div>"
         )
     stored = study.user_attrs.get(TERMINATOR_KEY)
-    if isinstance(stored, dict) and "expected_gain" in stored:
-        parts.append(
-            f"<p>Expected gain of further trials after {stored['n_trials']} trials: "
-            f"{stored['expected_gain']:.3g}.</p>"
-        )
+    if isinstance(stored, dict):
+        n_trials, gain = stored.get("n_trials"), stored.get("expected_gain")
+        # Whoever writes to the study may have put anything there.
+        if is_integer(n_trials) and isinstance(gain, float) and math.isfinite(gain):
+            parts.append(
+                f"<p>Expected gain of further trials after {n_trials} trials: {gain:.3g}.</p>"
+            )
     return "\n".join(parts)
 
 
