@@ -325,7 +325,7 @@ def partition_data(
     check_objective(seen.study, objective)
     check_count("seed", seed, 0)
     _check_two(x, y)
-    # The unit square of the two parameters, with choices at equal distances.
+    # The unit square of the two parameters; choices are in the middle of equal parts, as integers.
     columns = []
     for name in (x, y):
         line = seen.line(name)
@@ -335,7 +335,7 @@ def partition_data(
             units = [np.nan if np.isnan(value) else _unit(parameter, value) for value in at]
             columns.append(np.array(units))
         else:
-            columns.append(at / len(line.labels))
+            columns.append((at + 0.5) / len(line.labels))
     points = np.column_stack(columns)
     known = np.flatnonzero(((points >= 0.0) & (points <= 1.0)).all(axis=1))
     if not len(known):
