@@ -41,6 +41,9 @@ _MOST_SLICES = 8
 _MOST_MAPS = 3
 """Number of pairs with maps, our choice."""
 
+_N_PAIRS = 3
+"""Number of pairs in the plot of importance, our choice."""
+
 _RESOLUTION = 110
 """Dots per inch of the pictures: sharp on a phone, and the page stays below a megabyte."""
 
@@ -53,6 +56,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1200px; 
   color: #222; background: #fff; }
 h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ddd; }
+h2, figcaption, .note { overflow-wrap: anywhere; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr));
   gap: 1rem; }
 figure { margin: 0; max-width: 600px; min-width: 0; }
@@ -220,8 +224,8 @@ def _model_sections(
         "Shares of the variance of the model over the whole space: main effects (blue) and "
         "interactions of pairs (orange)."
     )
-    importance = partial(importance_data, study, objective, n_pairs=3, evaluator=evaluator)
-    size = (5.0, max(2.0, 0.6 + 0.3 * (len(names) + 3)))
+    importance = partial(importance_data, study, objective, _N_PAIRS, evaluator=evaluator)
+    size = draw_matplotlib.importance_size(len(names), _N_PAIRS)
     yield f"Importance{of}", [_Plot(importance, caption, size)]
     names = [name for name in names if seen.has_trial_with([name])]
     slices = [

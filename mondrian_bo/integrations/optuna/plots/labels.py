@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from os.path import commonprefix
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -42,15 +41,18 @@ def distinct_labels(values: Iterable[Any], longest: int) -> list[str]:
         repr(value) if counts[text] > 1 else text for value, text in zip(values, texts, strict=True)
     ]
     start = _start_of_words([text for text in texts if len(text) > longest])
-    labels = [text if len(text) <= longest else _part(text, start, 0, longest) for text in texts]
+    labels = [
+        text if len(text) <= longest else shortened("…" * (start > 0) + text[start:], longest)
+        for text in texts
+    ]
     for members in _equal(labels):
         same = [texts[k] for k in members]
         if len(set(same)) == 1:
             continue
-        first = len(commonprefix(same))
-        last = len(commonprefix([text[first:][::-1] for text in same]))
+        first = _n_common(same)
+        last = _n_common([text[first:][::-1] for text in same])
         for k in members:
-            labels[k] = _part(texts[k], first, last, longest)
+            labels[k] = _with_difference(texts[k], first, last, longest)
     taken = set(labels)
     for members in _equal(labels):
         number = 0
@@ -64,18 +66,59 @@ def distinct_labels(values: Iterable[Any], longest: int) -> list[str]:
     return labels
 
 
+def bar_labels(names: Sequence[tuple[str, ...]], longest: int) -> list[list[str]]:
+    """Return the lines of the labels of parameters and of pairs.
+
+    Parameters
+    ----------
+    names : sequence of tuples of one or two str
+        Each parameter, or the two of a pair.
+    longest : int
+        Largest number of characters of a name.
+
+    Returns
+    -------
+    list of lists of str
+        One line, or two for a long pair.
+    """
+    alone = list(dict.fromkeys(one for name in names for one in name))
+    label_of = dict(zip(alone, distinct_labels(alone, longest), strict=True))
+    result = []
+    for name in names:
+        *first, last = (label_of[one] for one in name)
+        lines = [*(f"{one} \N{MULTIPLICATION SIGN}" for one in first), last]
+        whole = " ".join(lines)
+        result.append([whole] if len(whole) <= longest else lines)
+    return result
+
+
 def _start_of_words(texts: list[str]) -> int:
     """Return the length of the whole words that several texts begin with."""
     if len(texts) < 2:
         return 0
-    common = commonprefix(texts)
+    common = texts[0][: _n_common(texts)]
     return max((k + 1 for k, one in enumerate(common) if not one.isalnum()), default=0)
 
 
-def _part(text: str, n_first: int, n_last: int, longest: int) -> str:
-    """Return a text without its first and last characters, with "…" in their places."""
-    middle = text[n_first : len(text) - n_last]
-    return shortened(f"{'…' * (n_first > 0)}{middle}{'…' * (n_last > 0)}", longest)
+def _n_common(texts: list[str]) -> int:
+    """Return the number of characters that texts begin with in common."""
+    shared = min(map(len, texts))
+    return next((k for k in range(shared) if len({text[k] for text in texts}) > 1), shared)
+
+
+def _with_difference(text: str, n_first: int, n_last: int, longest: int) -> str:
+    """Return a text that differs from others between its first and last characters.
+
+    The difference is shown, and as much of the first and the last characters as there is room for.
+    """
+    end = len(text) - n_last
+    n_around = max(longest - (end - n_first) - 2, 0) // 2
+    first, last = text[:n_first], text[end:]
+    if n_first > n_around + 1:
+        first = f"{first[:n_around]}…"
+    if n_last > n_around + 1:
+        last = f"…{last[n_last - n_around :]}"
+    return shortened((first + text[n_first:end] + last).replace("……", "…"), longest)
 
 
 def _equal(labels: list[str]) -> list[list[int]]:

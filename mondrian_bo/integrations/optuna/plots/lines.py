@@ -30,7 +30,7 @@ _MOST_VALUES = 60
 """Largest grid whose values are all shown, our choice: more points touch each other."""
 
 _MOST_TICKS = 10
-"""Largest grid of numbers that all get a tick, our choice: more labels overlap."""
+"""Largest number of values or choices that all get a tick, our choice: more labels overlap."""
 
 _FEWEST_DIGITS = 6
 """Smallest number of significant digits of a tick's label that is no integer, our choice."""
@@ -86,11 +86,18 @@ class Line:
         edges = np.concatenate([[2.0 * at[0] - middles[0]], middles, [2.0 * at[-1] - middles[-1]]])
         return np.asarray(np.exp(edges) if self.is_log else edges)
 
-    @property
-    def ticks(self) -> tuple[FloatArray, list[str]] | None:
-        """Positions and labels of the ticks; None if a drawer chooses them."""
+    def ticks(self, best: float, most: int = _MOST_TICKS) -> tuple[FloatArray, list[str]] | None:
+        """Return positions and labels of the ticks; None if a drawer chooses them.
+
+        Of more than `most` choices, some have ticks: that at the position `best`, and others at
+        equal distances.
+        """
         if self.labels is not None:
-            return self.values, self.labels
+            step = -(-len(self.labels) // min(most, _MOST_TICKS))
+            shown = [k for k in range(0, len(self.labels), step) if not 0 < abs(k - best) < step]
+            if best in self.values and best not in shown:
+                shown = sorted([*shown, int(best)])
+            return self.values[shown], [self.labels[k] for k in shown]
         if self.has_few_values:
             return self.values, _tick_labels(self.values)
         return None
