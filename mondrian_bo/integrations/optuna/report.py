@@ -45,7 +45,8 @@ _N_PAIRS = 3
 """Number of pairs in the plot of importance, our choice."""
 
 _RESOLUTION = 110
-"""Dots per inch of the pictures: sharp on a phone, and the page stays below a megabyte."""
+"""Dots per inch of the pictures: sharp on a phone. A page of a study of eight parameters has 0.8 MB
+at 100 trials and 2 MB at 3,000."""
 
 _PIXELS_PER_INCH = 92
 """Height of an interactive plot, by that of the picture; our choice: as tall as pictures are."""
@@ -84,7 +85,7 @@ def html_report(study: optuna.Study, *, interactive: bool = False) -> str:
         A study of any sampler. The model is that of the study's own sampler, or the default one.
     interactive : bool, default=False
         Whether plotly draws the plots: they can be zoomed, and points say which trials they are.
-        The page then has the code of plotly inside, some 5 MB.
+        The page then has the code of plotly inside, 5 MB, and the numbers of all plots.
 
     Returns
     -------

@@ -161,6 +161,7 @@ def test_bars_have_room_beside_names(names: list[str]) -> None:
     assert width > 1.5 and height > 1.5
 
 
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_long_names_leave_room_in_all_plots() -> None:
     study = _study(LONG)
     study.set_metric_names(["N" * 300])

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
+from mondrian_bo.integrations.optuna.plots.colours import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    opacity_of,
+    scale_of,
+)
 from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.shared.array_types import FloatArray
@@ -82,7 +89,7 @@ def _slice(data: model.SliceData, axes: Any) -> Any:
     else:
         spread = np.maximum([mean - data.lower, data.upper - mean], 0.0)
         axes.errorbar(line.values, mean, spread, fmt="_", color=BLUE, capsize=4)
-    axes.plot(*data.trials.T, ".", color=GREY, alpha=0.5, zorder=1)
+    axes.plot(*data.trials.T, ".", color=GREY, zorder=1, **_dots(len(data.trials), 6.0, 0.5))
     axes.plot(*data.best, "o", **_RING)
     if data.limits is not None:
         axes.set_ylim(*data.limits)
@@ -96,8 +103,9 @@ def _map(data: model.MapData, axes: Any) -> Any:
     """Draw values over two parameters."""
     mesh = axes.pcolormesh(data.x.edges, data.y.edges, data.surface, cmap="viridis")
     axes.figure.colorbar(mesh, ax=axes, label=_name(data.label, axes, "y"))
-    dots: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markersize": 5}
-    axes.plot(*data.trials.T, ".", markeredgewidth=0.4, **dots)
+    dots = _dots(len(data.trials), 5.0)
+    width = 0.4 * scale_of(len(data.trials))
+    axes.plot(*data.trials.T, ".", color="white", mec="black", mew=width, **dots)
     axes.plot(*data.best, "o", markeredgewidth=2, **_RING)
     for which, line, at in zip("xy", (data.x, data.y), data.best, strict=True):
         _label_axis(axes, which, line, at)
@@ -161,10 +169,13 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
     from matplotlib.patches import Rectangle
 
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
+    width = scale_of(len(data.points)) ** 2
     for low, high, share in zip(data.lower, data.upper, shares, strict=True):
         colour = colormaps["viridis"](share)
-        axes.add_patch(Rectangle(low, *(high - low), facecolor=colour, edgecolor="white"))
-    axes.plot(*data.points.T, ".", color="black", markersize=3)
+        axes.add_patch(
+            Rectangle(low, *(high - low), facecolor=colour, edgecolor="white", linewidth=width)
+        )
+    axes.plot(*data.points.T, ".", color="black", **_dots(len(data.points), 3.0))
     x, y = (
         f"{_name(name, axes, which, 0.7)}, unit scale"
         for which, name in zip("xy", data.names, strict=True)
@@ -177,10 +188,11 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
 def _history(data: history.HistoryData, axes: Any) -> Any:
     """Draw values by trial."""
     numbers, feasible = np.array(data.numbers), data.is_feasible
-    axes.plot(numbers[feasible], data.values[feasible], ".", color=GREY, label="trials")
+    dots, crosses = (_dots(len(numbers), size) for size in (6.0, 4.0))
+    axes.plot(numbers[feasible], data.values[feasible], ".", color=GREY, label="trials", **dots)
     if not feasible.all():
         hidden = numbers[~feasible], data.values[~feasible]
-        axes.plot(*hidden, "x", color=COLOURS["failed"], markersize=4, label="infeasible")
+        axes.plot(*hidden, "x", color=COLOURS["failed"], label="infeasible", **crosses)
     if len(data.values):
         axes.step(data.numbers, data.best, where="post", color=ORANGE, label="best")
     if data.limits is not None:
@@ -230,6 +242,11 @@ def _calibration(data: history.CalibrationData, axes: Any) -> Any:
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="nominal share", ylabel="observed share")
     axes.set_aspect("equal")
     return axes
+
+
+def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, Any]:
+    """Return size and opacity of the markers of so many trials."""
+    return {"markersize": size * scale_of(n_trials), "alpha": opacity * opacity_of(n_trials)}
 
 
 def _label_axis(axes: Any, which: str, line: Line, best: float) -> None:

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
+from mondrian_bo.integrations.optuna.plots.colours import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    opacity_of,
+    scale_of,
+)
 from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.shared.array_types import FloatArray
@@ -132,7 +139,8 @@ def _map(data: model.MapData) -> Any:
 def _fill_slice(data: model.SliceData, panel: _Panel) -> None:
     """Draw a prediction along a parameter."""
     line = data.line
-    _add_trials(panel, data.trials, data.numbers, {"color": GREY, "opacity": 0.5, "size": 5})
+    dots = _dots(len(data.trials), 5.0, 0.5)
+    _add_trials(panel, data.trials, data.numbers, {"color": GREY, **dots})
     if line.labels is None:
         _add_band(panel, line.values, data.lower, data.upper, _BAND)
         panel.add("Scatter", x=line.values, y=data.mean, line_color=BLUE, name="mean")
@@ -165,7 +173,8 @@ def _fill_map(data: model.MapData, panel: _Panel, has_scale: bool) -> None:
         name=label,
         hovertemplate="%{z:.4g}<extra>" + label + "</extra>",
     )
-    dots = {"color": "white", "size": 5, "line": {"color": "black", "width": 0.5}}
+    edge = {"color": "black", "width": 0.5 * scale_of(len(data.trials))}
+    dots = {"color": "white", "line": edge, **_dots(len(data.trials), 5.0)}
     _add_trials(panel, data.trials, data.numbers, dots)
     _add_best(panel, data.best)
     panel.show_line("x", data.x, data.best[0], is_limited=True)
@@ -233,6 +242,7 @@ def _partition(data: model.PartitionData) -> Any:
     panel = _new_panel(showlegend=False)
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
     colours = sample_colorscale("Viridis", shares.tolist())
+    width = scale_of(len(data.points)) ** 2
     for (x0, y0), (x1, y1), mean, colour in zip(
         data.lower.tolist(), data.upper.tolist(), data.means.tolist(), colours, strict=True
     ):
@@ -243,12 +253,13 @@ def _partition(data: model.PartitionData) -> Any:
             mode="lines",
             fill="toself",
             fillcolor=colour,
-            line={"color": "white", "width": 1},
+            line={"color": "white", "width": width},
             hoveron="fills",
             hoverinfo="text",
             text=f"mean {_name(data.label)}: {mean:.4g}",
         )
-    _add_trials(panel, data.points, data.numbers, {"color": "black", "size": 4})
+    dots = {"color": "black", **_dots(len(data.points), 4.0)}
+    _add_trials(panel, data.points, data.numbers, dots)
     for which, name in zip("xy", data.names, strict=True):
         panel.set_axis(which, title_text=f"{_name(name)}, unit scale", range=[0.0, 1.0])
     return panel.figure
@@ -258,9 +269,10 @@ def _partition(data: model.PartitionData) -> Any:
 def _history(data: history.HistoryData) -> Any:
     """Draw values by trial."""
     panel = _new_panel()
-    kinds = [("trials", data.is_feasible, {"color": GREY, "size": 5})]
+    dots = _dots(len(data.numbers), 5.0)
+    kinds = [("trials", data.is_feasible, {"color": GREY, **dots})]
     if not data.is_feasible.all():
-        cross = {"color": COLOURS["failed"], "size": 5, "symbol": "x"}
+        cross = {"color": COLOURS["failed"], "symbol": "x", **dots}
         kinds.append(("infeasible", ~data.is_feasible, cross))
     for name, shown, marker in kinds:
         x, y = np.array(data.numbers)[shown], data.values[shown]
@@ -343,6 +355,11 @@ def _add_trials(
         marker=marker,
         name="trials",
     )
+
+
+def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, float]:
+    """Return size and opacity of the markers of so many trials."""
+    return {"size": size * scale_of(n_trials), "opacity": opacity * opacity_of(n_trials)}
 
 
 def _add_best(panel: _Panel, best: tuple[float, float]) -> None:
