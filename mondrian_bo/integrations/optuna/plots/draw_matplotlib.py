@@ -157,6 +157,9 @@ def _importance(data: model.ImportanceData, axes: Any) -> Any:
     places = np.arange(len(texts))
     axes.barh(places, data.shares[::-1], color=colours[::-1])
     axes.set_yticks(places, texts[::-1])
+    for label in axes.get_yticklabels()[: data.n_pairs]:
+        # Two lines of this size are lower than the distance of bars.
+        label.set_fontsize("small")
     name, gap = _name(data.label, axes, "x", 0.35), "\n" if len(data.label) > 10 else " "
     axes.set_xlabel(f"share of the variance{gap}of {name}")
     return axes
