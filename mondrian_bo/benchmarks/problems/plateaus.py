@@ -78,7 +78,7 @@ PLATEAU_PROBLEMS: tuple[PlateauProblem, ...] = tuple(
         group="noisy plateaus" if noise else "plateaus",
         tolerance=_SLOPE + 0.05,
         noise=noise,
-        description=f"6 % of the space are better, {d} inputs"
+        description=f"6 % of the space is better, {d} input{'s' * (d > 1)}"
         + (", a little noise" if noise else ""),
     )
     for noise in (0.0, _NOISE)

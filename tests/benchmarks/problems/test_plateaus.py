@@ -10,7 +10,7 @@ from mondrian_bo.benchmarks.problems.plateaus import PLATEAU_PROBLEMS
 
 
 @pytest.mark.parametrize("problem", PLATEAU_PROBLEMS, ids=lambda one: one.name)
-def test_six_per_cent_of_the_space_are_better(problem):
+def test_six_per_cent_of_the_space_is_better(problem):
     assert problem.name in SUITES["plateaus"].problems
     rows = problem.space.sample(2000, np.random.default_rng(0))
     points = [problem.space.from_unit(row) for row in rows]
@@ -26,3 +26,9 @@ def test_six_per_cent_of_the_space_are_better(problem):
         again = problem.instance(seed)
         assert [again(one) for one in points[:50]] == values[:50].tolist()
     assert [problem.function(one) for one in points] != values.tolist()
+
+
+def test_descriptions_count_inputs() -> None:
+    described = {problem.name: problem.description for problem in PLATEAU_PROBLEMS}
+    assert described["plateau1"] == "6 % of the space is better, 1 input"
+    assert described["plateau2_noisy"] == "6 % of the space is better, 2 inputs, a little noise"

@@ -57,7 +57,7 @@ def test_maps(study: optuna.Study, names: tuple[str, str]) -> None:
         assert data.trials[:, column].tolist() == expected
         assert data.best[column] == PLACES[2]
     partition = partition_data(seen, *names)
-    np.testing.assert_allclose(partition.points[:, column], np.array(expected) / 3.0)
+    np.testing.assert_allclose(partition.points[:, column], (np.array(expected) + 0.5) / 3.0)
     other = [trial.params["y"] for trial in study.trials]
     np.testing.assert_allclose(partition.points[:, 1 - column], other)
 

@@ -163,6 +163,26 @@ def test_feasible_trials_are_counted() -> None:
     assert "2 of 3 complete trials are feasible" in html_report(study)
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"expected_gain": None, "n_trials": 3},
+        {"expected_gain": 0.5},
+        {"expected_gain": "<b>", "n_trials": 3},
+        {"expected_gain": 0.5, "n_trials": "<b>"},
+        {"expected_gain": float("nan"), "n_trials": 3},
+        "expected_gain",
+    ],
+)
+def test_a_foreign_estimate_is_left_out(stored: object) -> None:
+    study = optuna.create_study()
+    study.set_user_attr("mondrian:terminator", stored)
+    page = html_report(study)
+    assert "no trials" in page and "Expected gain" not in page
+    study.set_user_attr("mondrian:terminator", {"expected_gain": 0.25, "n_trials": 3})
+    assert "Expected gain of further trials after 3 trials: 0.25" in html_report(study)
+
+
 def test_studies_without_a_model() -> None:
     empty = optuna.create_study()
     assert "no trials" in html_report(empty)

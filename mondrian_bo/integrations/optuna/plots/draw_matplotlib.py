@@ -8,11 +8,41 @@ from typing import Any
 import numpy as np
 
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
+from mondrian_bo.integrations.optuna.plots.colours import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    opacity_of,
+    scale_of,
+)
+from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
+from mondrian_bo.shared.array_types import FloatArray
 
 _RING: dict[str, Any] = {"color": ORANGE, "markerfacecolor": "none", "markersize": 9}
 """Style of the marker of the best trial."""
+
+_CHARACTER = 0.083
+"""Mean width of a character in inches, of matplotlib's font at its size of 10 points."""
+
+_FEWEST_CHARACTERS = 12
+"""Smallest number of characters that a name is shortened to, our choice: fewer say little."""
+
+_TICK_DISTANCE = 0.3
+"""Least distance of the ticks of many choices in inches, our choice: labels take some of it."""
+
+_USUAL_SHARE = 0.75
+"""Share of the width of axes that labels and a colour bar beside them leave, our choice."""
+
+_LEAST_SLANTED = 0.2
+"""Least distance of slanted labels in inches: a line of text is 0.14 high."""
+
+_SHARE_OF_NAMES = 0.6
+"""Width of the names of bars by that of the axes, our choice: half of the figure is for bars."""
+
+_WIDEST = 7.0
+"""Largest width of a figure of importance in inches, our choice: that of a printed page."""
 
 
 def new_axes(axes: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
@@ -23,6 +53,24 @@ def new_axes(axes: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def importance_size(n_names: int, n_pairs: int, longest: int = 0) -> tuple[float, float]:
+    """Return width and height in inches of a figure of importance.
+
+    Parameters
+    ----------
+    n_names : int
+        Number of parameters.
+    n_pairs : int
+        Number of pairs, whose labels may have two lines.
+    longest : int, default=0
+        Number of characters of the longest name.
+    """
+    # Axes of a new figure have this share of its width.
+    width = longest * _CHARACTER / _SHARE_OF_NAMES / 0.775
+    height = 0.6 + 0.3 * n_names + 0.42 * n_pairs
+    return min(max(5.0, width), _WIDEST), max(2.0, height)
 
 
 @singledispatch
@@ -41,12 +89,12 @@ def _slice(data: model.SliceData, axes: Any) -> Any:
     else:
         spread = np.maximum([mean - data.lower, data.upper - mean], 0.0)
         axes.errorbar(line.values, mean, spread, fmt="_", color=BLUE, capsize=4)
-    axes.plot(*data.trials.T, ".", color=GREY, alpha=0.5, zorder=1)
+    axes.plot(*data.trials.T, ".", color=GREY, zorder=1, **_dots(len(data.trials), 6.0, 0.5))
     axes.plot(*data.best, "o", **_RING)
     if data.limits is not None:
         axes.set_ylim(*data.limits)
-    _label_axis(axes, "x", line)
-    axes.set_ylabel(_plain(data.label))
+    _label_axis(axes, "x", line, data.best[0])
+    axes.set_ylabel(_name(data.label, axes, "y"))
     return axes
 
 
@@ -54,12 +102,13 @@ def _slice(data: model.SliceData, axes: Any) -> Any:
 def _map(data: model.MapData, axes: Any) -> Any:
     """Draw values over two parameters."""
     mesh = axes.pcolormesh(data.x.edges, data.y.edges, data.surface, cmap="viridis")
-    axes.figure.colorbar(mesh, ax=axes, label=_plain(data.label))
-    dots: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markersize": 5}
-    axes.plot(*data.trials.T, ".", markeredgewidth=0.4, **dots)
+    axes.figure.colorbar(mesh, ax=axes, label=_name(data.label, axes, "y"))
+    dots = _dots(len(data.trials), 5.0)
+    width = 0.4 * scale_of(len(data.trials))
+    axes.plot(*data.trials.T, ".", color="white", mec="black", mew=width, **dots)
     axes.plot(*data.best, "o", markeredgewidth=2, **_RING)
-    for which, line in (("x", data.x), ("y", data.y)):
-        _label_axis(axes, which, line)
+    for which, line, at in zip("xy", (data.x, data.y), data.best, strict=True):
+        _label_axis(axes, which, line, at)
         if line.limits is not None:
             getattr(axes, f"set_{which}lim")(*line.limits)
     return axes
@@ -71,7 +120,7 @@ def _acquisition(data: model.AcquisitionData, axes: Any) -> Any:
     style = "o" if data.line.labels is not None else "-"
     for name, scores in data.scores:
         axes.plot(data.line.values, scores, style, label=_plain(name))
-    _label_axis(axes, "x", data.line)
+    _label_axis(axes, "x", data.line, data.best)
     axes.set_ylabel("acquisition, standardised")
     axes.legend(fontsize="x-small")
     return axes
@@ -82,15 +131,18 @@ def draw_pairs(panels: list[list[model.SliceData | model.MapData | None]]) -> An
     from matplotlib import pyplot
 
     n = len(panels)
-    figure, grid = pyplot.subplots(
-        n, n, figsize=(2.6 * n + 0.6, 2.3 * n + 0.4), layout="constrained", squeeze=False
-    )
+    lines = [panel.line for row in panels for panel in row if isinstance(panel, model.SliceData)]
+    # Labels of choices need room.
+    wide = 1.3 if any(line.labels is not None for line in lines) else 1.0
+    size = wide * (2.6 * n + 0.6), wide * (2.3 * n + 0.4)
+    figure, grid = pyplot.subplots(n, n, figsize=size, layout="constrained", squeeze=False)
     for row, row_axes in zip(panels, grid, strict=True):
         for panel, axes in zip(row, row_axes, strict=True):
             if panel is None:
                 axes.set_axis_off()
             else:
                 draw(panel, axes)
+                axes.tick_params(labelsize="small")
     return figure
 
 
@@ -99,8 +151,17 @@ def _importance(data: model.ImportanceData, axes: Any) -> Any:
     """Draw shares of the variance as bars, the first on top."""
     n_effects = len(data.names) - data.n_pairs
     colours = [BLUE] * n_effects + [ORANGE] * data.n_pairs
-    axes.barh([_plain(name) for name in data.names[::-1]], data.shares[::-1], color=colours[::-1])
-    axes.set_xlabel(f"share of the variance of {_plain(data.label)}")
+    # Names take up to half of the width.
+    labels = bar_labels(data.names, _n_characters(axes, "x", _SHARE_OF_NAMES))
+    texts = [_plain("\n".join(lines)) for lines in labels]
+    places = np.arange(len(texts))
+    axes.barh(places, data.shares[::-1], color=colours[::-1])
+    axes.set_yticks(places, texts[::-1])
+    for label in axes.get_yticklabels()[: data.n_pairs]:
+        # Two lines of this size are lower than the distance of bars.
+        label.set_fontsize("small")
+    name, gap = _name(data.label, axes, "x", 0.35), "\n" if len(data.label) > 10 else " "
+    axes.set_xlabel(f"share of the variance{gap}of {name}")
     return axes
 
 
@@ -111,11 +172,17 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
     from matplotlib.patches import Rectangle
 
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
+    width = scale_of(len(data.points)) ** 2
     for low, high, share in zip(data.lower, data.upper, shares, strict=True):
         colour = colormaps["viridis"](share)
-        axes.add_patch(Rectangle(low, *(high - low), facecolor=colour, edgecolor="white"))
-    axes.plot(*data.points.T, ".", color="black", markersize=3)
-    x, y = (f"{_plain(name)}, unit scale" for name in data.names)
+        axes.add_patch(
+            Rectangle(low, *(high - low), facecolor=colour, edgecolor="white", linewidth=width)
+        )
+    axes.plot(*data.points.T, ".", color="black", **_dots(len(data.points), 3.0))
+    x, y = (
+        f"{_name(name, axes, which, 0.7)}, unit scale"
+        for which, name in zip("xy", data.names, strict=True)
+    )
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=x, ylabel=y)
     return axes
 
@@ -124,16 +191,17 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
 def _history(data: history.HistoryData, axes: Any) -> Any:
     """Draw values by trial."""
     numbers, feasible = np.array(data.numbers), data.is_feasible
-    axes.plot(numbers[feasible], data.values[feasible], ".", color=GREY, label="trials")
+    dots, crosses = (_dots(len(numbers), size) for size in (6.0, 4.0))
+    axes.plot(numbers[feasible], data.values[feasible], ".", color=GREY, label="trials", **dots)
     if not feasible.all():
         hidden = numbers[~feasible], data.values[~feasible]
-        axes.plot(*hidden, "x", color=COLOURS["failed"], markersize=4, label="infeasible")
+        axes.plot(*hidden, "x", color=COLOURS["failed"], label="infeasible", **crosses)
     if len(data.values):
         axes.step(data.numbers, data.best, where="post", color=ORANGE, label="best")
     if data.limits is not None:
         axes.set_ylim(*data.limits)
     axes.set_xlabel("trial")
-    axes.set_ylabel(_plain(data.label))
+    axes.set_ylabel(_name(data.label, axes, "y"))
     axes.legend(fontsize="small")
     return axes
 
@@ -159,7 +227,7 @@ def _learning_curves(data: history.CurvesData, axes: Any) -> Any:
     if data.end_positions:
         axes.errorbar([], [], [], fmt=".", color=COLOURS["pruned"], label="predicted value, 90 %")
     axes.set_xlabel("step")
-    axes.set_ylabel(_plain(data.label))
+    axes.set_ylabel(_name(data.label, axes, "y"))
     if kinds:
         axes.legend(fontsize="x-small")
     return axes
@@ -179,16 +247,53 @@ def _calibration(data: history.CalibrationData, axes: Any) -> Any:
     return axes
 
 
-def _label_axis(axes: Any, which: str, line: Line) -> None:
-    """Set label, scale and ticks of an axis, "x" or "y"."""
-    getattr(axes, f"set_{which}label")(_plain(line.name))
+def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, Any]:
+    """Return size and opacity of the markers of so many trials."""
+    return {"markersize": size * scale_of(n_trials), "alpha": opacity * opacity_of(n_trials)}
+
+
+def _label_axis(axes: Any, which: str, line: Line, best: float) -> None:
+    """Set label, scale and ticks of an axis, "x" or "y", with a tick at the best choice."""
+    getattr(axes, f"set_{which}label")(_name(line.name, axes, which))
     if line.is_log:
         getattr(axes, f"set_{which}scale")("log")
-    if line.ticks is not None:
-        values, labels = line.ticks
+    ticks = line.ticks(best, max(2, int(_size(axes, which) / _TICK_DISTANCE)))
+    if ticks is not None:
+        values, labels = ticks
         set_ticks = getattr(axes, f"set_{which}ticks")
         set_ticks(values, [_plain(label) for label in labels])
         set_ticks([], minor=True)
+        if which == "x":
+            _turn_labels(axes, line, values, max(map(len, labels)))
+
+
+def _turn_labels(axes: Any, line: Line, values: FloatArray, longest: int) -> None:
+    """Turn labels of the horizontal axis that would overlap."""
+    edges, at = (np.log(one) if line.is_log else one for one in (line.edges, values))
+    distance = _USUAL_SHARE * _size(axes, "x") * float(np.diff(at).min() / np.ptp(edges))
+    if (longest + 1) * _CHARACTER <= distance:
+        return
+    # Text that is close together must stand upright.
+    angle = 45 if distance > _LEAST_SLANTED else 90
+    for label in axes.get_xticklabels():
+        label.set(rotation=angle, rotation_mode="anchor", ha="right", va="center")
+
+
+def _size(axes: Any, which: str) -> float:
+    """Return width ("x") or height ("y") of axes in inches, before labels take their room."""
+    box = axes.get_position(original=True)
+    width, height = axes.figure.get_size_inches()
+    return float(box.width * width if which == "x" else box.height * height)
+
+
+def _n_characters(axes: Any, which: str, share: float) -> int:
+    """Return the number of characters that a share of the width or height of axes has room for."""
+    return max(_FEWEST_CHARACTERS, int(share * _size(axes, which) / _CHARACTER))
+
+
+def _name(text: str, axes: Any, which: str, share: float = 0.8) -> str:
+    """Return a name that is no longer than a share of an axis."""
+    return _plain(shortened(text, _n_characters(axes, which, share)))
 
 
 def _plain(text: str) -> str:

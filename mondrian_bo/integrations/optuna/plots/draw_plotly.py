@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
+from mondrian_bo.integrations.optuna.plots.colours import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    opacity_of,
+    scale_of,
+)
+from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.shared.array_types import FloatArray
 
@@ -26,6 +34,10 @@ _GAP = 0.32
 
 _PANEL_SIZE = 250
 """Width and height of a panel of pairs in pixels, our choice: labels remain readable."""
+
+
+_LONGEST_NAME = 28
+"""Largest number of characters of a name, our choice: longer ones leave no room on a phone."""
 
 
 def import_plotly() -> ModuleType:
@@ -71,13 +83,14 @@ class _Panel(NamedTuple):
         update = self.figure.update_xaxes if which == "x" else self.figure.update_yaxes
         update(row=self.row, col=self.column, **settings)
 
-    def show_line(self, which: str, line: Line, is_limited: bool) -> None:
+    def show_line(self, which: str, line: Line, best: float, is_limited: bool) -> None:
         """Give an axis the name, scale, ticks and, in a map, the ends of a parameter."""
-        self.set_axis(which, title_text=_plain(line.name))
+        self.set_axis(which, title_text=_name(line.name), automargin=True)
         if line.is_log:
             self.set_axis(which, type="log", exponentformat="power", dtick=1)
-        if line.ticks is not None:
-            values, labels = line.ticks
+        ticks = line.ticks(best)
+        if ticks is not None:
+            values, labels = ticks
             texts = [_plain(label) for label in labels]
             self.set_axis(which, tickmode="array", tickvals=values.tolist(), ticktext=texts)
         if is_limited and line.limits is not None:
@@ -126,7 +139,8 @@ def _map(data: model.MapData) -> Any:
 def _fill_slice(data: model.SliceData, panel: _Panel) -> None:
     """Draw a prediction along a parameter."""
     line = data.line
-    _add_trials(panel, data.trials, data.numbers, {"color": GREY, "opacity": 0.5, "size": 5})
+    dots = _dots(len(data.trials), 5.0, 0.5)
+    _add_trials(panel, data.trials, data.numbers, {"color": GREY, **dots})
     if line.labels is None:
         _add_band(panel, line.values, data.lower, data.upper, _BAND)
         panel.add("Scatter", x=line.values, y=data.mean, line_color=BLUE, name="mean")
@@ -141,13 +155,13 @@ def _fill_slice(data: model.SliceData, panel: _Panel) -> None:
             name="mean",
         )
     _add_best(panel, data.best)
-    panel.show_line("x", line, is_limited=False)
-    panel.set_axis("y", title_text=_plain(data.label), range=data.limits)
+    panel.show_line("x", line, data.best[0], is_limited=False)
+    panel.set_axis("y", title_text=_name(data.label), range=data.limits)
 
 
 def _fill_map(data: model.MapData, panel: _Panel, has_scale: bool) -> None:
     """Draw values over two parameters."""
-    label = _plain(data.label)
+    label = _name(data.label)
     panel.add(
         "Heatmap",
         x=data.x.edges,
@@ -159,11 +173,12 @@ def _fill_map(data: model.MapData, panel: _Panel, has_scale: bool) -> None:
         name=label,
         hovertemplate="%{z:.4g}<extra>" + label + "</extra>",
     )
-    dots = {"color": "white", "size": 5, "line": {"color": "black", "width": 0.5}}
+    edge = {"color": "black", "width": 0.5 * scale_of(len(data.trials))}
+    dots = {"color": "white", "line": edge, **_dots(len(data.trials), 5.0)}
     _add_trials(panel, data.trials, data.numbers, dots)
     _add_best(panel, data.best)
-    panel.show_line("x", data.x, is_limited=True)
-    panel.show_line("y", data.y, is_limited=True)
+    panel.show_line("x", data.x, data.best[0], is_limited=True)
+    panel.show_line("y", data.y, data.best[1], is_limited=True)
 
 
 @draw.register
@@ -173,7 +188,7 @@ def _acquisition(data: model.AcquisitionData) -> Any:
     mode = "markers" if data.line.labels is not None else "lines"
     for name, scores in data.scores:
         panel.add("Scatter", x=data.line.values, y=scores, mode=mode, name=_plain(name))
-    panel.show_line("x", data.line, is_limited=False)
+    panel.show_line("x", data.line, data.best, is_limited=False)
     panel.set_axis("y", title_text="acquisition, standardised")
     return panel.figure
 
@@ -203,15 +218,19 @@ def _importance(data: model.ImportanceData) -> Any:
     panel = _new_panel(showlegend=False)
     n_effects = len(data.names) - data.n_pairs
     colours = [BLUE] * n_effects + [ORANGE] * data.n_pairs
+    labels = bar_labels(data.names, _LONGEST_NAME)
     panel.add(
         "Bar",
         x=data.shares,
-        y=[_plain(name) for name in data.names],
+        y=["<br>".join(map(_plain, lines)) for lines in labels],
+        hovertext=[_plain(" \N{MULTIPLICATION SIGN} ".join(name)) for name in data.names],
+        hovertemplate="%{hovertext}: %{x:.3f}<extra></extra>",
         orientation="h",
         marker_color=colours,
     )
-    panel.set_axis("x", title_text=f"share of the variance of {_plain(data.label)}")
-    panel.set_axis("y", autorange="reversed", automargin=True)
+    panel.set_axis("x", title_text=f"share of the variance of {_name(data.label)}")
+    # Names such as "2020-01-01" or "1" are no dates or numbers.
+    panel.set_axis("y", type="category", autorange="reversed", automargin=True)
     return panel.figure
 
 
@@ -223,6 +242,7 @@ def _partition(data: model.PartitionData) -> Any:
     panel = _new_panel(showlegend=False)
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
     colours = sample_colorscale("Viridis", shares.tolist())
+    width = scale_of(len(data.points)) ** 2
     for (x0, y0), (x1, y1), mean, colour in zip(
         data.lower.tolist(), data.upper.tolist(), data.means.tolist(), colours, strict=True
     ):
@@ -233,14 +253,15 @@ def _partition(data: model.PartitionData) -> Any:
             mode="lines",
             fill="toself",
             fillcolor=colour,
-            line={"color": "white", "width": 1},
+            line={"color": "white", "width": width},
             hoveron="fills",
             hoverinfo="text",
-            text=f"mean {_plain(data.label)}: {mean:.4g}",
+            text=f"mean {_name(data.label)}: {mean:.4g}",
         )
-    _add_trials(panel, data.points, data.numbers, {"color": "black", "size": 4})
+    dots = {"color": "black", **_dots(len(data.points), 4.0)}
+    _add_trials(panel, data.points, data.numbers, dots)
     for which, name in zip("xy", data.names, strict=True):
-        panel.set_axis(which, title_text=f"{_plain(name)}, unit scale", range=[0.0, 1.0])
+        panel.set_axis(which, title_text=f"{_name(name)}, unit scale", range=[0.0, 1.0])
     return panel.figure
 
 
@@ -248,9 +269,10 @@ def _partition(data: model.PartitionData) -> Any:
 def _history(data: history.HistoryData) -> Any:
     """Draw values by trial."""
     panel = _new_panel()
-    kinds = [("trials", data.is_feasible, {"color": GREY, "size": 5})]
+    dots = _dots(len(data.numbers), 5.0)
+    kinds = [("trials", data.is_feasible, {"color": GREY, **dots})]
     if not data.is_feasible.all():
-        cross = {"color": COLOURS["failed"], "size": 5, "symbol": "x"}
+        cross = {"color": COLOURS["failed"], "symbol": "x", **dots}
         kinds.append(("infeasible", ~data.is_feasible, cross))
     for name, shown, marker in kinds:
         x, y = np.array(data.numbers)[shown], data.values[shown]
@@ -258,7 +280,7 @@ def _history(data: history.HistoryData) -> Any:
     line = {"color": ORANGE, "shape": "hv"}
     panel.add("Scatter", x=data.numbers, y=data.best, mode="lines", line=line, name="best")
     panel.set_axis("x", title_text="trial")
-    panel.set_axis("y", title_text=_plain(data.label), range=data.limits)
+    panel.set_axis("y", title_text=_name(data.label), range=data.limits)
     return panel.figure
 
 
@@ -285,7 +307,7 @@ def _learning_curves(data: history.CurvesData) -> Any:
     if predicted:
         _add_ends(panel, data, predicted)
     panel.set_axis("x", title_text="step")
-    panel.set_axis("y", title_text=_plain(data.label))
+    panel.set_axis("y", title_text=_name(data.label))
     return panel.figure
 
 
@@ -335,6 +357,11 @@ def _add_trials(
     )
 
 
+def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, float]:
+    """Return size and opacity of the markers of so many trials."""
+    return {"size": size * scale_of(n_trials), "opacity": opacity * opacity_of(n_trials)}
+
+
 def _add_best(panel: _Panel, best: tuple[float, float]) -> None:
     """Add a ring at the best trial."""
     ring = {"symbol": "circle-open", "color": ORANGE, "size": 11, "line": {"width": 2.5}}
@@ -367,6 +394,11 @@ def _errors(middle: FloatArray, lower: FloatArray, upper: FloatArray) -> dict[st
         "arrayminus": np.maximum(middle - lower, 0.0),
         "thickness": 1,
     }
+
+
+def _name(text: str) -> str:
+    """Return a name that leaves room for the plot."""
+    return _plain(shortened(text, _LONGEST_NAME))
 
 
 def _plain(text: str) -> str:

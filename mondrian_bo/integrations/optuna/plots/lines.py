@@ -13,6 +13,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.plots.labels import distinct_labels
 from mondrian_bo.integrations.optuna.robust_best import (
     asked_model,
     best_predicted,
@@ -29,7 +30,7 @@ _MOST_VALUES = 60
 """Largest grid whose values are all shown, our choice: more points touch each other."""
 
 _MOST_TICKS = 10
-"""Largest grid of numbers that all get a tick, our choice: more labels overlap."""
+"""Largest number of values or choices that all get a tick, our choice: more labels overlap."""
 
 _FEWEST_DIGITS = 6
 """Smallest number of significant digits of a tick's label that is no integer, our choice."""
@@ -38,7 +39,7 @@ _LARGEST_INTEGER = 1e12
 """Least size of an integer whose label has an exponent, our choice."""
 
 _LONGEST_LABEL = 16
-"""Largest number of characters of a choice's label, our choice: longer labels overlap."""
+"""Largest number of characters of a choice's label, our choice: longer ones leave no plot."""
 
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
@@ -85,11 +86,18 @@ class Line:
         edges = np.concatenate([[2.0 * at[0] - middles[0]], middles, [2.0 * at[-1] - middles[-1]]])
         return np.asarray(np.exp(edges) if self.is_log else edges)
 
-    @property
-    def ticks(self) -> tuple[FloatArray, list[str]] | None:
-        """Positions and labels of the ticks; None if a drawer chooses them."""
+    def ticks(self, best: float, most: int = _MOST_TICKS) -> tuple[FloatArray, list[str]] | None:
+        """Return positions and labels of the ticks; None if a drawer chooses them.
+
+        Of more than `most` choices, some have ticks: that at the position `best`, and others at
+        equal distances.
+        """
         if self.labels is not None:
-            return self.values, self.labels
+            step = -(-len(self.labels) // min(most, _MOST_TICKS))
+            shown = [k for k in range(0, len(self.labels), step) if not 0 < abs(k - best) < step]
+            if best in self.values and best not in shown:
+                shown = sorted([*shown, int(best)])
+            return self.values[shown], [self.labels[k] for k in shown]
         if self.has_few_values:
             return self.values, _tick_labels(self.values)
         return None
@@ -172,7 +180,7 @@ class StudyView:
             units = np.arange(size, dtype=np.float64)
             # The sampler's choices are the indices of Optuna's.
             indices = [int(str(k)) for k in parameter.choices]
-            labels = [str(distribution.choices[k])[:_LONGEST_LABEL] for k in indices]
+            labels = distinct_labels([distribution.choices[k] for k in indices], _LONGEST_LABEL)
             return Line(name, units, units, labels, False, False)
         units = np.linspace(0.0, 1.0, n_points)
         if 0 < size <= _MOST_VALUES:

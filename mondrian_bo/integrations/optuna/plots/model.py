@@ -102,10 +102,13 @@ class AcquisitionData(NamedTuple):
         The m values of the parameter.
     scores : list of (str, float64 array of shape (m,))
         Each acquisition of the portfolio with its standardised scores.
+    best : float
+        Position of the best trial that has the parameter.
     """
 
     line: Line
     scores: list[tuple[str, FloatArray]]
+    best: float
 
 
 class ImportanceData(NamedTuple):
@@ -113,7 +116,7 @@ class ImportanceData(NamedTuple):
 
     Attributes
     ----------
-    names : list of str
+    names : list of tuples of one or two str
         Parameters and pairs of them.
     shares : list of float
         Their shares.
@@ -123,7 +126,7 @@ class ImportanceData(NamedTuple):
         Name of the objective.
     """
 
-    names: list[str]
+    names: list[tuple[str, ...]]
     shares: list[float]
     n_pairs: int
     label: str
@@ -226,8 +229,13 @@ def acquisition_data(seen: StudyView, x: str, y: str | None = None) -> Acquisiti
         _, score = scores[0]
         return _surface(seen, mesh, _standardised(score(mesh.rows)), "acquisition")
     line = seen.line(x)
-    rows = seen.rows_through(seen.centre([x]), {x: line.units})
-    return AcquisitionData(line, [(repr(one), _standardised(score(rows))) for one, score in scores])
+    centre = seen.centre([x])
+    rows = seen.rows_through(centre, {x: line.units})
+    return AcquisitionData(
+        line,
+        [(repr(one), _standardised(score(rows))) for one, score in scores],
+        float(seen.positions(line, [centre.trial])[0]),
+    )
 
 
 def pairs_data(
@@ -302,7 +310,7 @@ def importance_data(
     effects = evaluator.evaluate(study, target=target)
     pairs = list(evaluator.pairs(study, target=target).items())[:n_pairs]
     return ImportanceData(
-        [*effects, *(f"{a} \N{MULTIPLICATION SIGN} {b}" for (a, b), _ in pairs)],
+        [*((name,) for name in effects), *(pair for pair, _ in pairs)],
         [*effects.values(), *(share for _, share in pairs)],
         len(pairs),
         objective_label(study, objective),
@@ -325,7 +333,7 @@ def partition_data(
     check_objective(seen.study, objective)
     check_count("seed", seed, 0)
     _check_two(x, y)
-    # The unit square of the two parameters, with choices at equal distances.
+    # The unit square of the two parameters; choices are in the middle of equal parts, as integers.
     columns = []
     for name in (x, y):
         line = seen.line(name)
@@ -335,7 +343,7 @@ def partition_data(
             units = [np.nan if np.isnan(value) else _unit(parameter, value) for value in at]
             columns.append(np.array(units))
         else:
-            columns.append(at / len(line.labels))
+            columns.append((at + 0.5) / len(line.labels))
     points = np.column_stack(columns)
     known = np.flatnonzero(((points >= 0.0) & (points <= 1.0)).all(axis=1))
     if not len(known):

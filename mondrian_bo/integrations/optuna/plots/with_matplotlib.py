@@ -9,7 +9,12 @@ import optuna
 
 from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.draw_matplotlib import draw, draw_pairs, new_axes
+from mondrian_bo.integrations.optuna.plots.draw_matplotlib import (
+    draw,
+    draw_pairs,
+    importance_size,
+    new_axes,
+)
 from mondrian_bo.integrations.optuna.plots.lines import view
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler
 
@@ -184,7 +189,9 @@ def plot_importance(
         The plot.
     """
     data = model.importance_data(study, objective, n_pairs, evaluator)
-    return draw(data, new_axes(axes))
+    longest = max(len(one) for name in data.names for one in name)
+    size = importance_size(len(data.names) - data.n_pairs, data.n_pairs, longest)
+    return draw(data, new_axes(axes, size))
 
 
 def plot_partition(
