@@ -68,6 +68,7 @@ table { border-collapse: collapse; }
 th, td { text-align: left; padding: 0.2rem 0.8rem 0.2rem 0; border-bottom: 1px solid #eee; }
 th, td.number { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.words { min-width: 6rem; overflow-wrap: anywhere; }
 """
 """The page's style: columns on a wide screen, one below the other on a phone."""
 
@@ -186,7 +187,7 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
         cells = "".join(
             f'<tr><td>{label}</td><td class="number">{trial.number}</td>'
             f'<td class="number">{html.escape(", ".join(f"{v:.6g}" for v in trial.values))}</td>'
-            f"<td>{html.escape(_params(trial.params))}</td></tr>"
+            f'<td class="words">{html.escape(_params(trial.params))}</td></tr>'
             for label, trial in rows
         )
         parts.append(
