@@ -25,6 +25,9 @@ Result = TypeVar("Result")
 Run = Callable[[str, int, int | None], list[dict[str, Any]]]
 """Searches a problem with a seed and a number of trials, or the usual one, and returns records."""
 
+_REQUESTED = "requested_trials"
+"""Key of the number of trials that the user asked for; absent where it is the usual one."""
+
 _GZIP = b"\x1f\x8b"
 """First bytes of a compressed file."""
 
@@ -118,14 +121,17 @@ def keep(
     if log.is_file():
         text, is_whole = _whole_lines(log)
         if not is_whole:
-            # What follows half a line could not be read.
-            log.write_bytes(gzip.compress(text) if is_compressed else text)
-    with log.open("ab", buffering=0) as stream:
+            # What follows half a line could not be read. The old file stays until the new one is.
+            repaired = log.with_name(log.name + ".partial")
+            repaired.write_bytes(gzip.compress(text) if is_compressed else text)
+            repaired.replace(log)
+    with log.open("ab") as stream:
         for result in tqdm(results, total=n_results, desc=label):
             finished.append(result)
             new = [result] if lines is None else lines(result)
             text = "".join(json.dumps(line) + "\n" for line in new).encode()
             stream.write(gzip.compress(text) if is_compressed else text)
+            stream.flush()
     return finished
 
 
@@ -145,7 +151,8 @@ def archived_runs(
         The problems.
     run : callable
         Returns the records of one run, which have at least the keys ``problem`` and ``seed``. With
-        ``trials`` they get the key ``n_trials``, and only runs of as many trials count as known.
+        ``trials`` they get the key ``requested_trials``, and only runs with the same request count
+        as known.
     label : str
         What the progress bar says.
 
@@ -168,7 +175,7 @@ def archived_runs(
             records = [line] if isinstance(line, dict) else line
             try:
                 key = records[0]["problem"], records[0]["seed"]
-                if records[0].get("n_trials") == n_trials:
+                if records[0].get(_REQUESTED) == n_trials:
                     done[key] = records
             except (AttributeError, KeyError, IndexError, TypeError):
                 raise ValueError(f"{path} has runs of another program") from None
@@ -176,7 +183,7 @@ def archived_runs(
     todo = [(n, s) for s in range(arguments.seeds) for n in names if (n, s) not in done]
     results = in_parallel(run, ((*one, n_trials) for one in todo), arguments.jobs)
     if n_trials is not None:
-        results = ([{**one, "n_trials": n_trials} for one in records] for records in results)
+        results = ([{**one, _REQUESTED: n_trials} for one in records] for records in results)
     for records in keep(results, log, n_results=len(todo), lines=_lines, label=label):
         done[records[0]["problem"], records[0]["seed"]] = records
     return [one for n in names for s in range(arguments.seeds) for one in done[n, s]]

@@ -40,8 +40,8 @@ _MOST_DRAWS = 4096
 up: a range of 0.1 % is then missed with a probability of 2 %."""
 
 _MANY_POINTS = 10**6
-"""Number of points at which a trial that differs from all others is set apart: the trials that
-start later see its values, and are too few to share them."""
+"""Number of points from which on a trial that differs from all others publishes no further values,
+our choice: a later trial has the same ones with a probability of one in a million."""
 
 
 class FirstValues:

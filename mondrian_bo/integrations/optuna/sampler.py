@@ -304,8 +304,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             is_valid = self._is_valid
             fixed = fixed_values(study, trial) if is_valid is not None else {}
             known = memory.values_of(trial, fixed) if is_valid is not None else {}
-            if fixed and not may_be_valid(is_valid, known):
-                # What the user has set is not valid itself.
+            if (fixed or trial.params) and not may_be_valid(is_valid, known):
+                # What the trial had before anything was suggested for it is not valid itself.
                 is_valid = None
 
             def accepts(value: Any) -> bool:

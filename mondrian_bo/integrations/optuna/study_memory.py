@@ -30,7 +30,7 @@ class RemembersStudies(HasLock, Generic[Memory]):
     def _recall(self, study: optuna.Study, make: Callable[[], Memory], *purpose: str) -> Memory:
         """Return what is remembered of a study for a purpose; `make` makes it at the first call.
 
-        What is remembered of studies that have been deleted is forgotten then.
+        The first call for a study forgets studies that have been deleted.
 
         Hyperband shows the trials of one bracket at a time, so each bracket is a study of its own.
         """

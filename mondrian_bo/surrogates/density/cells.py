@@ -95,7 +95,8 @@ class Partitions(NamedTuple):
     Attributes
     ----------
     trees : Tree
-        The trees, with a leading axis and without boxes; `size` holds the numbers of points.
+        The trees, with a leading axis and without boxes: `row` says nothing. `size` holds the
+        numbers of points, and `split_time` of leaves the lifetime to which trees have been grown.
     fractions : float64 array of shape (T, capacity)
         Share of each node in the volume of its parent; 1 at the root.
     next_split : float
@@ -268,3 +269,48 @@ def grow_partitions(
     forest = with_node_capacity(forest, used)._replace(box=forest.box[:, :0].copy())
     fractions = resized(states.fractions, 1, used)
     return Partitions(forest, fractions, float(following.min()))
+
+
+@njit(cache=True, nogil=True)
+def fill_log_volumes(tree, fractions, volumes):  # type: ignore[no-untyped-def]
+    """Compute the logarithm of the share of every node's cell in the volume of the box.
+
+    Parameters
+    ----------
+    tree : Tree
+        The arrays of one tree.
+    fractions : float64 array of shape (capacity,)
+        Share of each node in the volume of its parent.
+    volumes : float64 array of shape (n_nodes,)
+        Results.
+    """
+    # Children come after their parents.
+    for node in range(len(volumes)):
+        parent = tree.parent[node]
+        above = volumes[parent] if parent != NONE else 0.0
+        volumes[node] = above + np.log(fractions[node])
+
+
+@njit(cache=True, nogil=True)
+def fill_cells(tree, nodes, cells):  # type: ignore[no-untyped-def]
+    """Narrow boxes to the cells of nodes, O(depth) each.
+
+    Parameters
+    ----------
+    tree : Tree
+        The arrays of one tree.
+    nodes : int64 array of shape (m,)
+        The nodes.
+    cells : float64 array of shape (m, 2, d)
+        Lower and upper corner of the box of the tree; updated.
+    """
+    for i in range(len(nodes)):
+        node = nodes[i]
+        while tree.parent[node] != NONE:
+            parent = tree.parent[node]
+            d, threshold = tree.dimension[parent], tree.threshold[parent]
+            if tree.children[parent, LEFT] == node:
+                cells[i, UPPER, d] = min(cells[i, UPPER, d], threshold)
+            else:
+                cells[i, LOWER, d] = max(cells[i, LOWER, d], threshold)
+            node = np.int64(parent)

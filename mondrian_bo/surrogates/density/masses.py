@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from mondrian_bo.shared.array_types import FloatArray, IntArray
-from mondrian_bo.trees.layout import LEFT, LOWER, N_NODES, NONE, RIGHT, ROOT, UPPER
+from mondrian_bo.trees.layout import LEFT, N_NODES, RIGHT, ROOT
 from mondrian_bo.trees.tree import Tree, is_leaf, tree_at
 
 WITH, WITHOUT = 0, 1
@@ -64,51 +64,6 @@ def fill_log_densities(forest, fractions, concentration, densities):  # type: ig
                 if points > 0:
                     share = (prior + (points - 1) / fraction) / (prior + (size - 1))
                     densities[WITHOUT, t, child] += np.log(share)
-
-
-@njit(cache=True, nogil=True)
-def fill_log_volumes(tree, fractions, volumes):  # type: ignore[no-untyped-def]
-    """Compute the logarithm of the share of every node's cell in the volume of the box.
-
-    Parameters
-    ----------
-    tree : Tree
-        The arrays of one tree.
-    fractions : float64 array of shape (capacity,)
-        Share of each node in the volume of its parent.
-    volumes : float64 array of shape (n_nodes,)
-        Results.
-    """
-    # Children come after their parents.
-    for node in range(len(volumes)):
-        parent = tree.parent[node]
-        above = volumes[parent] if parent != NONE else 0.0
-        volumes[node] = above + np.log(fractions[node])
-
-
-@njit(cache=True, nogil=True)
-def fill_cells(tree, nodes, cells):  # type: ignore[no-untyped-def]
-    """Narrow boxes to the cells of nodes, O(depth) each.
-
-    Parameters
-    ----------
-    tree : Tree
-        The arrays of one tree.
-    nodes : int64 array of shape (m,)
-        The nodes.
-    cells : float64 array of shape (m, 2, d)
-        Lower and upper corner of the box of the tree; updated.
-    """
-    for i in range(len(nodes)):
-        node = nodes[i]
-        while tree.parent[node] != NONE:
-            parent = tree.parent[node]
-            d, threshold = tree.dimension[parent], tree.threshold[parent]
-            if tree.children[parent, LEFT] == node:
-                cells[i, UPPER, d] = min(cells[i, UPPER, d], threshold)
-            else:
-                cells[i, LOWER, d] = max(cells[i, LOWER, d], threshold)
-            node = np.int64(parent)
 
 
 @njit(cache=True, nogil=True)

@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from mondrian_bo.shared.array_types import BoolArray, FloatArray, IntArray
-from mondrian_bo.surrogates.density.cells import grow_partitions
+from mondrian_bo.surrogates.density.cells import fill_cells, fill_log_volumes, grow_partitions
 from mondrian_bo.surrogates.density.lifetime_path import DensityLifetimePath
 from mondrian_bo.surrogates.density.masses import (
     WITH,
     WITHOUT,
-    fill_cells,
     fill_log_densities,
-    fill_log_volumes,
     follow_splits,
     splits_in_order,
 )

@@ -3,6 +3,7 @@
 import gzip
 import json
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,8 @@ from mondrian_bo.benchmarks.harness.run_log import (
     known_logs,
     read_log,
 )
+
+KEPT = Path(__file__).parents[3] / "docs" / "results"
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
@@ -57,8 +60,8 @@ def test_archived_runs_are_not_run_again(tmp_path):
         return records if name == "two" else records[:1]
 
     known = tmp_path / "known.jsonl.gz"
-    line = {"problem": "one", "seed": 1, "n_trials": 9, "method": "known"}
-    keep([line, {**line, "seed": 0, "n_trials": 8}], known, n_results=2)
+    line = {"problem": "one", "seed": 1, "requested_trials": 9, "method": "known"}
+    keep([line, {**line, "seed": 0, "requested_trials": 8}], known, n_results=2)
     arguments = Namespace(out=tmp_path / "out", seeds=2, trials=9, jobs=1, known=[known])
     found = archived_runs(arguments, "log.jsonl.gz", ["one", "two"], run, "runs")
     assert ran == [("one", 0, 9), ("two", 0, 9), ("two", 1, 9)]
@@ -83,7 +86,7 @@ def test_runs_of_another_length_are_not_known(tmp_path):
 
     assert [lengths(n) for n in (5, 7, None, 5)] == [[5, 5], [7, 7], [30, 30], [5, 5]]
     # The usual number of trials is not noted, so archives of former versions are known.
-    assert [one.get("n_trials") for one in read_log(tmp_path / "log.jsonl")] == [
+    assert [one.get("requested_trials") for one in read_log(tmp_path / "log.jsonl")] == [
         *(5, 5, 7, 7, None, None)
     ]
 
@@ -127,3 +130,20 @@ def test_known_archives_are_there_and_of_this_program(tmp_path, line):
     with pytest.raises(ValueError, match="has runs of another program"):
         archived_runs(arguments, "log.jsonl", ["a"], None, "runs")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["fidelities", "warm_starts", "stopping", "stopping_bbob"])
+def test_runs_of_kept_archives_are_known(tmp_path, name):
+    """Whatever else their records have."""
+    archive = KEPT / name.removesuffix("_bbob") / f"{name}.jsonl.gz"
+    lines = [line if isinstance(line, list) else [line] for line in read_log(archive)]
+    names = sorted({records[0]["problem"] for records in lines if records[0]["seed"] == 0})
+    arguments = Namespace(out=tmp_path, seeds=1, trials=None, jobs=1, known=[archive])
+    found = archived_runs(arguments, "log.jsonl.gz", names, None, "runs")
+    assert found == [
+        one
+        for name in names
+        for records in lines
+        for one in records
+        if records[0]["problem"] == name and records[0]["seed"] == 0
+    ]

@@ -117,6 +117,25 @@ def test_a_fixed_value_outside_of_the_range_leaves_the_others_to_the_search(way)
     assert [params["x"] for params in parameters(study)[8:]] == [20] * 4
 
 
+@WAYS
+@pytest.mark.parametrize("n_before", [1, 12])
+def test_a_value_that_is_not_valid_itself_leaves_the_others_free(way, n_before):
+    def slow_start(trial):
+        values = [trial.suggest_float(name, 0.0, 1.0) for name in "xy"]
+        if trial.number >= n_before:
+            values.append(trial.suggest_float("new", 0.0, 1.0))
+        return sum(values)
+
+    def is_valid(params):
+        return params["x"] <= 0.5
+
+    study = optimize(make_study(MondrianSampler(seed=0, is_valid=is_valid)), slow_start, n_before)
+    assert all(map(is_valid, parameters(study)))
+    fix(study, way, {"x": 0.9}, 2)
+    optimize(study, slow_start, 2)
+    assert [params["x"] for params in parameters(study)[n_before:]] == [0.9] * 2
+
+
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_trial_that_runs_again_keeps_its_values_and_is_valid():
     """Its worker died after the first parameter."""

@@ -298,3 +298,18 @@ def test_plotly_shortens_long_names() -> None:
     for figure in (plotly.plot_map(study, x, y), plotly.plot_partition(study, x, y)):
         for axis in (figure.layout.xaxis, figure.layout.yaxis):
             assert 10 < len(axis.title.text) < 50
+
+
+def test_plots_of_many_choices_in_narrow_axes_and_parts_of_figures(many: optuna.Study) -> None:
+    from matplotlib import pyplot
+
+    narrow = pyplot.figure(figsize=(6.4, 4.8)).add_subplot(1, 8, 1)
+    plotting.plot_slice(many, "c", axes=narrow)
+    assert len(narrow.get_xticks()) >= 1
+    _, right = pyplot.figure(figsize=(8.0, 4.0)).subfigures(1, 2)
+    alone = pyplot.figure(figsize=(4.0, 4.0)).add_subplot()
+    axes = right.add_subplot()
+    for one in (axes, alone):
+        plotting.plot_slice(many, "c", axes=one)
+    ticks = [[label.get_text() for label in one.get_xticklabels()] for one in (axes, alone)]
+    assert ticks[0] == ticks[1]

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mondrian_bo.integrations.optuna.plots import draw_matplotlib
-from mondrian_bo.integrations.optuna.plots.colours import opacity_of, scale_of
+from mondrian_bo.integrations.optuna.plots.dots import dot_opacity, dot_scale
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.integrations.optuna.plots.model import MapData, PartitionData
 from mondrian_bo.shared.array_types import FloatArray
@@ -62,11 +62,11 @@ def test_borders_and_dots_do_not_hide_a_partition(n_trials: int) -> None:
 
 
 def test_few_trials_have_dots_of_full_size() -> None:
-    assert scale_of(0) == scale_of(500) == opacity_of(0) == opacity_of(500) == 1.0
+    assert dot_scale(0) == dot_scale(500) == dot_opacity(0) == dot_opacity(500) == 1.0
     for n_trials in (600, 3000, 100_000):
         # The dots together have the same area.
-        assert n_trials * scale_of(n_trials) ** 2 == pytest.approx(500.0)
-        assert 0.4 < opacity_of(n_trials) < 1.0
+        assert n_trials * dot_scale(n_trials) ** 2 == pytest.approx(500.0)
+        assert 0.4 < dot_opacity(n_trials) < 1.0
 
 
 def test_plotly_has_small_dots_and_thin_borders_too() -> None:

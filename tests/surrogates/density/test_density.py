@@ -10,8 +10,7 @@ from scipy.stats import binomtest, chisquare, expon, ks_1samp, poisson
 
 from mondrian_bo.surrogates import MondrianDensityClassifier, MondrianForestDensity
 from mondrian_bo.surrogates.density import model as model_module
-from mondrian_bo.surrogates.density.cells import grow_partitions
-from mondrian_bo.surrogates.density.masses import fill_cells
+from mondrian_bo.surrogates.density.cells import fill_cells, grow_partitions
 from mondrian_bo.surrogates.density.model import DensityModel
 from mondrian_bo.trees.random import make_streams
 from mondrian_bo.trees.tree import view_of

@@ -116,8 +116,17 @@ def run(arguments: Namespace) -> None:
 
 
 def read(path: Path) -> Runs:
-    """Read the runs of an archive; none if there is no file."""
-    return {Key(*record.pop("run")): Replay(**record) for record in read_log(path)}
+    """Read the runs of an archive; none if there is no file.
+
+    Raises
+    ------
+    ValueError
+        If it has runs of another program.
+    """
+    try:
+        return {Key(*record.pop("run")): Replay(**record) for record in read_log(path)}
+    except (AttributeError, KeyError, TypeError):
+        raise ValueError(f"{path} has runs of another program") from None
 
 
 def time_to(replayed: Replay, target: float) -> float:

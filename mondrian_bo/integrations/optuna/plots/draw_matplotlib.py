@@ -13,9 +13,8 @@ from mondrian_bo.integrations.optuna.plots.colours import (
     COLOURS,
     GREY,
     ORANGE,
-    opacity_of,
-    scale_of,
 )
+from mondrian_bo.integrations.optuna.plots.dots import dot_opacity, dot_scale
 from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.shared.array_types import FloatArray
@@ -40,6 +39,9 @@ _LEAST_SLANTED = 0.2
 
 _SHARE_OF_NAMES = 0.6
 """Width of the names of bars by that of the axes, our choice: half of the figure is for bars."""
+
+_SHARE_OF_AXES = 0.775
+"""Width of the axes of a new figure by that of the figure, as matplotlib has it."""
 
 _WIDEST = 7.0
 """Largest width of a figure of importance in inches, our choice: that of a printed page."""
@@ -67,8 +69,7 @@ def importance_size(n_names: int, n_pairs: int, longest: int = 0) -> tuple[float
     longest : int, default=0
         Number of characters of the longest name.
     """
-    # Axes of a new figure have this share of its width.
-    width = longest * _CHARACTER / _SHARE_OF_NAMES / 0.775
+    width = longest * _CHARACTER / _SHARE_OF_NAMES / _SHARE_OF_AXES
     height = 0.6 + 0.3 * n_names + 0.42 * n_pairs
     return min(max(5.0, width), _WIDEST), max(2.0, height)
 
@@ -104,7 +105,7 @@ def _map(data: model.MapData, axes: Any) -> Any:
     mesh = axes.pcolormesh(data.x.edges, data.y.edges, data.surface, cmap="viridis")
     axes.figure.colorbar(mesh, ax=axes, label=_name(data.label, axes, "y"))
     dots = _dots(len(data.trials), 5.0)
-    width = 0.4 * scale_of(len(data.trials))
+    width = 0.4 * dot_scale(len(data.trials))
     axes.plot(*data.trials.T, ".", color="white", mec="black", mew=width, **dots)
     axes.plot(*data.best, "o", markeredgewidth=2, **_RING)
     for which, line, at in zip("xy", (data.x, data.y), data.best, strict=True):
@@ -172,7 +173,7 @@ def _partition(data: model.PartitionData, axes: Any) -> Any:
     from matplotlib.patches import Rectangle
 
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
-    width = scale_of(len(data.points)) ** 2
+    width = dot_scale(len(data.points)) ** 2
     for low, high, share in zip(data.lower, data.upper, shares, strict=True):
         colour = colormaps["viridis"](share)
         axes.add_patch(
@@ -249,7 +250,7 @@ def _calibration(data: history.CalibrationData, axes: Any) -> Any:
 
 def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, Any]:
     """Return size and opacity of the markers of so many trials."""
-    return {"markersize": size * scale_of(n_trials), "alpha": opacity * opacity_of(n_trials)}
+    return {"markersize": size * dot_scale(n_trials), "alpha": opacity * dot_opacity(n_trials)}
 
 
 def _label_axis(axes: Any, which: str, line: Line, best: float) -> None:
@@ -269,6 +270,8 @@ def _label_axis(axes: Any, which: str, line: Line, best: float) -> None:
 
 def _turn_labels(axes: Any, line: Line, values: FloatArray, longest: int) -> None:
     """Turn labels of the horizontal axis that would overlap."""
+    if len(values) < 2:
+        return
     edges, at = (np.log(one) if line.is_log else one for one in (line.edges, values))
     distance = _USUAL_SHARE * _size(axes, "x") * float(np.diff(at).min() / np.ptp(edges))
     if (longest + 1) * _CHARACTER <= distance:
@@ -281,9 +284,9 @@ def _turn_labels(axes: Any, line: Line, values: FloatArray, longest: int) -> Non
 
 def _size(axes: Any, which: str) -> float:
     """Return width ("x") or height ("y") of axes in inches, before labels take their room."""
-    box = axes.get_position(original=True)
-    width, height = axes.figure.get_size_inches()
-    return float(box.width * width if which == "x" else box.height * height)
+    # The figure may be a part of another one.
+    box = axes.get_position(original=True).transformed(axes.figure.transSubfigure)
+    return float((box.width if which == "x" else box.height) / axes.figure.dpi)
 
 
 def _n_characters(axes: Any, which: str, share: float) -> int:

@@ -16,9 +16,8 @@ from mondrian_bo.integrations.optuna.plots.colours import (
     COLOURS,
     GREY,
     ORANGE,
-    opacity_of,
-    scale_of,
 )
+from mondrian_bo.integrations.optuna.plots.dots import dot_opacity, dot_scale
 from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
 from mondrian_bo.shared.array_types import FloatArray
@@ -173,7 +172,7 @@ def _fill_map(data: model.MapData, panel: _Panel, has_scale: bool) -> None:
         name=label,
         hovertemplate="%{z:.4g}<extra>" + label + "</extra>",
     )
-    edge = {"color": "black", "width": 0.5 * scale_of(len(data.trials))}
+    edge = {"color": "black", "width": 0.5 * dot_scale(len(data.trials))}
     dots = {"color": "white", "line": edge, **_dots(len(data.trials), 5.0)}
     _add_trials(panel, data.trials, data.numbers, dots)
     _add_best(panel, data.best)
@@ -242,7 +241,7 @@ def _partition(data: model.PartitionData) -> Any:
     panel = _new_panel(showlegend=False)
     shares = (data.means - data.means.min()) / (np.ptp(data.means) or 1.0)
     colours = sample_colorscale("Viridis", shares.tolist())
-    width = scale_of(len(data.points)) ** 2
+    width = dot_scale(len(data.points)) ** 2
     for (x0, y0), (x1, y1), mean, colour in zip(
         data.lower.tolist(), data.upper.tolist(), data.means.tolist(), colours, strict=True
     ):
@@ -359,7 +358,7 @@ def _add_trials(
 
 def _dots(n_trials: int, size: float, opacity: float = 1.0) -> dict[str, float]:
     """Return size and opacity of the markers of so many trials."""
-    return {"size": size * scale_of(n_trials), "opacity": opacity * opacity_of(n_trials)}
+    return {"size": size * dot_scale(n_trials), "opacity": opacity * dot_opacity(n_trials)}
 
 
 def _add_best(panel: _Panel, best: tuple[float, float]) -> None:

@@ -333,7 +333,8 @@ def partition_data(
     check_objective(seen.study, objective)
     check_count("seed", seed, 0)
     _check_two(x, y)
-    # The unit square of the two parameters; choices are in the middle of equal parts, as integers.
+    # The unit square of the two parameters. Choices are in the middle of equal parts, as integers
+    # are.
     columns = []
     for name in (x, y):
         line = seen.line(name)
