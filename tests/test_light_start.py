@@ -41,5 +41,6 @@ def test_a_suggestion_of_the_model_needs_few_packages() -> None:
     heavy = {"torch", "matplotlib", "sklearn", "joblib", "pandas"}
     heavy |= {"scipy.stats", "scipy.optimize", "scipy.special"}
     assert not heavy & loaded, f"loaded: {sorted(heavy & loaded)}"
-    # Trees are grown when the trials no longer fit into one leaf.
-    assert not [name for name in loaded if name.startswith("mondrian_bo.trees")]
+    # Trees are grown when the trials no longer fit into one leaf. Leaves need options of numba.
+    trees = {name for name in loaded if name.startswith("mondrian_bo.trees")}
+    assert trees <= {"mondrian_bo.trees", "mondrian_bo.trees.compiling"}

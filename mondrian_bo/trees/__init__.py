@@ -8,7 +8,8 @@
 ``upward``                 statistics of nodes that depend on what is below
 ``hierarchical_gaussian``  the hierarchical Gaussian's messages
 ``evidence``               the evidence of trees, at any lifetime
-``predict``                Algorithm 5: predictive mixtures
+``predict``                Algorithm 5: predictive mixtures; ``mixture_walk`` has what points
+                           collect on their way down
 ``posterior_draw``         random functions from the posterior
 ``leave_one_out``          moments of each target given all others
 ``equivalent_weights``     how much each target counts in a prediction
