@@ -118,16 +118,17 @@ def compare(
             )
             pairs.setdefault(_numbers(problem)[0], []).append(own - theirs)
         numbers = tuple(sorted(pairs))
-        parts = [(numbers, [float(np.mean(pairs[number])) for number in numbers])]
         if by_function:
-            parts = [((number,) * len(pairs[number]), pairs[number]) for number in numbers]
+            parts = [((n,) * len(pairs[n]), np.array(pairs[n])) for n in numbers]
+        elif pairs:
+            parts = [(numbers, np.array([np.mean(pairs[n]) for n in numbers]))]
+        else:
+            parts = []
         for of_functions, differences in parts:
-            if of_functions:
-                array = np.array(differences)
-                p_value = wilcoxon_p_value(array, "wilcox")
-                found.append(
-                    Comparison(sampler, baseline, dimension, budget, of_functions, array, p_value)
-                )
+            p_value = wilcoxon_p_value(differences, "wilcox")
+            found.append(
+                Comparison(sampler, baseline, dimension, budget, of_functions, differences, p_value)
+            )
     return found
 
 

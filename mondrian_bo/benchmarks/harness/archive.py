@@ -25,6 +25,7 @@ from mondrian_bo.benchmarks.harness.results import (
     read_sessions,
     run_paths,
 )
+from mondrian_bo.benchmarks.harness.run_log import write_whole
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 
 __all__ = ["Curve", "Results", "read_results", "write_archive"]
@@ -148,10 +149,8 @@ def write_archive(sources: Iterable[Path], path: Path) -> None:
     ]
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The archive may be one of its own sources, so it is replaced only when the new one is whole.
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(gzip.compress(text.encode(), mtime=0))
-    partial.replace(path)
+    # The archive may be one of its own sources.
+    write_whole(path, gzip.compress(text.encode(), mtime=0))
 
 
 def _read_directory(directory: Path) -> Results:

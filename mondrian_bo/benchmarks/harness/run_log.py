@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-__all__ = ["archived_runs", "in_parallel", "keep", "known_logs", "read_log"]
+__all__ = ["archived_runs", "in_parallel", "keep", "known_logs", "read_log", "write_whole"]
 
 Result = TypeVar("Result")
 """What a run returns."""
@@ -62,6 +62,13 @@ def _whole_lines(path: Path) -> tuple[bytes, bool]:
             rest, is_whole = member.unused_data, member.eof
     n_whole = text.rfind(b"\n") + 1
     return text[:n_whole], is_whole and n_whole == len(text)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, which is replaced only when the new one is whole."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(content)
+    partial.replace(path)
 
 
 def in_parallel(
@@ -121,10 +128,8 @@ def keep(
     if log.is_file():
         text, is_whole = _whole_lines(log)
         if not is_whole:
-            # What follows half a line could not be read. The old file stays until the new one is.
-            repaired = log.with_name(log.name + ".partial")
-            repaired.write_bytes(gzip.compress(text) if is_compressed else text)
-            repaired.replace(log)
+            # What follows half a line could not be read.
+            write_whole(log, gzip.compress(text) if is_compressed else text)
     with log.open("ab") as stream:
         for result in tqdm(results, total=n_results, desc=label):
             finished.append(result)

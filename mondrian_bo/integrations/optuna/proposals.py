@@ -31,15 +31,17 @@ def publish(
     internal : dict
         The proposal, in Optuna's internal representation.
     n_before : int, default=0
-        Length of the earlier text that this one replaces.
+        What this function returned for an earlier proposal that this one replaces.
 
     Returns
     -------
     int
         Length of the text that is stored.
     """
-    # A text that replaces a longer one ends with spaces: parts of the longer one would remain.
-    text = json.dumps(internal).ljust(n_before)
+    # A text that replaces a longer one ends with spaces: parts of the longer one would remain. The
+    # trial may have one of an earlier trial, see `published_parts`.
+    n_former = sum(map(len, published_parts(trial)))
+    text = json.dumps(internal).ljust(max(n_before, n_former))
     for i in range(0, len(text), _LONGEST_ATTRIBUTE):
         study._storage.set_trial_system_attr(
             trial._trial_id,

@@ -17,12 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mondrian_bo.integrations.optuna.distributions import rounded_number
 from mondrian_bo.integrations.optuna.fixed_values import fixed_part, fixed_values, with_fixed
-from mondrian_bo.integrations.optuna.proposals import (
-    note_replaced,
-    proposed_values,
-    publish,
-    published_parts,
-)
+from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
 from mondrian_bo.integrations.optuna.told_study import ToldStudy
@@ -226,7 +221,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         with self._lock:
             memory = self._memory_of(study)
             others = memory.running_beside(study, trial)
-            n_published = len("".join(published_parts(trial)))
+            n_published = 0
             while True:
                 whole = search_space
                 if fixed:

@@ -18,7 +18,12 @@ from tqdm import tqdm
 
 from mondrian_bo.benchmarks.harness.methods import Method
 from mondrian_bo.benchmarks.harness.peer_run import PEERS
-from mondrian_bo.benchmarks.harness.run_log import in_parallel, known_logs, read_log
+from mondrian_bo.benchmarks.harness.run_log import (
+    in_parallel,
+    known_logs,
+    read_log,
+    write_whole,
+)
 from mondrian_bo.benchmarks.harness.samplers import split_names
 from mondrian_bo.benchmarks.report.text_table import to_markdown, to_text
 from mondrian_bo.benchmarks.suites.curves.recorded import TOLERANCE, load
@@ -221,10 +226,8 @@ def _replay(key: Key) -> tuple[Key, Replay]:
 def _write(path: Path, runs: Runs) -> None:
     """Write all runs in their order: a resumed suite has the same file as one in a single go."""
     lines = (json.dumps({"run": list(key), **runs[key]._asdict()}) + "\n" for key in sorted(runs))
-    partial = path.with_suffix(".partial")
     # Without a time stamp, equal runs are equal files.
-    partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
-    partial.replace(path)
+    write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))
 
 
 def _cell(times: FloatArray | None) -> str:

@@ -11,12 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_bo.integrations.optuna.plots import history, model
-from mondrian_bo.integrations.optuna.plots.colours import (
-    BLUE,
-    COLOURS,
-    GREY,
-    ORANGE,
-)
+from mondrian_bo.integrations.optuna.plots.colours import BLUE, COLOURS, GREY, ORANGE
 from mondrian_bo.integrations.optuna.plots.dots import dot_opacity, dot_scale
 from mondrian_bo.integrations.optuna.plots.labels import bar_labels, shortened
 from mondrian_bo.integrations.optuna.plots.lines import Line
