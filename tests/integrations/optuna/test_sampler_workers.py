@@ -75,7 +75,8 @@ def test_a_proposal_that_another_worker_published_meanwhile(monkeypatch):
     for _ in range(4):
         trial = study.ask(MIXED)
         study.tell(trial, value_of(trial.params))
-    other = study.ask()
+    study.ask()
+    other = study.trials[-1]
     publish = proposals.publish
     published = []
 
@@ -93,7 +94,8 @@ def test_a_proposal_that_another_worker_published_meanwhile(monkeypatch):
 
 def test_a_shorter_proposal_replaces_a_longer_one():
     study = optuna.create_study()
-    trial = study.ask()
+    study.ask()
+    (trial,) = study.trials
     long = {f"parameter {i}": 0.5 for i in range(300)}
     n_written = proposals.publish(study, trial, long)
     assert n_written > 4000
