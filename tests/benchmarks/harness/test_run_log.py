@@ -109,7 +109,9 @@ def test_a_log_of_a_program_that_was_killed(tmp_path, name, writes_members):
 
 
 @pytest.mark.parametrize(
-    "content", [b"text\n", gzip.compress(b"text\n"), b"\x1f\x8b" + b"\x07" * 30]
+    "content",
+    [b"text\n", gzip.compress(b"text\n", mtime=0), b"\x1f\x8b" + b"\x07" * 30],
+    ids=["text", "compressed text", "damaged"],
 )
 def test_a_file_that_is_no_log_is_named(tmp_path, content):
     (tmp_path / "bad").write_bytes(content)
