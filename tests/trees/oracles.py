@@ -102,7 +102,7 @@ def snapshot(forest):
     content = {
         "points": forest.points.copy(),
         "targets": forest.targets.copy(),
-        "hyperparameters": np.array(forest.hyperparameters),
+        "hyperparameters": np.array(getattr(forest, "hyperparameters", ())),
     }
     for t in range(forest.n_trees):
         tree = one_tree(forest, t)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ _FEW = 0.25
 less time than learning the new ones one by one."""
 
 _KEPT_NUMBERS = 256
-"""New samples up to which nodes keep their numbers: so few may be known for a time; our choice."""
+"""New samples up to which nodes keep their numbers; our choice."""
 
 _SAMPLES_PER_NODE = 4
 """Samples that are kept for each node of a tree with a limit of nodes; our choice. Trees of classes
@@ -181,6 +180,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         importance: FloatArray | None = None,
         n_jobs: int | None = 1,
         starts: Sequence[int] | None = None,
+        *,
+        one_by_one: bool = False,
     ) -> None:
         """Learn points one after the other.
 
@@ -195,6 +196,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         starts : sequence of k int or None, default=None
             The new points from which on the rows of `rates`, of shape (k, d), count: the first is
             0. None if `rates` is as in :meth:`GrowingForest.extend`.
+        one_by_one : bool, default=False
+            Whether nodes off the paths of the new points are left alone: they keep their numbers.
         """
         n_new = len(targets)
         if n_new == 0:
@@ -203,7 +206,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
             n_jobs = 1
         known = self.n_points
         limited = self.max_nodes is not None
-        one_by_one = self.records or self.looks_ahead or limited or n_new < _FEW * known
+        one_by_one |= self.records or self.looks_ahead or limited or n_new < _FEW * known
         if self.looks_ahead:
             ahead = np.full((self.n_trees, n_new, N_FORECASTS + 1), np.nan)
             self._progress = self._progress._replace(ahead=ahead)
@@ -261,19 +264,11 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 return
             self._set_node_capacity(int(GROWTH * nodes_used(self._arrays)) + 64)
 
-    @contextmanager
-    def extended(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> Iterator[None]:
-        """See :meth:`GrowingForest.extended`; for restricted partitions without paused leaves.
-
-        Raises
-        ------
-        ValueError
-            If what an insertion overwrites is more than is recorded.
-        """
+    def _extend_recorded(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
+        """Learn one by one; ValueError if partitions are unrestricted or have paused leaves."""
         if not self.restricted or self._by_class:
             raise ValueError("only restricted partitions that split all cells can be rolled back")
-        with super().extended(points, targets, rates):
-            yield
+        self.extend(points, targets, rates, one_by_one=True)
 
     def set_step(self, step: float) -> None:
         """Change the learning rate and compute all averaged weights anew, O(T n)."""

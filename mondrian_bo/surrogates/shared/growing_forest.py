@@ -160,11 +160,15 @@ class GrowingForest(ABC, Generic[NodeStats]):
         self._make_room_for_points(n_points + n_new, len(points))
         entry = record(self._arrays, self._node_stats, points, n_points, self._room)
         try:
-            self.extend(points, targets, rates)
+            self._extend_recorded(points, targets, rates)
             yield
         finally:
             restore(self._arrays, self._node_stats, entry)
             self.n_points = n_points
+
+    def _extend_recorded(self, points: AnyArray, targets: AnyArray, rates: FloatArray) -> None:
+        """Insert points as :meth:`extend` does, and change no entry that `record` does not copy."""
+        self.extend(points, targets, rates)
 
     def forget(self) -> None:
         """Forget all points; the random streams go on."""

@@ -1,7 +1,8 @@
-"""Arrays of a growing forest have room for the same nodes, whenever memory does not suffice."""
+"""Arrays of a growing forest: room when memory does not suffice, and blocks with many points."""
 
 import numpy as np
 import pytest
+from trees.oracles import assert_same_bits, snapshot
 
 import mondrian_bo.surrogates.shared.growing_forest as growing_forest
 import mondrian_bo.trees.tree as trees
@@ -24,6 +25,11 @@ KINDS = {
         lambda ensemble: AggregatedForest(ensemble, n_classes=REAL),
         np.float32,
         np.float64,
+    ),
+    "aggregated classes": (
+        lambda ensemble: AggregatedForest(ensemble, n_classes=2),
+        np.float32,
+        np.int32,
     ),
     "box": (
         lambda ensemble: AggregatedForest(
@@ -82,3 +88,41 @@ def test_failed_growth_leaves_arrays_of_one_size(kind, monkeypatch):
         n_left[0] = 0
         assert_same_room(forest)
     assert n_failed > 5
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "aggregated", "aggregated classes", "partitions"])
+@pytest.mark.parametrize(("n_known", "n_new"), [(12, 257), (300, 300), (1000, 257)])
+def test_blocks_with_many_points_restore_every_array(kind, n_known, n_new):
+    make, dtype, target_type = KINDS[kind]
+    rng = np.random.default_rng(1)
+    points = rng.random((1, n_known + n_new, 2)).astype(dtype)
+    targets = (rng.random(n_known + n_new) > 0.5).astype(target_type)
+    forest = make(Ensemble(2, 2, np.random.SeedSequence(0)))
+    if kind == "partitions":
+        forest.build(points[:, :6], targets[:6])
+    else:
+        forest.extend(points[:, :6], targets[:6], RATES)
+    # Trees that grow point by point do not number their nodes in preorder.
+    for i in range(6, n_known):
+        forest.extend(points[:, i : i + 1], targets[i : i + 1], RATES)
+    for _ in range(2):
+        # The first block enlarges the arrays, the second finds them large enough.
+        before = snapshot(forest)
+        with forest.extended(points[:, n_known:], targets[n_known:], RATES):
+            assert forest.n_points == n_known + n_new
+        assert_same_bits(snapshot(forest), before)
+
+
+def test_forests_that_cannot_be_rolled_back_refuse_blocks():
+    box = np.array([[0.0, 0.0], [1.0, 1.0]])
+    for options in ({"n_classes": REAL, "box": box}, {"n_classes": 2, "split_pure": False}):
+        forest = AggregatedForest(Ensemble(2, 2, np.random.SeedSequence(0)), **options)
+        points, targets = np.zeros((1, 3, 2), np.float32), np.array([0, 1, 1])
+        forest.extend(points, targets, RATES)
+        before = snapshot(forest)
+        with (
+            pytest.raises(ValueError, match="rolled back"),
+            forest.extended(points, targets, RATES),
+        ):
+            pytest.fail("must not be reached")
+        assert_same_bits(snapshot(forest), before)
