@@ -55,7 +55,7 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
     TypeError
         If `path` is no path.
     OSError
-        If the file cannot be written. A former one is unchanged then.
+        If the file cannot be written; the message names `path`. A former one is unchanged then.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"`path` must be a string or a path, got {path!r}.")
@@ -77,13 +77,10 @@ def write_file(path: str | Path, content: Mapping[str, Any], arrays: Mapping[str
         raise FileNotFoundError(f"{path} cannot be saved: there is no folder {target.parent}.")
     if target.is_dir():
         raise IsADirectoryError(f"{path} cannot be saved: it is a folder.")
-    # In the same folder, so that it can be renamed. Threads and machines may write at once.
-    new = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
     try:
-        new.write_bytes(buffer.getbuffer())
-        new.replace(target)
-    finally:
-        new.unlink(missing_ok=True)
+        _replace(target, buffer.getbuffer())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 
 
 def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -146,6 +143,18 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
 def refuse(path: str | Path, reason: str) -> NoReturn:
     """Raise the error of a file that cannot be loaded."""
     raise ValueError(f"{path} cannot be loaded: {reason}.") from None
+
+
+def _replace(target: Path, data: memoryview) -> None:
+    """Write a second file, and give it the name of the first when it is complete."""
+    # In the same folder, so that it can be renamed. Threads and machines may write at once.
+    # The new name is short: that of the target may be as long as the file system allows.
+    new = target.with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        new.write_bytes(data)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _members(data: bytes) -> dict[str, NDArray[Any]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
 import math
+import os
 import pickle
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -432,9 +435,28 @@ def test_a_missing_folder_is_named(saved, tmp_path):
         MondrianOptimizer.load(saved).save(3)
 
 
-def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):
-    from pathlib import Path
+def test_the_longest_name_of_a_file_can_be_saved(saved, tmp_path):
+    optimizer, longest = MondrianOptimizer.load(saved), "x" * os.pathconf(tmp_path, "PC_NAME_MAX")
+    optimizer.save(tmp_path / longest)
+    assert content(tmp_path / longest) == content(saved)
+    with pytest.raises(OSError, match="xxx"):
+        optimizer.save(tmp_path / (longest + "x"))
+    assert [one.name for one in tmp_path.iterdir()] == [longest]
 
+
+def test_a_failed_rename_names_the_file(saved, tmp_path, monkeypatch):
+    def fail(self, target):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self), None, str(target))
+
+    path = tmp_path / "file.npz"
+    optimizer = MondrianOptimizer.load(saved)
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(PermissionError, match=r"Permission denied: '[^']*file.npz'$"):
+        optimizer.save(path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):
     optimizer = MondrianOptimizer.load(saved)
     path = tmp_path / "file.npz"
     optimizer.save(path)
@@ -447,7 +469,8 @@ def test_a_failed_save_leaves_the_former_file(saved, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", fail)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(OSError, match="No space") as raised:
             optimizer.save(path)
+    assert raised.value.filename == str(path)
     assert path.read_bytes() == former
     assert [one.name for one in tmp_path.iterdir()] == ["file.npz"]
