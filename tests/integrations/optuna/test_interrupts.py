@@ -11,7 +11,7 @@ import pytest
 from interrupts import Interrupted, count_events, interrupt_at
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
-from studies import make_study
+from studies import bowl, make_study, states
 
 from mondrian_bo import MondrianSampler
 
@@ -116,3 +116,47 @@ def test_threads_share_a_sampler():
     )
     assert threading.active_count() < 20
     assert len({tuple(trial.params.values()) for trial in study.trials}) == 24
+
+
+def interrupt_once(monkeypatch, owner, name, late=False):
+    """Let the next call of a method end as with Ctrl-C, before it has had an effect or after it."""
+    call = getattr(owner, name)
+
+    def interrupted(*arguments):
+        monkeypatch.undo()
+        if late:
+            call(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_the_state_of_a_trial_whose_suggestion_was_interrupted(monkeypatch):
+    study = make_study(MondrianSampler(seed=0, n_startup_trials=3, n_candidates=30))
+    study.optimize(bowl, n_trials=5)
+    # Optuna samples at the first parameter, which is within the objective.
+    interrupt_once(monkeypatch, study.sampler, "sample_relative")
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(bowl, n_trials=2)
+    assert study.trials[5].state == TrialState.FAIL
+    interrupt_once(monkeypatch, study.sampler, "sample_relative")
+    with pytest.raises(KeyboardInterrupt):
+        study.ask(SPACE)
+    assert study.trials[6].state == TrialState.RUNNING
+    study.optimize(bowl, n_trials=2)
+    assert states(study) == {TrialState.RUNNING: 1, TrialState.COMPLETE: 7, TrialState.FAIL: 1}
+
+
+@pytest.mark.parametrize(
+    ("late", "state"), [(False, TrialState.RUNNING), (True, TrialState.COMPLETE)]
+)
+def test_the_state_of_a_trial_whose_end_was_interrupted(monkeypatch, late, state):
+    study = make_study(MondrianSampler(seed=0, n_startup_trials=3, n_candidates=30))
+    study.optimize(bowl, n_trials=5)
+    interrupt_once(monkeypatch, study._storage, "set_trial_state_values", late)
+    # Optuna 5 raises the second.
+    with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
+        study.optimize(bowl, n_trials=2)
+    assert study.trials[5].state == state
+    study.optimize(bowl, n_trials=2)
+    assert len(study.get_trials(states=[TrialState.COMPLETE])) == 7 + late
