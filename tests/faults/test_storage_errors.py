@@ -95,6 +95,38 @@ def test_a_locked_database(tmp_path):
     check(study, 8)
 
 
+@pytest.mark.parametrize("lock", ["BEGIN EXCLUSIVE", "BEGIN IMMEDIATE"])
+def test_a_database_that_is_locked_while_the_objective_runs(tmp_path, lock):
+    """The value of the trial is lost in `optimize`. The second lock allows to read."""
+    path = tmp_path / "study.db"
+    study = join(path, engine_kwargs={"connect_args": {"timeout": 0.05}})
+    study.optimize(bowl, n_trials=5)
+    other = sqlite3.connect(path, isolation_level=None)
+
+    def locked(trial):
+        value = bowl(trial)
+        other.execute(lock)
+        return value
+
+    # Optuna 5 raises the last two.
+    with pytest.raises((StorageInternalError, UnboundLocalError, AssertionError)):
+        study.optimize(locked, n_trials=1)
+    other.execute("ROLLBACK")
+    assert states(study) == {TrialState.RUNNING: 1, TrialState.COMPLETE: 5}
+    # A loop of ask and tell keeps the value.
+    trial = study.ask()
+    value = locked(trial)
+    with pytest.raises(StorageInternalError):
+        study.tell(trial, value)
+    other.execute("ROLLBACK")
+    other.close()
+    study.tell(trial, value, skip_if_finished=True)
+    assert study.trials[-1].value == value
+    study.optimize(bowl, n_trials=3)
+    assert states(study) == {TrialState.RUNNING: 1, TrialState.COMPLETE: 9}
+    check(study, 9)
+
+
 def test_edited_by_hand_and_by_other_samplers(tmp_path):
     path = tmp_path / "study.db"
     study, other = join(path), join(path)
