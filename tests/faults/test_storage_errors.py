@@ -171,6 +171,25 @@ def test_values_and_trials_changed_in_the_database(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["study.db", "journal.log"])
+def test_deleted_while_the_objective_runs(tmp_path, name):
+    path = tmp_path / name
+    study = join(path)
+    study.optimize(bowl, n_trials=6)
+
+    def deleting(trial):
+        value = bowl(trial)
+        optuna.delete_study(study_name="s", storage=open_storage(path))
+        return value
+
+    # Optuna 5 raises the second on SQLite.
+    with pytest.raises((KeyError, UnboundLocalError)):
+        study.optimize(deleting, n_trials=2)
+    again = join(path)
+    again.optimize(bowl, n_trials=5)
+    check(again, 5)
+
+
+@pytest.mark.parametrize("name", ["study.db", "journal.log"])
 def test_deleted_and_made_again_by_another_process(tmp_path, name):
     path = tmp_path / name
     study = join(path)
