@@ -73,7 +73,8 @@ class StudyCurves:
         self._new_model = partial(LearningCurves, CurveSettings(**settings))
         self.model = self._new_model()
         self._complete: list[FrozenTrial] = []
-        self._running: dict[int, Curve] = {}
+        # Curves of running trials, with their latest steps.
+        self._running: dict[int, tuple[Curve, int]] = {}
 
     @property
     def counts_reports(self) -> bool:
@@ -111,16 +112,21 @@ class StudyCurves:
     def running(self, trial: FrozenTrial) -> Curve:
         """Return the curve of a running trial; O(new reports)."""
         reports = trial.intermediate_values
-        curve = self._running.get(trial.number)
-        if curve is None or self._counts_reports or len(curve.values) > len(reports):
-            curve = self._running[trial.number] = self._new_curve()
-        n_new = len(reports) - len(curve.values)
-        new = list(islice(reversed(reports.items()), n_new))[::-1]
-        steps = [*curve.positions[-1:], *(step for step, _ in new)]
-        if self._notices_disorder(steps):
+        curve, last = self._running.get(trial.number, (None, None))
+        n_known = 0 if curve is None else len(curve.values)
+        n_new = len(reports) - n_known
+        # With the latest known one: another reader of the trial may have it elsewhere.
+        latest = list(islice(reversed(reports.items()), max(n_new + 1, 0)))[::-1]
+        if curve is None or n_new < 0 or (n_known and latest[0][0] != last):
+            curve, n_known, n_new, latest = self._new_curve(), 0, len(reports), [*reports.items()]
+        if self._notices_disorder([step for step, _ in latest]):
             return self.running(trial)
-        positions = range(len(new)) if self._counts_reports else [step for step, _ in new]
+        new = latest[len(latest) - n_new :]
+        steps = [step for step, _ in new]
+        positions = range(n_known, len(reports)) if self._counts_reports else steps
         curve.extend(positions, [self._sign * value for _, value in new])
+        if latest:
+            self._running[trial.number] = curve, latest[-1][0]
         return curve
 
     def predict(self, trial: FrozenTrial) -> tuple[float, float] | None:

@@ -366,9 +366,11 @@ def test_trials_without_reports_are_not_pruned() -> None:
     assert not trial.should_prune()
 
 
-def test_work_is_proportional_to_new_reports(monkeypatch) -> None:
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_work_is_proportional_to_new_reports(monkeypatch, is_shuffled) -> None:
     """Each report of a running trial is transformed once."""
     study = optimize(_random_study(), _train, 12)
+    steps = np.random.default_rng(0).permutation(200) if is_shuffled else np.arange(200)
     trial = study.ask()
     n_transformed = []
     original = learning_curves._CurveTransform.__call__
@@ -377,7 +379,7 @@ def test_work_is_proportional_to_new_reports(monkeypatch) -> None:
         "__call__",
         lambda self, values: n_transformed.append(len(values)) or original(self, values),
     )
-    for step in range(200):
+    for step in steps.tolist():
         trial.report(0.001, step)
         trial.should_prune()
     # And once for each call the best outcome.
