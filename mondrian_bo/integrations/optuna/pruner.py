@@ -15,6 +15,7 @@ from mondrian_bo.integrations.optuna.study_curves import (
     StudyCurves,
     is_noted_as_unordered,
     note_as_unordered,
+    store_order,
 )
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
@@ -81,7 +82,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
     that are shuffled, the number of reports takes the place of the step in the whole study. This is
-    stored once as a system attribute of the study, because some storages sort reports.
+    stored once as a system attribute of the study, because some storages sort reports. On such a
+    storage the order of a trial's reports, of the first 150 of them, is an attribute of the trial.
 
     The pruner does not learn pruned trials, as their ends are unknown. The time of a call grows
     with the number of new reports and of new trials only.
@@ -157,7 +159,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
             reader = self._recall(study, partial(_CurveReader, self._settings))
             curves = reader.read(study)
             curve = curves.running(trial)
-            reader.share_disorder(study)
+            reader.share_disorder(study, trial)
             is_exempt = reader.n_pruned >= self._patience * (1 + reader.n_older(trial))
             return curves.model.should_stop(curve, is_exempt)
 
@@ -182,7 +184,7 @@ class _CurveReader:
         self.n_pruned = 0
         self._curves: StudyCurves | None = None
         self._is_noted = False
-        self._running: list[int] = []
+        self._running: dict[int, FrozenTrial] = {}
 
     def read(self, study: optuna.Study) -> StudyCurves:
         """Read new complete trials, in the order in which they finished; O(new and running)."""
@@ -202,15 +204,19 @@ class _CurveReader:
             self._is_noted = is_noted_as_unordered(study)
             if self._is_noted:
                 self._curves.note_disorder()
-        self._running = [trial.number for trial in feed.running]
+        self._running = {trial.number: trial for trial in feed.running}
         self._feed.acknowledge()
         return self._curves
 
-    def share_disorder(self, study: optuna.Study) -> None:
-        """Store once that a trial has reported its steps out of order, for all readers."""
-        if self._curves is not None and self._curves.counts_reports and not self._is_noted:
+    def share_disorder(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Store for all readers that steps are reported out of order, and the order of a trial."""
+        if self._curves is None or not self._curves.counts_reports:
+            return
+        if not self._is_noted:
             note_as_unordered(study)
             self._is_noted = True
+        if trial.number in self._running:
+            store_order(study, trial, self._running[trial.number])
 
     def n_older(self, trial: FrozenTrial) -> int:
         """Return the number of running trials that began before a trial."""

@@ -277,6 +277,33 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
 
 
+def test_a_storage_that_sorts_reports_makes_no_difference_to_folds(tmp_path) -> None:
+    """Also for a worker that joins: the order of each trial's reports is stored."""
+    studies = []
+    for storage in (None, f"sqlite:///{tmp_path}/folds.db"):
+        study = _random_study(storage=storage)
+        optimize(study, _cross_validation(True), 10)
+        study.pruner = MondrianPruner()
+        studies.append(optimize(study, _cross_validation(True), 10))
+    memory, sqlite = studies
+    assert states(memory)[TrialState.PRUNED] > 5
+    assert _last_steps(sqlite) == [
+        max(trial.intermediate_values) for trial in memory.get_trials(deepcopy=False)
+    ]
+    lengths = [
+        [len(trial.intermediate_values) for trial in one.get_trials(deepcopy=False)]
+        for one in studies
+    ]
+    assert lengths[0] == lengths[1]
+    # The storage in memory keeps the order, and an attribute holds a bounded number of steps.
+    assert not any("mondrian:report_order" in trial.system_attrs for trial in memory.trials)
+    trial = sqlite.ask()
+    for step in reversed(range(300)):
+        trial.report(0.0, step)
+    trial.should_prune()
+    assert len(sqlite.trials[-1].system_attrs["mondrian:report_order"]) == 150
+
+
 def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
     tmp_path, monkeypatch
 ) -> None:
