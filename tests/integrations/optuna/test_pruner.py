@@ -263,7 +263,8 @@ def test_curves_of_trials_that_have_ended_are_forgotten() -> None:
     running.report(1.0, 0)
     running.should_prune()
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    assert set(reader.read(study)._running) == {running.number}
+    reader.read(study)
+    assert set(reader.group_of(study.trials[0]).curves._running) == {running.number}
 
 
 def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> None:
@@ -272,7 +273,8 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     # Steps would let a trial that starts with the last fold wait for others beyond it.
     assert states(study)[TrialState.PRUNED] > 0
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    curves = reader.read(study)
+    reader.read(study)
+    curves = reader.group_of(study.trials[0]).curves
     assert curves._counts_reports
     assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
 
@@ -342,7 +344,8 @@ def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
     running.report(1.0, 0)
     running.should_prune()
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    assert reader.read(study)._counts_reports
+    reader.read(study)
+    assert reader.group_of(study.trials[0]).curves._counts_reports
     assert len(written) == len(storages)
 
 
