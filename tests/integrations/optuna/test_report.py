@@ -15,7 +15,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mondrian_bo import plotting
+from mondrian_bo import MondrianImportanceEvaluator, plotting
 from mondrian_bo.cli import main
 from mondrian_bo.integrations.optuna.report import html_report
 
@@ -152,6 +152,33 @@ def test_several_objectives() -> None:
     titles = re.findall(r"<h2>([^<]*)</h2>", html_report(study))
     assert "Slices of value 0" in titles and "Slices of value 1" in titles
     assert "Calibration of past predictions" not in titles
+
+
+def test_one_decomposition_of_each_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    original = MondrianImportanceEvaluator.decompose
+    monkeypatch.setattr(
+        MondrianImportanceEvaluator,
+        "decompose",
+        lambda *arguments: calls.append(arguments) or original(*arguments),
+    )
+    for n_objectives in (1, 2):
+        study = optuna.create_study(
+            directions=["minimize"] * n_objectives, sampler=optuna.samplers.RandomSampler(seed=0)
+        )
+        study.optimize(
+            lambda trial, n=n_objectives: [
+                (k + 1) * trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+                for k in range(n)
+            ],
+            n_trials=12,
+        )
+        calls.clear()
+        assert "Importance" in html_report(study)
+        assert len(calls) == n_objectives
+        calls.clear()
+        plotting.plot_importance(study)
+        assert len(calls) == 1
 
 
 def test_feasible_trials_are_counted() -> None:

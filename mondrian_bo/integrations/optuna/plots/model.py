@@ -12,14 +12,16 @@ import numpy as np
 import optuna
 
 from mondrian_bo.importance.models import MondrianForestAnova
-from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
+from mondrian_bo.integrations.optuna.importance import (
+    MondrianImportanceEvaluator,
+    StudyImportance,
+)
 from mondrian_bo.integrations.optuna.plots.lines import (
     Centre,
     Line,
     StudyView,
     check_objective,
     objective_label,
-    view,
 )
 from mondrian_bo.integrations.optuna.study_checks import check_single_objective
 from mondrian_bo.search_space import Float, SearchSpace
@@ -260,8 +262,8 @@ def pairs_data(
             raise ValueError(f"`params` must have at least one name; there are {list(seen.names)}.")
     chosen = params
     if chosen is None:
-        chosen = [name for name in important(seen.study, objective) if seen.has_trial_with([name])]
-        chosen = chosen[:4]
+        names = important(read_importance(seen.study, objective), seen)
+        chosen = [name for name in names if seen.has_trial_with([name])][:4]
 
     def panel(i: int, j: int) -> SliceData | MapData | None:
         x, y = chosen[j], chosen[i]
@@ -276,13 +278,29 @@ def pairs_data(
     return [[panel(i, j) for j in range(len(chosen))] for i in range(len(chosen))]
 
 
-def important(study: optuna.Study, objective: int = 0) -> list[str]:
-    """Return the parameters that vary, the most important first."""
+def read_importance(
+    study: optuna.Study, objective: int = 0, evaluator: MondrianImportanceEvaluator | None = None
+) -> StudyImportance:
+    """Decompose the variance of an objective; None is the default evaluator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `objective` is no such number, or `evaluator` another evaluator.
+    """
     check_objective(study, objective)
-    evaluator = MondrianImportanceEvaluator(interactions=True)
-    shares = evaluator.evaluate(study, target=lambda trial: trial.values[objective])
-    known = view(study).names
-    return [name for name in shares if name in known]
+    if evaluator is None:
+        evaluator = MondrianImportanceEvaluator()
+    elif not isinstance(evaluator, MondrianImportanceEvaluator):
+        raise TypeError(
+            f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
+        )
+    return evaluator.read(study, target=lambda trial: float(trial.values[objective]))
+
+
+def important(found: StudyImportance, seen: StudyView) -> list[str]:
+    """Return the parameters that vary, the most important first."""
+    return [name for name in found.shares(interactions=True) if name in seen.names]
 
 
 def importance_data(
@@ -297,23 +315,25 @@ def importance_data(
     """
     check_objective(study, objective)
     check_count("n_pairs", n_pairs, 0)
-    if evaluator is None:
-        evaluator = MondrianImportanceEvaluator()
-    elif not isinstance(evaluator, MondrianImportanceEvaluator):
-        raise TypeError(
-            f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
-        )
+    found = read_importance(study, objective, evaluator)
+    interactions = evaluator is not None and evaluator.interactions
+    return importance_bars(found, n_pairs, objective_label(study, objective), interactions)
 
-    def target(trial: optuna.trial.FrozenTrial) -> float:
-        return float(trial.values[objective])
 
-    effects = evaluator.evaluate(study, target=target)
-    pairs = list(evaluator.pairs(study, target=target).items())[:n_pairs]
+def importance_bars(
+    found: StudyImportance, n_pairs: int, label: str, interactions: bool = False
+) -> ImportanceData:
+    """Return main effects of all parameters, and the largest pairs.
+
+    With `interactions`, half of its interactions are added to the effect of each parameter.
+    """
+    effects = found.shares(interactions)
+    pairs = list(found.pairs().items())[:n_pairs]
     return ImportanceData(
         [*((name,) for name in effects), *(pair for pair, _ in pairs)],
         [*effects.values(), *(share for _, share in pairs)],
         len(pairs),
-        objective_label(study, objective),
+        label,
     )
 
 
