@@ -159,17 +159,18 @@ class MondrianTerminator(HasLock):
             check_count(name, number, least)
         check_flag("noisy", noisy)
         check_flag("show", show)
-        self._tolerance = tolerance
-        self._probability = probability
-        self._expected_gain = expected_gain
-        self._min_trials = min_trials
-        self._patience = patience
-        self._interval = interval
+        # Storages write numbers of Python only.
+        self._tolerance = None if tolerance is None else float(tolerance)
+        self._probability = float(probability)
+        self._expected_gain = None if expected_gain is None else float(expected_gain)
+        self._min_trials = int(min_trials)
+        self._patience = None if patience is None else int(patience)
+        self._interval = int(interval)
         self._caution = Caution(structure=not noisy)
         if tolerance is not None:
-            rule = f"tolerance={float(tolerance)},probability={float(probability)}"
+            rule = f"tolerance={self._tolerance},probability={self._probability}"
         else:
-            rule = f"expected_gain={float(expected_gain or 0.0)}"
+            rule = f"expected_gain={self._expected_gain}"
         # An estimate says since when one rule is satisfied: that of another one counts apart.
         self._own_key = f"{TERMINATOR_KEY}:{rule},noisy={noisy}"
         self._show = show

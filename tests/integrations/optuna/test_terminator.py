@@ -7,6 +7,7 @@ import math
 import pickle
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import optuna
@@ -207,6 +208,24 @@ def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
         MondrianTerminator("a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`probability` must be a number, got None"):
         MondrianTerminator(0.1, None)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_are_stored(tmp_path: Path) -> None:
+    for rule in ({"tolerance": np.float32(1e6)}, {"expected_gain": np.int64(10**6)}):
+        terminator = MondrianTerminator(
+            **rule,
+            probability=np.float32(0.5),
+            min_trials=np.int32(12),
+            patience=np.int64(3),
+            interval=np.int64(1),
+            noisy=np.bool_(True),
+        )
+        study = optuna.create_study(
+            storage=f"sqlite:///{tmp_path}/study.db", sampler=optuna.samplers.RandomSampler(seed=0)
+        )
+        study.optimize(_bowl, n_trials=30, callbacks=[terminator])
+        assert len(study.trials) == 15
+        assert study.user_attrs[KEY]["patience"] == 3
 
 
 @pytest.mark.parametrize("name", ["noisy", "show"])
