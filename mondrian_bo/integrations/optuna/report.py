@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,9 +30,8 @@ from mondrian_bo.integrations.optuna.plots.model import (
     slice_data,
 )
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
+from mondrian_bo.integrations.optuna.terminator import stored_estimate
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.shared.argument_checks import is_integer
 
 _MOST_SLICES = 8
 """Number of parameters with a slice, our choice."""
@@ -194,14 +192,12 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
             '<div class="scroll"><table><tr><th></th><th>trial</th><th>value</th>'
             f"<th>parameters</th></tr>{cells}</table></div>"
         )
-    stored = study.user_attrs.get(TERMINATOR_KEY)
-    if isinstance(stored, dict):
-        n_trials, gain = stored.get("n_trials"), stored.get("expected_gain")
-        # Whoever writes to the study may have put anything there.
-        if is_integer(n_trials) and isinstance(gain, float) and math.isfinite(gain):
-            parts.append(
-                f"<p>Expected gain of further trials after {n_trials} trials: {gain:.3g}.</p>"
-            )
+    estimate = stored_estimate(study)
+    if estimate is not None:
+        parts.append(
+            f"<p>Expected gain of further trials after {estimate.n_trials} trials: "
+            f"{estimate.expected_gain:.3g}.</p>"
+        )
     return "\n".join(parts)
 
 

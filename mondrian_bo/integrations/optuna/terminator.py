@@ -12,9 +12,16 @@ from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_checks import check_single_objective, check_study
 from mondrian_bo.integrations.optuna.study_model import model_of
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
-from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
+from mondrian_bo.shared.argument_checks import (
+    check_count,
+    check_flag,
+    check_number,
+    is_integer,
+    is_number,
+)
 from mondrian_bo.shared.forks import HasLock
 
 TERMINATOR_KEY = "mondrian:terminator"
@@ -198,15 +205,14 @@ class MondrianTerminator(HasLock):
 
         Raises
         ------
-        ValueError
-            If the study has several objectives.
+        TypeError, ValueError
+            If `study` is no study, or has several objectives.
         """
+        check_single_objective(study, "MondrianTerminator")
         with self._lock:
-            if len(study.directions) > 1:
-                raise ValueError("MondrianTerminator needs a study with a single objective.")
             trials = study.get_trials(deepcopy=False)
             n_trials = sum(trial.state.is_finished() for trial in trials)
-            latest = _stored(study, self._own_key)
+            latest = stored_estimate(study, self._own_key)
             if latest is not None and self._patience is not None:
                 latest = latest._replace(patience=self._patience)
             if n_trials < self._min_trials:
@@ -228,9 +234,15 @@ class MondrianTerminator(HasLock):
         Returns
         -------
         GainEstimate or None
-            The estimate; None before the first one.
+            The estimate; None before the first one, and if the attribute holds something else.
+
+        Raises
+        ------
+        TypeError
+            If `study` is no study.
         """
-        return _stored(study, TERMINATOR_KEY)
+        check_study(study)
+        return stored_estimate(study)
 
     def _estimate(
         self, study: optuna.Study, n_trials: int, latest: GainEstimate | None
@@ -287,18 +299,28 @@ class MondrianTerminator(HasLock):
         return GainEstimate(n_trials, expected, probability, since, patience)
 
 
-def _stored(study: optuna.Study, key: str) -> GainEstimate | None:
-    """Return the estimate of a user attribute of a study; None if there is none."""
+def stored_estimate(study: optuna.Study, key: str = TERMINATOR_KEY) -> GainEstimate | None:
+    """Return the estimate of a user attribute of a study.
+
+    None if there is none: whoever writes to the study may have put anything there.
+    """
     stored = study._storage.get_study_user_attrs(study._study_id).get(key)
-    if stored is None:
+    if not isinstance(stored, dict):
         return None
-    return GainEstimate(
-        stored["n_trials"],
-        stored["expected_gain"],
+    found = GainEstimate(
+        stored.get("n_trials", -1),
+        stored.get("expected_gain", math.nan),
         stored.get("probability", math.nan),
-        stored["satisfied_since"],
-        stored["patience"],
+        stored.get("satisfied_since", -1),
+        stored.get("patience", -1),
     )
+    since = 0 if found.satisfied_since is None else found.satisfied_since
+    counts = found.n_trials, since, found.patience
+    if not all(is_integer(one) and one >= 0 for one in counts):
+        return None
+    if not is_number(found.expected_gain) or not math.isfinite(found.expected_gain):
+        return None
+    return found if is_number(found.probability) else None
 
 
 def default_patience(n_parameters: int) -> int:

@@ -203,10 +203,12 @@ def test_feasible_trials_are_counted() -> None:
 )
 def test_a_foreign_estimate_is_left_out(stored: object) -> None:
     study = optuna.create_study()
+    rest = {"satisfied_since": None, "patience": 20}
+    stored = {**rest, **stored} if isinstance(stored, dict) else stored
     study.set_user_attr("mondrian:terminator", stored)
     page = html_report(study)
     assert "no trials" in page and "Expected gain" not in page
-    study.set_user_attr("mondrian:terminator", {"expected_gain": 0.25, "n_trials": 3})
+    study.set_user_attr("mondrian:terminator", {**rest, "expected_gain": 0.25, "n_trials": 3})
     assert "Expected gain of further trials after 3 trials: 0.25" in html_report(study)
 
 
