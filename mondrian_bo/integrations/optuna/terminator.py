@@ -264,7 +264,7 @@ class MondrianTerminator(HasLock):
         gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution, rows)
         if gain is None:
             return None
-        expected, probability = float(np.mean(gain.regrets)), math.nan
+        expected, probability = gain.mean, math.nan
         if self._tolerance is not None:
             probability = float(np.mean(gain.regrets > self._tolerance))
             satisfied = probability <= self._probability

@@ -22,6 +22,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     StudyView,
     check_objective,
     objective_label,
+    shown_unit,
 )
 from mondrian_bo.integrations.optuna.study_checks import check_single_objective
 from mondrian_bo.search_space import Float, SearchSpace
@@ -179,16 +180,17 @@ def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
     lower, upper = optimizer.predict_quantiles(rows, _TAILS)[:, objective].T
     values = np.array([trial.values[objective] for trial in seen.trials])
     at = float(optimizer.predict_rows(centre.row[None])[0][0, objective])
+    unit, label = shown_unit(objective_label(seen.study, objective), values, mean, lower, upper)
     return SliceData(
         line,
-        mean,
-        lower,
-        upper,
-        np.column_stack([seen.positions(line, seen.trials), values]),
+        unit * mean,
+        unit * lower,
+        unit * upper,
+        np.column_stack([seen.positions(line, seen.trials), unit * values]),
         [trial.number for trial in seen.trials],
-        (float(seen.positions(line, [centre.trial])[0]), at),
-        _limits(values, mean),
-        objective_label(seen.study, objective),
+        (float(seen.positions(line, [centre.trial])[0]), unit * at),
+        _limits(unit * values, unit * mean),
+        label,
     )
 
 
@@ -372,19 +374,20 @@ def partition_data(
     values = np.array([trial.values[objective] for trial in seen.trials])[known]
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     # Squares of large values overflow.
-    unit = np.abs(values).max() or 1.0
-    values = values / unit
+    scale = np.abs(values).max() or 1.0
+    values = values / scale
     centre, size = values.mean(), values.std() or 1.0
     model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
     (cells,) = model.cells
+    unit, label = shown_unit(objective_label(seen.study, objective), np.array([scale]))
     return PartitionData(
         (x, y),
         np.clip(cells.lower, 0.0, 1.0),
         np.clip(cells.upper, 0.0, 1.0),
-        unit * (centre + size * model.means[0, cells.leaves]),
+        unit * scale * (centre + size * model.means[0, cells.leaves]),
         points[known],
         [seen.trials[k].number for k in known.tolist()],
-        objective_label(seen.study, objective),
+        label,
     )
 
 
@@ -443,6 +446,8 @@ def _mesh(seen: StudyView, x: str, y: str, objective: int = 0) -> _Mesh:
 def _surface(seen: StudyView, mesh: _Mesh, values: FloatArray, label: str) -> MapData:
     """Return a map with values at the rows of a mesh."""
     lines = mesh.first, mesh.second
+    unit, label = shown_unit(label, values)
+    values = unit * values
     at, besides = (float(seen.positions(line, [mesh.centre.trial])[0]) for line in lines)
     return MapData(
         *lines,
