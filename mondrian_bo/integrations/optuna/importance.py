@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -22,6 +22,49 @@ if TYPE_CHECKING:
 
 _SURROGATES = ("gaussian_process", "forest")
 """Models whose variance can be decomposed."""
+
+
+class StudyImportance(NamedTuple):
+    """The variance of one target of a study, or of each objective that varies, in parts.
+
+    Attributes
+    ----------
+    names : list of str
+        The parameters to report.
+    parts : list of (TrialRows, Decomposition)
+        The space and the parts of each target. Shares are averages over the targets.
+    """
+
+    names: list[str]
+    parts: list[tuple[TrialRows, Decomposition]]
+
+    def shares(self, interactions: bool) -> dict[str, float]:
+        """Return shares of the variance by parameter, in descending order.
+
+        Parameters
+        ----------
+        interactions : bool
+            Whether half of the interactions of each pair count, or main effects only.
+        """
+        shares = dict.fromkeys(self.names, 0.0)
+        for known, decomposition in self.parts:
+            found = decomposition.shares(interactions)
+            for name, share in zip(known.space.names, found.tolist(), strict=True):
+                if name in shares:
+                    shares[name] += share / len(self.parts)
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+    def pairs(self) -> dict[tuple[str, str], float]:
+        """Return shares of interactions by pair of names, in descending order."""
+        names = self.names
+        shares = {(a, b): 0.0 for i, a in enumerate(names) for b in names[i + 1 :]}
+        for known, found in self.parts:
+            columns = {name: j for j, name in enumerate(known.space.names)}
+            for a, b in shares:
+                if a in columns and b in columns and found.variance > 0.0:
+                    part = float(found.pairs[columns[a], columns[b]]) / found.variance
+                    shares[a, b] += part / len(self.parts)
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 class MondrianImportanceEvaluator(BaseImportanceEvaluator):
@@ -47,6 +90,11 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         beyond 200 trials.
     seed : int, default=0
         Seed of the trees.
+
+    Attributes
+    ----------
+    interactions : bool
+        The argument.
 
     Raises
     ------
@@ -96,7 +144,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         check_count("n_estimators", 1 if n_estimators is None else n_estimators, 1)
         check_count("seed", seed, 0)
         check_flag("interactions", interactions)
-        self._interactions = interactions
+        self.interactions = interactions
         self._settings: dict[str, Any] = {
             "surrogate": surrogate,
             "n_estimators": n_estimators,
@@ -141,15 +189,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             If `study` is no study, `params` is not a list of names, or `target` is no function that
             returns numbers.
         """
-        names = _names(study, params)
-        shares = dict.fromkeys(names, 0.0)
-        parts = self._parts(study, target)
-        for known, decomposition in parts:
-            found = decomposition.shares(self._interactions)
-            for name, share in zip(known.space.names, found.tolist(), strict=True):
-                if name in shares:
-                    shares[name] += share / len(parts)
-        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+        return self.read(study, params, target=target).shares(self.interactions)
 
     def pairs(
         self,
@@ -175,26 +215,38 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        names = _names(study, params)
-        shares = {(a, b): 0.0 for i, a in enumerate(names) for b in names[i + 1 :]}
-        parts = self._parts(study, target)
-        for known, found in parts:
-            columns = {name: j for j, name in enumerate(known.space.names)}
-            for a, b in shares:
-                if a in columns and b in columns and found.variance > 0.0:
-                    part = float(found.pairs[columns[a], columns[b]]) / found.variance
-                    shares[a, b] += part / len(parts)
-        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+        return self.read(study, params, target=target).pairs()
 
-    def _parts(
-        self, study: optuna.Study, target: Callable[[FrozenTrial], float] | None
-    ) -> list[tuple[TrialRows, Decomposition]]:
-        """Decompose the target, or each objective that varies."""
+    def read(
+        self,
+        study: optuna.Study,
+        params: list[str] | None = None,
+        *,
+        target: Callable[[FrozenTrial], float] | None = None,
+    ) -> StudyImportance:
+        """Return what :meth:`evaluate` and :meth:`pairs` are made of, after one decomposition.
+
+        Parameters
+        ----------
+        study, params, target
+            See :meth:`evaluate`.
+
+        Returns
+        -------
+        StudyImportance
+            The parts of the variance, with methods `shares` and `pairs`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`evaluate`.
+        """
+        names = _names(study, params)
         check_callable("target", target)
         targets = [partial(_value, number=k) for k in range(len(study.directions))]
         wanted = targets if target is None else [target]
         found = [self.decompose(study, one) for one in wanted]
-        return [one for one in found if one is not None]
+        return StudyImportance(names, [one for one in found if one is not None])
 
     def decompose(
         self, study: optuna.Study, target: Callable[[FrozenTrial], float]

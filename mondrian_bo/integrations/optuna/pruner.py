@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
+from optuna.samplers import PartialFixedSampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -15,8 +16,10 @@ from mondrian_bo.integrations.optuna.study_curves import (
     StudyCurves,
     is_noted_as_unordered,
     note_as_unordered,
+    store_order,
 )
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.study_model import ReadableSampler
 from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
 from mondrian_bo.shared.argument_checks import check_count, check_number
 
@@ -60,6 +63,10 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     different steps, with gaps, and may have different lengths. At each step a trial is compared
     with the complete trials that went on beyond it; with fewer than 3 of them it is not pruned.
 
+    If the study's sampler is a :class:`mondrian_bo.MondrianSampler` with a `fidelity`, a trial is
+    compared with trials of the same fidelity only. "The best", the threshold, `n_startup_trials`
+    and `patience` are those of these trials.
+
     The share of its training that remains is the mean share of the reports of complete trials that
     lie beyond its step. Near the end of a trial a small probability is worth the steps that remain.
 
@@ -81,7 +88,8 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
     A trial whose latest report is NaN, or infinitely bad, is pruned, unless a complete trial of the
     better half reported the same. If a trial reports its steps out of order, as folds or instances
     that are shuffled, the number of reports takes the place of the step in the whole study. This is
-    stored once as a system attribute of the study, because some storages sort reports.
+    stored once as a system attribute of the study, because some storages sort reports. On such a
+    storage the order of a trial's reports, of the first 150 of them, is an attribute of the trial.
 
     The pruner does not learn pruned trials, as their ends are unknown. The time of a call grows
     with the number of new reports and of new trials only.
@@ -153,13 +161,35 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         RuntimeError
             If the study has several objectives, as with Optuna's pruners.
         """
+        name = _fidelity_name(study)
+        purpose = () if name is None else (name,)
         with self._lock:
-            reader = self._recall(study, partial(_CurveReader, self._settings))
-            curves = reader.read(study)
-            curve = curves.running(trial)
-            reader.share_disorder(study)
-            is_exempt = reader.n_pruned >= self._patience * (1 + reader.n_older(trial))
-            return curves.model.should_stop(curve, is_exempt)
+            reader = self._recall(study, partial(_CurveReader, self._settings, name), *purpose)
+            reader.read(study)
+            group = reader.group_of(trial)
+            curve = group.curves.running(trial)
+            reader.share_disorder(study, trial)
+            is_exempt = group.n_pruned >= self._patience * (1 + reader.n_older(trial))
+            return group.curves.model.should_stop(curve, is_exempt)
+
+
+class _Group:
+    """Trials of one fidelity, which are compared with each other.
+
+    Parameters
+    ----------
+    curves : StudyCurves
+        Their learning curves.
+
+    Attributes
+    ----------
+    n_pruned : int
+        Number of these trials pruned since the last complete one.
+    """
+
+    def __init__(self, curves: StudyCurves) -> None:
+        self.curves = curves
+        self.n_pruned = 0
 
 
 class _CurveReader:
@@ -169,52 +199,84 @@ class _CurveReader:
     ----------
     settings : dict
         Arguments of :class:`~mondrian_bo.optimizer.learning_curves.learning_curves.CurveSettings`.
-
-    Attributes
-    ----------
-    n_pruned : int
-        Number of trials pruned since the last complete one.
+    fidelity : str or None
+        Name of the fidelity; None if all trials are comparable.
     """
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], fidelity: str | None) -> None:
         self._settings = settings
+        self._fidelity = fidelity
         self._feed = TrialFeed()
-        self.n_pruned = 0
-        self._curves: StudyCurves | None = None
+        self._groups: dict[str | None, _Group] = {}
+        self._maximize = False
         self._is_noted = False
-        self._running: list[int] = []
+        self._running: dict[int, FrozenTrial] = {}
 
-    def read(self, study: optuna.Study) -> StudyCurves:
+    def read(self, study: optuna.Study) -> None:
         """Read new complete trials, in the order in which they finished; O(new and running)."""
         feed = self._feed.read(study)
-        if feed.is_new or self._curves is None:
-            self.n_pruned, self._is_noted = 0, False
-            maximize = study.direction == StudyDirection.MAXIMIZE
-            self._curves = StudyCurves(self._settings, maximize)
+        if feed.is_new:
+            self._groups, self._is_noted = {}, False
+            self._maximize = study.direction == StudyDirection.MAXIMIZE
         for trial in feed.finished:
+            group = self.group_of(trial)
             if trial.state == TrialState.COMPLETE:
-                self.n_pruned = 0
-                self._curves.learn(trial)
+                group.n_pruned = 0
+                group.curves.learn(trial)
             else:
-                self.n_pruned += trial.state == TrialState.PRUNED
-                self._curves.forget(trial)
-        if not self._is_noted and (feed.is_new or feed.finished):
-            self._is_noted = is_noted_as_unordered(study)
-            if self._is_noted:
-                self._curves.note_disorder()
-        self._running = [trial.number for trial in feed.running]
+                group.n_pruned += trial.state == TrialState.PRUNED
+                group.curves.forget(trial)
+        if not self._is_noted and (feed.is_new or feed.finished) and is_noted_as_unordered(study):
+            self._note_disorder()
+        self._running = {trial.number: trial for trial in feed.running}
         self._feed.acknowledge()
-        return self._curves
 
-    def share_disorder(self, study: optuna.Study) -> None:
-        """Store once that a trial has reported its steps out of order, for all readers."""
-        if self._curves is not None and self._curves.counts_reports and not self._is_noted:
+    def group_of(self, trial: FrozenTrial) -> _Group:
+        """Return the trials that a trial is compared with."""
+        key = self._key(trial)
+        if key not in self._groups:
+            self._groups[key] = _Group(StudyCurves(self._settings, self._maximize))
+            if self._is_noted:
+                self._groups[key].curves.note_disorder()
+        return self._groups[key]
+
+    def _key(self, trial: FrozenTrial) -> str | None:
+        """Return the fidelity of a trial up to rounding errors; None if it has none."""
+        name = self._fidelity
+        if name is None or name not in trial.params:
+            return None
+        return f"{trial.distributions[name].to_internal_repr(trial.params[name]):.9g}"
+
+    def _note_disorder(self) -> None:
+        """Count reports in place of steps in the whole study."""
+        self._is_noted = True
+        for group in self._groups.values():
+            group.curves.note_disorder()
+
+    def share_disorder(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Store for all readers that steps are reported out of order, and the order of a trial."""
+        if not self.group_of(trial).curves.counts_reports:
+            return
+        if not self._is_noted:
             note_as_unordered(study)
-            self._is_noted = True
+            self._note_disorder()
+        if trial.number in self._running:
+            store_order(study, trial, self._running[trial.number])
 
     def n_older(self, trial: FrozenTrial) -> int:
-        """Return the number of running trials that began before a trial."""
-        return sum(number < trial.number for number in self._running)
+        """Return the number of comparable running trials that began before a trial."""
+        key = self._key(trial)
+        return sum(
+            number < trial.number and self._key(one) == key for number, one in self._running.items()
+        )
+
+
+def _fidelity_name(study: optuna.Study) -> str | None:
+    """Return the fidelity of the study's sampler; None if it has none."""
+    sampler = study.sampler
+    while isinstance(sampler, PartialFixedSampler):
+        sampler = sampler._base_sampler
+    return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
 
 
 def _check_share(name: str, value: float) -> None:

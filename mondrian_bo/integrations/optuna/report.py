@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,7 +13,6 @@ from typing import Any, NamedTuple
 import optuna
 from optuna.trial import TrialState
 
-from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
 from mondrian_bo.integrations.optuna.plots import draw_matplotlib, draw_plotly
 from mondrian_bo.integrations.optuna.plots.history import (
     calibration_data,
@@ -24,16 +22,16 @@ from mondrian_bo.integrations.optuna.plots.history import (
 from mondrian_bo.integrations.optuna.plots.lines import StudyView, objective_label, view
 from mondrian_bo.integrations.optuna.plots.model import (
     acquisition_data,
-    importance_data,
+    importance_bars,
     important,
     map_data,
     partition_data,
+    read_importance,
     slice_data,
 )
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.terminator import TERMINATOR_KEY
+from mondrian_bo.integrations.optuna.terminator import stored_estimate
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
-from mondrian_bo.shared.argument_checks import is_integer
 
 _MOST_SLICES = 8
 """Number of parameters with a slice, our choice."""
@@ -194,14 +192,12 @@ def _summary(study: optuna.Study, trials: list[optuna.trial.FrozenTrial]) -> str
             '<div class="scroll"><table><tr><th></th><th>trial</th><th>value</th>'
             f"<th>parameters</th></tr>{cells}</table></div>"
         )
-    stored = study.user_attrs.get(TERMINATOR_KEY)
-    if isinstance(stored, dict):
-        n_trials, gain = stored.get("n_trials"), stored.get("expected_gain")
-        # Whoever writes to the study may have put anything there.
-        if is_integer(n_trials) and isinstance(gain, float) and math.isfinite(gain):
-            parts.append(
-                f"<p>Expected gain of further trials after {n_trials} trials: {gain:.3g}.</p>"
-            )
+    estimate = stored_estimate(study)
+    if estimate is not None:
+        parts.append(
+            f"<p>Expected gain of further trials after {estimate.n_trials} trials: "
+            f"{estimate.expected_gain:.3g}.</p>"
+        )
     return "\n".join(parts)
 
 
@@ -218,15 +214,15 @@ def _model_sections(
 ) -> Iterator[tuple[str, list[_Plot]]]:
     """Yield titles and plots of what the model says about an objective."""
     of = "" if len(study.directions) == 1 else f" of {objective_label(study, objective)}"
-    names = important(study, objective)
+    found = read_importance(study, objective)
+    names = important(found, seen)
     if not names:
         return
-    evaluator = MondrianImportanceEvaluator()
     caption = (
         "Shares of the variance of the model over the whole space: main effects (blue) and "
         "interactions of pairs (orange)."
     )
-    importance = partial(importance_data, study, objective, _N_PAIRS, evaluator=evaluator)
+    importance = partial(importance_bars, found, _N_PAIRS, objective_label(study, objective))
     size = draw_matplotlib.importance_size(len(names), _N_PAIRS)
     yield f"Importance{of}", [_Plot(importance, caption, size)]
     names = [name for name in names if seen.has_trial_with([name])]
@@ -238,9 +234,9 @@ def _model_sections(
         for name in names[:_MOST_SLICES]
     ]
     yield f"Slices{of}", slices
-    pairs = list(evaluator.pairs(study, target=lambda trial: trial.values[objective]))
-    pairs = [pair for pair in pairs if {*pair} <= {*names} and seen.has_trial_with(pair)]
-    pairs = pairs[:_MOST_MAPS]
+    pairs = [pair for pair in found.pairs() if {*pair} <= {*names} and seen.has_trial_with(pair)][
+        :_MOST_MAPS
+    ]
     maps = [
         _Plot(
             partial(map_data, seen, x, y, objective, uncertain),

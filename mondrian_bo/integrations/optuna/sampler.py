@@ -193,6 +193,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         }
         RemembersStudies.__init__(self)
 
+    @property
+    def fidelity_name(self) -> str | None:
+        """Name of the parameter that is the fidelity; None if the sampler has none."""
+        return None if self._fidelity is None else self._fidelity.name
+
     def reseed_rng(self) -> None:
         """Do nothing: draws depend on the seed and the trial's number, which no workers share."""
 

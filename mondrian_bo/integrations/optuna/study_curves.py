@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,12 @@ _DISORDER_KEY = "mondrian:unordered_reports"
 """The study attribute that says that trials report their steps out of order. Relational storages
 return reports in the order of their steps, so that only the worker of a trial can see it."""
 
+_ORDER_KEY = "mondrian:report_order"
+"""The trial attribute with the steps of the first reports, in the order in which they were made."""
+
+_MOST_ORDERED = 150
+"""Number of steps in this attribute, at most: as many as one of a relational storage holds."""
+
 _MOST_MATCHED = 128
 """Number of latest complete trials that a trial is compared with at its own steps, as many as the
 model of all knows."""
@@ -37,11 +43,40 @@ def note_as_unordered(study: optuna.Study) -> None:
     study._storage.set_study_system_attr(study._study_id, _DISORDER_KEY, True)
 
 
+def store_order(study: optuna.Study, trial: FrozenTrial, stored: FrozenTrial) -> None:
+    """Store the order of a running trial's reports if readers of the storage do not know it.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Its study.
+    trial : FrozenTrial
+        The trial as its worker has it, with its reports in their order.
+    stored : FrozenTrial
+        The trial as the storage returns it.
+    """
+    steps = list(islice(trial.intermediate_values, _MOST_ORDERED))
+    if list(islice(_steps_in_order(stored), _MOST_ORDERED)) != steps:
+        study._storage.set_trial_system_attr(trial._trial_id, _ORDER_KEY, steps)
+
+
+def _steps_in_order(trial: FrozenTrial) -> Iterator[int]:
+    """Yield the steps of a trial's reports in the order in which they were made, if it is known.
+
+    Those after the last decision of the pruner are in the order of the storage.
+    """
+    reports = trial.intermediate_values
+    first = [step for step in trial.system_attrs.get(_ORDER_KEY, ()) if step in reports]
+    yield from first
+    yield from (step for step in reports if step not in first)
+
+
 class StudyCurves:
     """The learning curves of one study: complete ones, and those of running trials.
 
     If a trial reports its steps out of order, as folds that are shuffled, the number of reports
-    takes the place of the step in the whole study. The value of a pruned trial is then predicted
+    takes the place of the step in the whole study, and trials are learnt in the order of their
+    reports as far as it is known (:func:`store_order`). The value of a pruned trial is predicted
     from the reports of complete trials at its own steps, where three of them have these. So is that
     of a trial which lacks a step that all complete trials have, before its last one: a storage that
     sorts reports hides their order.
@@ -73,7 +108,8 @@ class StudyCurves:
         self._new_model = partial(LearningCurves, CurveSettings(**settings))
         self.model = self._new_model()
         self._complete: list[FrozenTrial] = []
-        self._running: dict[int, Curve] = {}
+        # Curves of running trials, with their latest steps.
+        self._running: dict[int, tuple[Curve, int]] = {}
 
     @property
     def counts_reports(self) -> bool:
@@ -92,7 +128,7 @@ class StudyCurves:
     def look_for_disorder(self, trials: Iterable[FrozenTrial]) -> None:
         """Note whether trials without a value have reported their steps out of order."""
         for trial in trials:
-            self._notices_disorder(list(trial.intermediate_values))
+            self._notices_disorder(list(_steps_in_order(trial)))
 
     def learn(self, trial: FrozenTrial) -> None:
         """Learn a complete trial."""
@@ -101,7 +137,7 @@ class StudyCurves:
         if trial.intermediate_values:
             steps = trial.intermediate_values.keys()
             self._common = set(steps) if self._common is None else self._common.intersection(steps)
-        if not self._notices_disorder(list(trial.intermediate_values)):
+        if not self._notices_disorder(list(_steps_in_order(trial))):
             self._tell(trial)
 
     def forget(self, trial: FrozenTrial) -> None:
@@ -111,16 +147,21 @@ class StudyCurves:
     def running(self, trial: FrozenTrial) -> Curve:
         """Return the curve of a running trial; O(new reports)."""
         reports = trial.intermediate_values
-        curve = self._running.get(trial.number)
-        if curve is None or self._counts_reports or len(curve.values) > len(reports):
-            curve = self._running[trial.number] = self._new_curve()
-        n_new = len(reports) - len(curve.values)
-        new = list(islice(reversed(reports.items()), n_new))[::-1]
-        steps = [*curve.positions[-1:], *(step for step, _ in new)]
-        if self._notices_disorder(steps):
+        curve, last = self._running.get(trial.number, (None, None))
+        n_known = 0 if curve is None else len(curve.values)
+        n_new = len(reports) - n_known
+        # With the latest known one: another reader of the trial may have it elsewhere.
+        latest = list(islice(reversed(reports.items()), max(n_new + 1, 0)))[::-1]
+        if curve is None or n_new < 0 or (n_known and latest[0][0] != last):
+            curve, n_known, n_new, latest = self._new_curve(), 0, len(reports), [*reports.items()]
+        if self._notices_disorder([step for step, _ in latest]):
             return self.running(trial)
-        positions = range(len(new)) if self._counts_reports else [step for step, _ in new]
+        new = latest[len(latest) - n_new :]
+        steps = [step for step, _ in new]
+        positions = range(n_known, len(reports)) if self._counts_reports else steps
         curve.extend(positions, [self._sign * value for _, value in new])
+        if latest:
+            self._running[trial.number] = curve, latest[-1][0]
         return curve
 
     def predict(self, trial: FrozenTrial) -> tuple[float, float] | None:
@@ -144,7 +185,7 @@ class StudyCurves:
 
     def _compared(self, trial: FrozenTrial) -> tuple[LearningCurves, Curve]:
         """Return a model that predicts a trial which has ended early, and its curve."""
-        self._notices_disorder(list(trial.intermediate_values))
+        self._notices_disorder(list(_steps_in_order(trial)))
         curve = self._new_curve()
         if self._counts_reports or self._has_gaps(trial):
             steps = sorted(trial.intermediate_values)
@@ -203,9 +244,9 @@ class StudyCurves:
 
     def _reports(self, trial: FrozenTrial) -> tuple[list[float], list[float]]:
         """Return positions and values of a trial's reports; larger is better."""
-        steps, values = trial.intermediate_values.keys(), trial.intermediate_values.values()
+        steps = list(_steps_in_order(trial))
         positions = range(len(steps)) if self._counts_reports else steps
-        return list(positions), [self._sign * value for value in values]
+        return list(positions), self._values_at(trial, steps)
 
     def _notices_disorder(self, steps: Sequence[float]) -> bool:
         """Whether steps are the first ones out of order; all trials are then learnt anew."""

@@ -130,6 +130,11 @@ def _internal(name: str, distribution: BaseDistribution, value: object) -> float
 class ReadableSampler(BaseSampler):
     """A sampler with a model of the study that can be read."""
 
+    @property
+    def fidelity_name(self) -> str | None:
+        """Name of the parameter that is the fidelity; None if the sampler has none."""
+        return None
+
     @abstractmethod
     def read_model(self, study: optuna.Study) -> StudyModel:
         """Return the model of a study, which has learnt all finished trials.

@@ -12,9 +12,16 @@ from tqdm.auto import tqdm
 
 from mondrian_bo.integrations.optuna.robust_best import trials_to_choose
 from mondrian_bo.integrations.optuna.sampler import MondrianSampler
+from mondrian_bo.integrations.optuna.study_checks import check_single_objective, check_study
 from mondrian_bo.integrations.optuna.study_model import model_of
 from mondrian_bo.optimizer.stopping.cautious_model import Caution
-from mondrian_bo.shared.argument_checks import check_count, check_flag, check_number
+from mondrian_bo.shared.argument_checks import (
+    check_count,
+    check_flag,
+    check_number,
+    is_integer,
+    is_number,
+)
 from mondrian_bo.shared.forks import HasLock
 
 TERMINATOR_KEY = "mondrian:terminator"
@@ -159,17 +166,18 @@ class MondrianTerminator(HasLock):
             check_count(name, number, least)
         check_flag("noisy", noisy)
         check_flag("show", show)
-        self._tolerance = tolerance
-        self._probability = probability
-        self._expected_gain = expected_gain
-        self._min_trials = min_trials
-        self._patience = patience
-        self._interval = interval
+        # Storages write numbers of Python only.
+        self._tolerance = None if tolerance is None else float(tolerance)
+        self._probability = float(probability)
+        self._expected_gain = None if expected_gain is None else float(expected_gain)
+        self._min_trials = int(min_trials)
+        self._patience = None if patience is None else int(patience)
+        self._interval = int(interval)
         self._caution = Caution(structure=not noisy)
         if tolerance is not None:
-            rule = f"tolerance={float(tolerance)},probability={float(probability)}"
+            rule = f"tolerance={self._tolerance},probability={self._probability}"
         else:
-            rule = f"expected_gain={float(expected_gain or 0.0)}"
+            rule = f"expected_gain={self._expected_gain}"
         # An estimate says since when one rule is satisfied: that of another one counts apart.
         self._own_key = f"{TERMINATOR_KEY}:{rule},noisy={noisy}"
         self._show = show
@@ -197,15 +205,14 @@ class MondrianTerminator(HasLock):
 
         Raises
         ------
-        ValueError
-            If the study has several objectives.
+        TypeError, ValueError
+            If `study` is no study, or has several objectives.
         """
+        check_single_objective(study, "MondrianTerminator")
         with self._lock:
-            if len(study.directions) > 1:
-                raise ValueError("MondrianTerminator needs a study with a single objective.")
             trials = study.get_trials(deepcopy=False)
             n_trials = sum(trial.state.is_finished() for trial in trials)
-            latest = _stored(study, self._own_key)
+            latest = stored_estimate(study, self._own_key)
             if latest is not None and self._patience is not None:
                 latest = latest._replace(patience=self._patience)
             if n_trials < self._min_trials:
@@ -227,9 +234,15 @@ class MondrianTerminator(HasLock):
         Returns
         -------
         GainEstimate or None
-            The estimate; None before the first one.
+            The estimate; None before the first one, and if the attribute holds something else.
+
+        Raises
+        ------
+        TypeError
+            If `study` is no study.
         """
-        return _stored(study, TERMINATOR_KEY)
+        check_study(study)
+        return stored_estimate(study)
 
     def _estimate(
         self, study: optuna.Study, n_trials: int, latest: GainEstimate | None
@@ -251,7 +264,7 @@ class MondrianTerminator(HasLock):
         gain = model.optimizer.remaining_gain(_N_DRAWS, self._caution, rows)
         if gain is None:
             return None
-        expected, probability = float(np.mean(gain.regrets)), math.nan
+        expected, probability = gain.mean, math.nan
         if self._tolerance is not None:
             probability = float(np.mean(gain.regrets > self._tolerance))
             satisfied = probability <= self._probability
@@ -286,18 +299,28 @@ class MondrianTerminator(HasLock):
         return GainEstimate(n_trials, expected, probability, since, patience)
 
 
-def _stored(study: optuna.Study, key: str) -> GainEstimate | None:
-    """Return the estimate of a user attribute of a study; None if there is none."""
+def stored_estimate(study: optuna.Study, key: str = TERMINATOR_KEY) -> GainEstimate | None:
+    """Return the estimate of a user attribute of a study.
+
+    None if there is none: whoever writes to the study may have put anything there.
+    """
     stored = study._storage.get_study_user_attrs(study._study_id).get(key)
-    if stored is None:
+    if not isinstance(stored, dict):
         return None
-    return GainEstimate(
-        stored["n_trials"],
-        stored["expected_gain"],
+    found = GainEstimate(
+        stored.get("n_trials", -1),
+        stored.get("expected_gain", math.nan),
         stored.get("probability", math.nan),
-        stored["satisfied_since"],
-        stored["patience"],
+        stored.get("satisfied_since", -1),
+        stored.get("patience", -1),
     )
+    since = 0 if found.satisfied_since is None else found.satisfied_since
+    counts = found.n_trials, since, found.patience
+    if not all(is_integer(one) and one >= 0 for one in counts):
+        return None
+    if not is_number(found.expected_gain) or not math.isfinite(found.expected_gain):
+        return None
+    return found if is_number(found.probability) else None
 
 
 def default_patience(n_parameters: int) -> int:

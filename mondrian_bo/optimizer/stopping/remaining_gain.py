@@ -62,7 +62,7 @@ class RemainingGain(NamedTuple):
     row : float64 array of shape (d,)
         The trial.
     regrets : float64 array of shape (n_draws,)
-        Draws of its regret, in the units of the objective, >= 0.
+        Draws of its regret, in the units of the objective, >= 0 and finite.
     is_known : bool
         Whether all branches of the space have enough trials. If not, no regret is an upper bound.
     """
@@ -70,6 +70,14 @@ class RemainingGain(NamedTuple):
     row: FloatArray
     regrets: FloatArray
     is_known: bool = True
+
+    @property
+    def mean(self) -> float:
+        """The mean of the regrets."""
+        # Sums of the largest values would overflow. A power of two is an exact factor.
+        exponent = int(np.frexp(self.regrets.max())[1])
+        mean = np.ldexp(np.mean(np.ldexp(self.regrets, -exponent)), exponent)
+        return float(min(mean, self.regrets.max()))
 
 
 def remaining_gain(
@@ -126,12 +134,12 @@ def remaining_gain(
     good = _are_feasible(rows, constraints, valid)
     good[0] = True
     draws = _draws(cautious, rows[good], 1, n_draws, rng, caution)
-    regrets = np.asarray(draws.max(axis=1) - draws[:, 0])
+    regrets = _gaps(draws.max(axis=1), draws[:, 0])
     parts = branches(space, search.trials.rows, rng) if caution.branches else []
     if not all(branch.is_known for branch in parts):
         # Nothing is known of a branch. As much as the trials differ is only a guess of its gain.
         values = model.trials.values[np.isfinite(model.trials.values)]
-        return RemainingGain(best, np.maximum(regrets, np.ptp(values)), False)
+        return RemainingGain(best, np.maximum(regrets, _gaps(values.max(), values.min())), False)
     value = float(model.transform.inverse(means.max()))
     for branch in parts:
         # The model of the branch's trials alone.
@@ -143,8 +151,14 @@ def remaining_gain(
         rows = rows[_are_feasible(rows, constraints, valid)]
         if len(rows):
             draws = _draws(rough, rows, 0, n_draws, rng, caution)
-            regrets = np.maximum(regrets, draws.max(axis=1) - value)
+            regrets = np.maximum(regrets, _gaps(draws.max(axis=1), value))
     return RemainingGain(best, regrets)
+
+
+def _gaps(high: FloatArray, low: FloatArray | float) -> FloatArray:
+    """Return differences, at most the largest float."""
+    with np.errstate(over="ignore"):
+        return np.minimum(high - low, np.finfo(np.float64).max)
 
 
 def _draws(

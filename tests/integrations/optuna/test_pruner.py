@@ -263,7 +263,8 @@ def test_curves_of_trials_that_have_ended_are_forgotten() -> None:
     running.report(1.0, 0)
     running.should_prune()
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    assert set(reader.read(study)._running) == {running.number}
+    reader.read(study)
+    assert set(reader.group_of(study.trials[0]).curves._running) == {running.number}
 
 
 def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> None:
@@ -272,9 +273,37 @@ def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> Non
     # Steps would let a trial that starts with the last fold wait for others beyond it.
     assert states(study)[TrialState.PRUNED] > 0
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    curves = reader.read(study)
+    reader.read(study)
+    curves = reader.group_of(study.trials[0]).curves
     assert curves._counts_reports
     assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
+
+
+def test_a_storage_that_sorts_reports_makes_no_difference_to_folds(tmp_path) -> None:
+    """Also for a worker that joins: the order of each trial's reports is stored."""
+    studies = []
+    for storage in (None, f"sqlite:///{tmp_path}/folds.db"):
+        study = _random_study(storage=storage)
+        optimize(study, _cross_validation(True), 10)
+        study.pruner = MondrianPruner()
+        studies.append(optimize(study, _cross_validation(True), 10))
+    memory, sqlite = studies
+    assert states(memory)[TrialState.PRUNED] > 5
+    assert _last_steps(sqlite) == [
+        max(trial.intermediate_values) for trial in memory.get_trials(deepcopy=False)
+    ]
+    lengths = [
+        [len(trial.intermediate_values) for trial in one.get_trials(deepcopy=False)]
+        for one in studies
+    ]
+    assert lengths[0] == lengths[1]
+    # The storage in memory keeps the order, and an attribute holds a bounded number of steps.
+    assert not any("mondrian:report_order" in trial.system_attrs for trial in memory.trials)
+    trial = sqlite.ask()
+    for step in reversed(range(300)):
+        trial.report(0.0, step)
+    trial.should_prune()
+    assert len(sqlite.trials[-1].system_attrs["mondrian:report_order"]) == 150
 
 
 def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
@@ -315,7 +344,8 @@ def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
     running.report(1.0, 0)
     running.should_prune()
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    assert reader.read(study)._counts_reports
+    reader.read(study)
+    assert reader.group_of(study.trials[0]).curves._counts_reports
     assert len(written) == len(storages)
 
 
@@ -366,9 +396,11 @@ def test_trials_without_reports_are_not_pruned() -> None:
     assert not trial.should_prune()
 
 
-def test_work_is_proportional_to_new_reports(monkeypatch) -> None:
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_work_is_proportional_to_new_reports(monkeypatch, is_shuffled) -> None:
     """Each report of a running trial is transformed once."""
     study = optimize(_random_study(), _train, 12)
+    steps = np.random.default_rng(0).permutation(200) if is_shuffled else np.arange(200)
     trial = study.ask()
     n_transformed = []
     original = learning_curves._CurveTransform.__call__
@@ -377,7 +409,7 @@ def test_work_is_proportional_to_new_reports(monkeypatch) -> None:
         "__call__",
         lambda self, values: n_transformed.append(len(values)) or original(self, values),
     )
-    for step in range(200):
+    for step in steps.tolist():
         trial.report(0.001, step)
         trial.should_prune()
     # And once for each call the best outcome.

@@ -15,7 +15,7 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mondrian_bo import plotting
+from mondrian_bo import MondrianImportanceEvaluator, plotting
 from mondrian_bo.cli import main
 from mondrian_bo.integrations.optuna.report import html_report
 
@@ -154,6 +154,33 @@ def test_several_objectives() -> None:
     assert "Calibration of past predictions" not in titles
 
 
+def test_one_decomposition_of_each_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    original = MondrianImportanceEvaluator.decompose
+    monkeypatch.setattr(
+        MondrianImportanceEvaluator,
+        "decompose",
+        lambda *arguments: calls.append(arguments) or original(*arguments),
+    )
+    for n_objectives in (1, 2):
+        study = optuna.create_study(
+            directions=["minimize"] * n_objectives, sampler=optuna.samplers.RandomSampler(seed=0)
+        )
+        study.optimize(
+            lambda trial, n=n_objectives: [
+                (k + 1) * trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+                for k in range(n)
+            ],
+            n_trials=12,
+        )
+        calls.clear()
+        assert "Importance" in html_report(study)
+        assert len(calls) == n_objectives
+        calls.clear()
+        plotting.plot_importance(study)
+        assert len(calls) == 1
+
+
 def test_feasible_trials_are_counted() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for number, violation in enumerate((-1.0, 0.0, 0.5)):
@@ -176,10 +203,12 @@ def test_feasible_trials_are_counted() -> None:
 )
 def test_a_foreign_estimate_is_left_out(stored: object) -> None:
     study = optuna.create_study()
+    rest = {"satisfied_since": None, "patience": 20}
+    stored = {**rest, **stored} if isinstance(stored, dict) else stored
     study.set_user_attr("mondrian:terminator", stored)
     page = html_report(study)
     assert "no trials" in page and "Expected gain" not in page
-    study.set_user_attr("mondrian:terminator", {"expected_gain": 0.25, "n_trials": 3})
+    study.set_user_attr("mondrian:terminator", {**rest, "expected_gain": 0.25, "n_trials": 3})
     assert "Expected gain of further trials after 3 trials: 0.25" in html_report(study)
 
 

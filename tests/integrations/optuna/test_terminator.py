@@ -7,6 +7,7 @@ import math
 import pickle
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import optuna
@@ -207,6 +208,69 @@ def test_arguments_that_are_no_numbers_are_named(name: str) -> None:
         MondrianTerminator("a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`probability` must be a number, got None"):
         MondrianTerminator(0.1, None)  # type: ignore[arg-type]
+
+
+_ESTIMATE = {"n_trials": 13, "expected_gain": 0.1, "satisfied_since": None, "patience": 3}
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        3,
+        "text",
+        [],
+        {},
+        *({name: _ESTIMATE[name] for name in _ESTIMATE if name != one} for one in _ESTIMATE),
+        *({**_ESTIMATE, one: "text"} for one in [*_ESTIMATE, "probability"]),
+        {**_ESTIMATE, "patience": None},
+        {**_ESTIMATE, "n_trials": -1},
+        {**_ESTIMATE, "expected_gain": math.inf},
+    ],
+    ids=repr,
+)
+def test_a_foreign_attribute_is_no_estimate(stored: object) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(_bowl, n_trials=13)
+    terminator = MondrianTerminator(1e6, min_trials=12, patience=0)
+    own, _ = _keys(study, terminator)
+    for key in (own, KEY):
+        study.set_user_attr(key, stored)
+    assert terminator.latest(study) is None
+    assert terminator.should_terminate(study)
+    assert terminator.latest(study).n_trials == 13
+
+
+def _keys(study: optuna.Study, terminator: MondrianTerminator) -> list[str]:
+    """Return the attributes that a terminator writes, its own one first."""
+    copy = optuna.create_study()
+    copy.add_trials(study.trials)
+    terminator.should_terminate(copy)
+    return sorted(copy.user_attrs, key=len, reverse=True)
+
+
+def test_an_argument_that_is_no_study_is_named() -> None:
+    terminator = MondrianTerminator(0.1)
+    for method in (terminator.latest, terminator.should_terminate):
+        with pytest.raises(TypeError, match=r"`study` must be an optuna.Study, got 3"):
+            method(3)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_are_stored(tmp_path: Path) -> None:
+    for rule in ({"tolerance": np.float32(1e6)}, {"expected_gain": np.int64(10**6)}):
+        terminator = MondrianTerminator(
+            **rule,
+            probability=np.float32(0.5),
+            min_trials=np.int32(12),
+            patience=np.int64(3),
+            interval=np.int64(1),
+            noisy=np.bool_(True),
+        )
+        study = optuna.create_study(
+            storage=f"sqlite:///{tmp_path}/study.db", sampler=optuna.samplers.RandomSampler(seed=0)
+        )
+        study.optimize(_bowl, n_trials=30, callbacks=[terminator])
+        assert len(study.trials) == 15
+        assert study.user_attrs[KEY]["patience"] == 3
 
 
 @pytest.mark.parametrize("name", ["noisy", "show"])

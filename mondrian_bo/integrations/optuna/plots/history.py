@@ -13,7 +13,11 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
-from mondrian_bo.integrations.optuna.plots.lines import check_objective, objective_label
+from mondrian_bo.integrations.optuna.plots.lines import (
+    check_objective,
+    objective_label,
+    shown_unit,
+)
 from mondrian_bo.integrations.optuna.study_checks import (
     check_single_objective,
     check_study,
@@ -134,6 +138,8 @@ def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
     check_objective(study, objective)
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = np.array([trial.values[objective] for trial in trials], dtype=np.float64)
+    unit, label = shown_unit(objective_label(study, objective), values)
+    values = unit * values
     is_maximised = sign_of(study, objective) > 0.0
     feasible = np.array([is_feasible(trial) for trial in trials], dtype=np.bool_)
     worst = -np.inf if is_maximised else np.inf
@@ -146,9 +152,8 @@ def history_data(study: optuna.Study, objective: int = 0) -> HistoryData:
         # A few very bad trials must not hide all others.
         low = float(np.quantile(finite, 0.05) if is_maximised else finite.min())
         high = float(finite.max() if is_maximised else np.quantile(finite, 0.95))
-        margin = 0.05 * (high - low) or 1.0
+        margin = 0.05 * (high - low) or max(1.0, 1e-3 * abs(high))
         limits = low - margin, high + margin
-    label = objective_label(study, objective)
     return HistoryData([trial.number for trial in trials], values, feasible, best, limits, label)
 
 
@@ -173,18 +178,22 @@ def curves_data(study: optuna.Study, n_predicted: int = 20) -> CurvesData:
     trials = [one for one in study.get_trials(deepcopy=False) if one.intermediate_values]
     ends = predicted_ends(study, trials, n_predicted) if len(study.directions) == 1 else {}
     best = _best_number(study)
+    reports = [np.array([*trial.intermediate_values.values()], np.float64) for trial in trials]
+    unit, label = shown_unit("intermediate value", *reports, *ends.values())
+    ends = {number: unit * end for number, end in ends.items()}
     curves = []
     for trial in trials:
         steps, values = np.array(sorted(trial.intermediate_values.items()), dtype=np.float64).T
         kind: CurveKind = "best" if trial.number == best else _KINDS[trial.state]
-        curves.append(CurveData(trial.number, kind, steps, values, ends.get(trial.number)))
+        end = ends.get(trial.number)
+        curves.append(CurveData(trial.number, kind, steps, unit * values, end))
     last = max((float(curve.steps[-1]) for curve in curves), default=0.0)
     first = min((float(curve.steps[0]) for curve in curves), default=0.0)
     # The predicted values take a strip of a fifth of the plot.
     gap = max(last - first, 1.0) / (4.0 * max(len(ends), 1))
     order = sorted(ends, key=lambda number: float(ends[number][1]))
     positions = {number: last + (k + 1.0) * gap for k, number in enumerate(order)}
-    return CurvesData(curves, positions, "intermediate value")
+    return CurvesData(curves, positions, label)
 
 
 _KINDS: dict[TrialState, CurveKind] = {

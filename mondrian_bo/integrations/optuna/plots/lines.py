@@ -41,6 +41,12 @@ _LARGEST_INTEGER = 1e12
 _LONGEST_LABEL = 16
 """Largest number of characters of a choice's label, our choice: longer ones leave no plot."""
 
+_LARGEST_SHOWN = 1e300
+"""Largest absolute value that is drawn as it is, our choice: sums and differences stay finite."""
+
+_SHOWN_UNIT = 1e-10
+"""Factor of values in a plot that has larger ones, our choice."""
+
 
 def check_objective(study: optuna.Study, objective: Any) -> None:
     """Raise an error if `study` is no study, or `objective` is no number of an objective."""
@@ -319,3 +325,13 @@ def objective_label(study: optuna.Study, objective: int) -> str:
     if names is not None:
         return str(names[objective])
     return "value" if len(study.directions) == 1 else f"value {objective}"
+
+
+def shown_unit(label: str, *shown: FloatArray) -> tuple[float, str]:
+    """Return a factor of values, a power of ten, and the label of what is drawn.
+
+    The factor is 1 unless values are near the largest float: matplotlib cannot draw these.
+    """
+    if any(np.abs(one[np.isfinite(one)]).max(initial=0.0) > _LARGEST_SHOWN for one in shown):
+        return _SHOWN_UNIT, f"{label} * {_SHOWN_UNIT:g}"
+    return 1.0, label

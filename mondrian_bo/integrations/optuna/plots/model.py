@@ -12,14 +12,17 @@ import numpy as np
 import optuna
 
 from mondrian_bo.importance.models import MondrianForestAnova
-from mondrian_bo.integrations.optuna.importance import MondrianImportanceEvaluator
+from mondrian_bo.integrations.optuna.importance import (
+    MondrianImportanceEvaluator,
+    StudyImportance,
+)
 from mondrian_bo.integrations.optuna.plots.lines import (
     Centre,
     Line,
     StudyView,
     check_objective,
     objective_label,
-    view,
+    shown_unit,
 )
 from mondrian_bo.integrations.optuna.study_checks import check_single_objective
 from mondrian_bo.search_space import Float, SearchSpace
@@ -177,16 +180,17 @@ def slice_data(seen: StudyView, param: str, objective: int = 0) -> SliceData:
     lower, upper = optimizer.predict_quantiles(rows, _TAILS)[:, objective].T
     values = np.array([trial.values[objective] for trial in seen.trials])
     at = float(optimizer.predict_rows(centre.row[None])[0][0, objective])
+    unit, label = shown_unit(objective_label(seen.study, objective), values, mean, lower, upper)
     return SliceData(
         line,
-        mean,
-        lower,
-        upper,
-        np.column_stack([seen.positions(line, seen.trials), values]),
+        unit * mean,
+        unit * lower,
+        unit * upper,
+        np.column_stack([seen.positions(line, seen.trials), unit * values]),
         [trial.number for trial in seen.trials],
-        (float(seen.positions(line, [centre.trial])[0]), at),
-        _limits(values, mean),
-        objective_label(seen.study, objective),
+        (float(seen.positions(line, [centre.trial])[0]), unit * at),
+        _limits(unit * values, unit * mean),
+        label,
     )
 
 
@@ -260,8 +264,8 @@ def pairs_data(
             raise ValueError(f"`params` must have at least one name; there are {list(seen.names)}.")
     chosen = params
     if chosen is None:
-        chosen = [name for name in important(seen.study, objective) if seen.has_trial_with([name])]
-        chosen = chosen[:4]
+        names = important(read_importance(seen.study, objective), seen)
+        chosen = [name for name in names if seen.has_trial_with([name])][:4]
 
     def panel(i: int, j: int) -> SliceData | MapData | None:
         x, y = chosen[j], chosen[i]
@@ -276,13 +280,29 @@ def pairs_data(
     return [[panel(i, j) for j in range(len(chosen))] for i in range(len(chosen))]
 
 
-def important(study: optuna.Study, objective: int = 0) -> list[str]:
-    """Return the parameters that vary, the most important first."""
+def read_importance(
+    study: optuna.Study, objective: int = 0, evaluator: MondrianImportanceEvaluator | None = None
+) -> StudyImportance:
+    """Decompose the variance of an objective; None is the default evaluator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `objective` is no such number, or `evaluator` another evaluator.
+    """
     check_objective(study, objective)
-    evaluator = MondrianImportanceEvaluator(interactions=True)
-    shares = evaluator.evaluate(study, target=lambda trial: trial.values[objective])
-    known = view(study).names
-    return [name for name in shares if name in known]
+    if evaluator is None:
+        evaluator = MondrianImportanceEvaluator()
+    elif not isinstance(evaluator, MondrianImportanceEvaluator):
+        raise TypeError(
+            f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
+        )
+    return evaluator.read(study, target=lambda trial: float(trial.values[objective]))
+
+
+def important(found: StudyImportance, seen: StudyView) -> list[str]:
+    """Return the parameters that vary, the most important first."""
+    return [name for name in found.shares(interactions=True) if name in seen.names]
 
 
 def importance_data(
@@ -297,23 +317,25 @@ def importance_data(
     """
     check_objective(study, objective)
     check_count("n_pairs", n_pairs, 0)
-    if evaluator is None:
-        evaluator = MondrianImportanceEvaluator()
-    elif not isinstance(evaluator, MondrianImportanceEvaluator):
-        raise TypeError(
-            f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
-        )
+    found = read_importance(study, objective, evaluator)
+    interactions = evaluator is not None and evaluator.interactions
+    return importance_bars(found, n_pairs, objective_label(study, objective), interactions)
 
-    def target(trial: optuna.trial.FrozenTrial) -> float:
-        return float(trial.values[objective])
 
-    effects = evaluator.evaluate(study, target=target)
-    pairs = list(evaluator.pairs(study, target=target).items())[:n_pairs]
+def importance_bars(
+    found: StudyImportance, n_pairs: int, label: str, interactions: bool = False
+) -> ImportanceData:
+    """Return main effects of all parameters, and the largest pairs.
+
+    With `interactions`, half of its interactions are added to the effect of each parameter.
+    """
+    effects = found.shares(interactions)
+    pairs = list(found.pairs().items())[:n_pairs]
     return ImportanceData(
         [*((name,) for name in effects), *(pair for pair, _ in pairs)],
         [*effects.values(), *(share for _, share in pairs)],
         len(pairs),
-        objective_label(study, objective),
+        label,
     )
 
 
@@ -352,19 +374,20 @@ def partition_data(
     values = np.array([trial.values[objective] for trial in seen.trials])[known]
     space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     # Squares of large values overflow.
-    unit = np.abs(values).max() or 1.0
-    values = values / unit
+    scale = np.abs(values).max() or 1.0
+    values = values / scale
     centre, size = values.mean(), values.std() or 1.0
     model = MondrianForestAnova(space, points[known], (values - centre) / size, 1, seed)
     (cells,) = model.cells
+    unit, label = shown_unit(objective_label(seen.study, objective), np.array([scale]))
     return PartitionData(
         (x, y),
         np.clip(cells.lower, 0.0, 1.0),
         np.clip(cells.upper, 0.0, 1.0),
-        unit * (centre + size * model.means[0, cells.leaves]),
+        unit * scale * (centre + size * model.means[0, cells.leaves]),
         points[known],
         [seen.trials[k].number for k in known.tolist()],
-        objective_label(seen.study, objective),
+        label,
     )
 
 
@@ -423,6 +446,8 @@ def _mesh(seen: StudyView, x: str, y: str, objective: int = 0) -> _Mesh:
 def _surface(seen: StudyView, mesh: _Mesh, values: FloatArray, label: str) -> MapData:
     """Return a map with values at the rows of a mesh."""
     lines = mesh.first, mesh.second
+    unit, label = shown_unit(label, values)
+    values = unit * values
     at, besides = (float(seen.positions(line, [mesh.centre.trial])[0]) for line in lines)
     return MapData(
         *lines,

@@ -186,10 +186,10 @@ def plot_importance(
     Returns
     -------
     matplotlib.axes.Axes
-        The plot.
+        The plot. It is empty if no complete trial has a parameter.
     """
     data = model.importance_data(study, objective, n_pairs, evaluator)
-    longest = max(len(one) for name in data.names for one in name)
+    longest = max((len(one) for name in data.names for one in name), default=0)
     size = importance_size(len(data.names) - data.n_pairs, data.n_pairs, longest)
     return draw(data, new_axes(axes, size))
 
