@@ -37,7 +37,7 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
         X, y : array-likes
             Samples, as in `fit`. A fitted estimator ignores a batch without rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights; None is all ones. Samples of weight 0 are ignored.
+            Weights from 0 to 1e30; None is all ones. Samples of weight 0 are ignored.
 
         Returns
         -------

@@ -230,9 +230,14 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
     if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
         wrong = weights[~((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))][0]
+        remedy = (
+            ". Before weights that grow reach that, start a new estimator with weights near 1"
+            if wrong > _LARGEST_WEIGHT
+            else ""
+        )
         raise ValueError(
             f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}; "
-            f"got {wrong:g}"
+            f"got {wrong:g}{remedy}"
         )
     return weights
 

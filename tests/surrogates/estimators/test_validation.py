@@ -207,3 +207,16 @@ def test_true_counts_as_one_tree(kind):
     X, y = np.random.default_rng(0).random((9, 2)), np.arange(9) % 2
     found = [kind(n, random_state=0).fit(X, y).predict(X) for n in (True, 1)]
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("n", [100, 500, 1000])
+def test_weights_that_grow_have_a_limit_that_names_the_remedy(n):
+    """The page on drift has a limit of about 69 n samples for weights that grow by 1 + 1/n."""
+    few = [(1.0 + 1.0 / n) ** (69 * n)]
+    model = OnlineDummyRegressor().partial_fit([[0.0]], [1.0], sample_weight=few)
+    many = [(1.0 + 1.0 / n) ** (70 * n)]
+    with pytest.raises(ValueError, match=r"at most 1e\+30; got .*start a new estimator"):
+        model.partial_fit([[0.0]], [1.0], sample_weight=many)
+    with pytest.raises(ValueError, match=r"at most 1e\+30; got -1$"):
+        model.partial_fit([[0.0]], [1.0], sample_weight=[-1.0])
+    assert model.weight_ == few[0]
