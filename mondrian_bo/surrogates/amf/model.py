@@ -147,6 +147,11 @@ class AggregationModel(ScaledForestModel):
         return self.forest.n_points + self.forest.n_dropped
 
     @property
+    def largest_target(self) -> float:
+        """Largest absolute value of the real targets learnt; 0 without any."""
+        return max(self._highest, -self._lowest, 0.0)
+
+    @property
     def predictor(self) -> AggregatedForest:
         """The forest that predicts: the current one, or one of the past (`online_to_batch`)."""
         return self.forest if self._past is None else self._past
