@@ -139,8 +139,7 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
                 masses[node] += weight
             else:
                 losses[node] -= weight * math.log(inherited[target])
-                # Counts are stored as float32.
-                sums[node][target] = float(np.float32(sums[node][target] + weight))
+                sums[node][target] += weight
                 masses[node] = sum(sums[node])
     forecasts, variances = {}, {}
     for node in nodes:
