@@ -29,6 +29,10 @@ from mondrian_bo.surrogates.partition_kernels.spectrum import (
 _LOWEST_RATIO, _HIGHEST_RATIO = 1e-6, 1e4
 """Range of the ratio of noise and signal variance: from hardly any noise to hardly any signal."""
 
+_LEAST_VARIANCE = float(np.finfo(np.float64).tiny) / _LOWEST_RATIO
+"""Least signal variance that maximum likelihood chooses, in squared units of the targets: that of
+the noise stays a normal number, down to deviations of 1e-151."""
+
 _CHUNK_ENTRIES = 1 << 23
 """Most entries of a dense matrix between training and new points: 64 MB of float64."""
 
@@ -297,7 +301,7 @@ def choose_variances(
             return float(noise) / ratio, float(noise)
         best = spectrum.quadratic_form(ratio) / spectrum.n_points
         # Equal targets would leave no variance at all.
-        best = max(best, np.finfo(np.float64).tiny ** 0.5)
+        best = max(best, _LEAST_VARIANCE)
         return best, ratio * best
 
     def loss(log_ratio: float) -> float:
