@@ -39,7 +39,7 @@ def forecast_point(tree, stats, points, point, rates, step, row):  # type: ignor
     first, second, third, square = 0.0, 0.0, 0.0, 0.0
     while True:
         variance_above = variance
-        mean, variance = node_moments(stats, node, mean, variance)
+        mean, variance = node_moments(tree, stats, node, mean, variance)
         gap = mean - offset
         stop = stop_share(tree, stats, node, step)
         separated = 0.0

@@ -49,6 +49,10 @@ LOG_2 = math.log(2.0)
 """Each pruning halves its prior weight at every node that it splits (Mourtada2021, equation 7)."""
 
 
+_LARGEST_EXACT = 2**24
+"""Largest whole number up to which float32 holds all whole numbers."""
+
+
 class Aggregation(NamedTuple):
     """The state of each node of a tree (a forest has one more leading axis).
 
@@ -56,7 +60,7 @@ class Aggregation(NamedTuple):
     ----------
     statistics : array of shape (capacity, 2 or K)
         The state of the node's forecaster: mean and total weight of real targets (float64), or the
-        weight of each class (float32, exact up to 16 million samples in a node).
+        weight of each class (float32 while these weights are exact, else float64).
     loss : float64 array of shape (capacity,)
         L_v, the cumulative loss of the node's forecasts.
     log_averaged_weight : float64 array of shape (capacity,)
@@ -112,6 +116,41 @@ def empty_aggregation(n_trees: int, n_classes: int) -> Aggregation:
         np.empty((n_trees, 0)),
         np.empty((n_trees, 0)),
     )
+
+
+def with_exact_counts(
+    stats: Aggregation, root: int, n_points: int, importance: FloatArray | None
+) -> Aggregation:
+    """Return states whose weights of classes stay exact, or float64, with more samples.
+
+    They are float32, half of the memory, while all samples have whole weights that add up to at
+    most 2^24. From there on, a float32 sum would stay as it is when a sample of weight 1 is added.
+
+    Parameters
+    ----------
+    stats : Aggregation
+        States of all trees, with a leading axis.
+    root : int
+        Number of the root of the first tree, or NONE without nodes.
+    n_points : int
+        Number of samples with those to come.
+    importance : float64 array of shape (m,) or None
+        Weights of the samples to come; None if all weights are 1, former ones too.
+
+    Returns
+    -------
+    Aggregation
+        The same one, or one with float64 statistics.
+    """
+    counts = stats.statistics
+    if counts.dtype == np.float64 or (importance is None and n_points <= _LARGEST_EXACT):
+        return stats
+    if importance is not None:
+        known = 0.0 if root == NONE else float(counts[0, root].sum(dtype=np.float64))
+        total = known + float(importance.sum())
+        if total <= _LARGEST_EXACT and np.array_equal(importance, np.rint(importance)):
+            return stats
+    return stats._replace(statistics=counts.astype(np.float64))
 
 
 @njit(**INNER_COUNTING)

@@ -105,25 +105,27 @@ def _node_share(tree, stats, node, query):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def node_moments(stats, node, mean, variance):  # type: ignore[no-untyped-def]
+def node_moments(tree, stats, node, mean, variance):  # type: ignore[no-untyped-def]
     """Return mean and variance of a node's forecast of real targets, given its parent's.
 
     The variance is the node's mean loss without the first target's share, averaged with one more
     sample whose loss is the parent's variance. Each target has been forecast from earlier ones.
+    Losses are in units of the mean weight of the node's samples, so the unit of weights is free.
     """
-    mass = stats.statistics[node, MASS]
+    mass, count = stats.statistics[node, MASS], float(tree.size[node])
     if not mass > 0.0:
         return mean, variance
     # The first target's loss measures the distance of the node's mean from its parent's.
-    loss = stats.loss[node] * max(mass - 1.0, 0.0) / mass
-    return stats.statistics[node, MEAN], (loss + variance) / (mass + 1.0)
+    loss = stats.loss[node] / (mass / count) * max(count - 1.0, 0.0) / count
+    return stats.statistics[node, MEAN], (loss + variance) / (count + 1.0)
 
 
 @njit(**INNER)
 def first_moments(tree, stats):  # type: ignore[no-untyped-def]
     """Return the moments above the root: mean and variance of all targets."""
     root = tree.counters[ROOT]
-    return stats.statistics[root, MEAN], stats.loss[root] / max(stats.statistics[root, MASS], 1.0)
+    mass = stats.statistics[root, MASS]
+    return stats.statistics[root, MEAN], stats.loss[root] / mass if mass > 0.0 else 0.0
 
 
 @njit(**INNER)
@@ -172,7 +174,7 @@ def _walk_tree(  # type: ignore[no-untyped-def]
         leaf = is_leaf(tree, node)
         variance_above = variance
         if kind == REAL:
-            mean, variance = node_moments(stats, node, mean, variance)
+            mean, variance = node_moments(tree, stats, node, mean, variance)
             forecast[0] = mean - offset
             forecast[1] = variance + forecast[0] * forecast[0]
         elif kind == DEPTH:
@@ -339,7 +341,7 @@ def sample_pruning(forest, stats, index, key, points, query, result):  # type: i
         node_key = key
         while True:
             variance_above = variance
-            mean, variance = node_moments(own, node, mean, variance)
+            mean, variance = node_moments(tree, own, node, mean, variance)
             separated = 0.0
             if len(rates) > 0:
                 distance = distance_outside(tree, node, rates, own_points, i)
@@ -348,7 +350,7 @@ def sample_pruning(forest, stats, index, key, points, query, result):  # type: i
             stop = separated + (1.0 - separated) * _node_share(tree, own, node, query)
             if where < stop or is_leaf(tree, node):
                 chosen = variance_above if where < separated else variance
-                std = math.sqrt(chosen / (own.statistics[node, MASS] + 1.0))
+                std = math.sqrt(chosen / (tree.size[node] + 1.0))
                 result[i] = mean + std * hashed_normal(node_key, 1)
                 break
             time_above = tree.split_time[node]

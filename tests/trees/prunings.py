@@ -119,6 +119,7 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
     nodes = preorder_of(tree)
     losses = dict.fromkeys(nodes, 0.0)
     masses = dict.fromkeys(nodes, 0.0)
+    counts = dict.fromkeys(nodes, 0)
     sums = {node: [0.0] * max(n_classes, 1) for node in nodes}
 
     def forecast(node, inherited):
@@ -130,6 +131,7 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
     for x, target, weight in zip(points, targets.tolist(), importance.tolist(), strict=True):
         inherited = target  # the first target has no loss
         for node in path_to(tree, x):
+            counts[node] += 1
             inherited = forecast(node, inherited)
             if n_classes == REAL:
                 losses[node] += weight * (target - inherited) ** 2
@@ -137,20 +139,20 @@ def history(tree, points, targets, importance, n_classes, dirichlet):
                 masses[node] += weight
             else:
                 losses[node] -= weight * math.log(inherited[target])
-                # Counts are stored as float32.
-                sums[node][target] = float(np.float32(sums[node][target] + weight))
+                sums[node][target] += weight
                 masses[node] = sum(sums[node])
     forecasts, variances = {}, {}
     for node in nodes:
         parent = int(tree.parent[node])
         forecasts[node] = forecast(node, forecasts.get(parent, 0.0))
         if n_classes == REAL:
-            # The mean loss without the first target's share, with one more sample whose loss is the
-            # parent's variance; above the root it is the mean loss of all targets.
-            mass = masses[node]
-            above = losses[node] / max(mass, 1.0) if parent == NONE else variances[parent]
-            rest = losses[node] * max(mass - 1.0, 0.0) / mass if mass > 0.0 else 0.0
-            variances[node] = (rest + above) / (mass + 1.0) if mass > 0.0 else above
+            # The mean loss without the first target's share, with one more sample of the mean
+            # weight, whose loss is the parent's variance; above the root it is the mean loss of all
+            # targets.
+            mean = losses[node] / masses[node] if masses[node] > 0.0 else 0.0
+            above = mean if parent == NONE else variances[parent]
+            others = (counts[node] - 1) * mean
+            variances[node] = (others + above) / (counts[node] + 1) if masses[node] > 0.0 else above
     return History(losses, forecasts, masses, variances)
 
 

@@ -51,8 +51,8 @@ class _Stream:
         row = table.learn(x)[None]
         if len(table) > known and self.n_points > 0:
             points, targets = self.learnt()
-            # A feature was constant until it appeared, so it is not split there.
-            more = np.broadcast_to(row[0, known:], (len(points), len(table) - known))
+            # A constant feature is not split there.
+            more = np.tile(table.before(row[0], known), (len(points), 1))
             self.restart(np.hstack([points, more]), targets, **options)
         if len(table) > 0:
             self.forest.partial_fit(row, np.array([target]), **options)
@@ -99,8 +99,10 @@ class RiverRegressor(base.Regressor):
     -----
     Features may appear and disappear. A sample that lacks a number gets the mean of that feature so
     far. Dates are numbers of days, and times without a zone are in UTC. Each value of a string is a
-    column. Memory grows with the number of samples, except with ``AMFRegressor(max_nodes=)``: a new
-    feature then makes the forest forget all but a few samples, with a warning.
+    column, which is 1 for samples with that value and 0 for all others, also for those before the
+    value appeared. Memory grows with the number of samples, except with
+    ``AMFRegressor(max_nodes=)``: a new feature then makes the forest forget all but a few samples,
+    with a warning.
 
     A sample that cannot be learnt leaves the estimator unchanged.
 

@@ -73,6 +73,15 @@ class FeatureTable:
                 row[column] = number
         return row
 
+    def before(self, row: FloatArray, n_known: int) -> FloatArray:
+        """Return what samples have in the columns from `n_known` on that they were learnt without.
+
+        They have no new category, so 0. A new number is constant until it appears, as in `row`.
+        """
+        new = list(self._columns)[n_known:]
+        absent = np.array([isinstance(key, _Category) for key in new])
+        return np.where(absent, 0.0, row[n_known:])
+
     def defaults(self) -> FloatArray:
         """Return the row of a sample without features, shape (n_columns,)."""
         return np.array(self._sums) / np.maximum(self._counts, 1.0)

@@ -24,6 +24,7 @@ from mondrian_bo.surrogates.estimators.validation import (
     check_feature_weights,
     check_sample_weight,
     check_samples,
+    check_weighted_squares,
     seed_sequence,
 )
 from mondrian_bo.surrogates.shared.ensemble import Ensemble
@@ -164,6 +165,7 @@ class AggregatedEstimator(TreePathsMixin, UndoesInterruptions):
             counted = weights > 0.0
             data, targets, weights = data[counted], targets[counted], weights[counted]
         model, offset = self.model_, self.offset_
+        check_weighted_squares(weights, targets, model.largest_target)
         n_known = model.n_points
         if n_known == 0 and not model.scales.is_fixed and len(data) > 0:
             offset = _offset(data[0])

@@ -28,6 +28,7 @@ from mondrian_bo.trees.aggregation_nodes import (
     empty_aggregation,
     refresh_averaged_weights,
     relearn_forest,
+    with_exact_counts,
 )
 from mondrian_bo.trees.aggregation_predict import (
     APART,
@@ -47,8 +48,7 @@ from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
 
 _FEW = 0.25
-"""Share of new samples among those known, from which on learning all targets anew, together, takes
-less time than learning the new ones one by one."""
+"""Share of new among known samples from which on learning all targets anew together is faster."""
 
 _KEPT_NUMBERS = 256
 """New samples up to which nodes keep their numbers; our choice."""
@@ -202,9 +202,11 @@ class AggregatedForest(GrowingForest[Aggregation]):
         n_new = len(targets)
         if n_new == 0:
             return
-        if n_new <= FEW_POINTS:
-            n_jobs = 1
+        n_jobs = 1 if n_new <= FEW_POINTS else n_jobs
         known = self.n_points
+        n_all, root = known + self.n_dropped + n_new, int(self._arrays.counters[0, ROOT])
+        weights = np.ones(n_new) if importance is None and len(self._importance) else importance
+        self._node_stats = with_exact_counts(self._node_stats, root, n_all, weights)
         limited = self.max_nodes is not None
         one_by_one |= self.records or self.looks_ahead or limited or n_new < _FEW * known
         if self.looks_ahead:
@@ -343,8 +345,7 @@ class AggregatedForest(GrowingForest[Aggregation]):
                 self._arrays, self._node_stats, points, query, moments, sink
             )
             if needed <= len(sink):
-                rows = sink[:needed]
-                return rows[np.argsort(rows[:, 0], kind="stable")]
+                return sink[np.argsort(sink[:needed, 0], kind="stable")]
             sink = np.empty((needed, 4))
 
     def weights(
@@ -359,9 +360,8 @@ class AggregatedForest(GrowingForest[Aggregation]):
         def rows_of(start: int, end: int) -> FloatArray:
             rows = np.zeros((end - start, self.n_points))
             part = np.ascontiguousarray(points[:, start:end])
-            importance = np.asarray(self.importance, dtype=np.float64)
             aggregation_weights(
-                self._arrays, self._node_stats, part, query, importance, tolerance, rows
+                self._arrays, self._node_stats, part, query, self.importance, tolerance, rows
             )
             return rows / self.n_trees
 

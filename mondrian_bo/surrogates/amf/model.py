@@ -147,6 +147,11 @@ class AggregationModel(ScaledForestModel):
         return self.forest.n_points + self.forest.n_dropped
 
     @property
+    def largest_target(self) -> float:
+        """Largest absolute value of the real targets learnt; 0 without any."""
+        return max(self._highest, -self._lowest, 0.0)
+
+    @property
     def predictor(self) -> AggregatedForest:
         """The forest that predicts: the current one, or one of the past (`online_to_batch`)."""
         return self.forest if self._past is None else self._past
@@ -176,16 +181,16 @@ class AggregationModel(ScaledForestModel):
             part, new = points[:, start:end], targets[start:end]
             if start == snapshot:
                 self._past = copy.deepcopy(self.forest)
+            weights = None if importance is None else importance[start:end]
             # What is recorded must not depend on targets that were still to come.
             if not self._record:
-                self._follow_targets(new)
-            weights = None if importance is None else importance[start:end]
+                self._follow_targets(new, weights)
             starts, rates = self.scales.follow_changes(part)
             self.forest.extend(part, new, rates, weights, n_jobs, starts)
             if self.stacking is not None:
                 self.stacking.learn(self.forest.ahead, new, weights)
             if self._record:
-                self._follow_targets(new)
+                self._follow_targets(new, weights)
             n_points = self.n_points
             if n_points >= _FIRST_MILESTONE and n_points & (n_points - 1) == 0:
                 self._at_milestone()
@@ -402,7 +407,7 @@ class AggregationModel(ScaledForestModel):
             changes.append((index, value))
         return changes
 
-    def _follow_targets(self, targets: AnyArray) -> None:
+    def _follow_targets(self, targets: AnyArray, importance: FloatArray | None = None) -> None:
         """Widen the range of the targets, and let the learning rate follow it."""
         if self.forest.n_classes != REAL:
             return
@@ -419,8 +424,12 @@ class AggregationModel(ScaledForestModel):
         cautious = self.n_points < _FIRST_MILESTONE or self._half_range == 0.0
         self._half_range = changes[-1][1]
         if self._step == "corollary" or (self._step == "adaptive" and cautious):
+            largest = self._half_range**2
+            if self._step == "adaptive" and importance is not None:
+                # As later, in inverse proportion to losses, which have the weights as factors.
+                largest *= float(importance.mean())
             # Corollary 2: 1 / (8 B^2)
-            self.forest.set_step(0.125 / max(self._half_range**2, _SMALLEST_LOSS))
+            self.forest.set_step(0.125 / max(largest, _SMALLEST_LOSS))
 
     def _at_milestone(self) -> None:
         if self.n_points >= _RENUMBERED_FROM:

@@ -3,9 +3,9 @@
 The forecasts of a forest are f_1, ..., f_K, and m is the mean of the earlier targets. The stacked
 prediction is ``m + sum_k b_k (f_k - m)``, clipped to the range of the targets so far. The
 coefficients minimise the weighted squared error of these predictions on all samples, each forecast
-before it was learnt, plus a penalty of ``0.3 v |b - 1/K|^2``, where v is the weighted mean square
-of ``y - m``: the equal weights that the stream begins with count as much as 0.3 samples. This is
-ridge regression, of which only sums are kept.
+before it was learnt, plus a penalty of ``0.3 u v |b - 1/K|^2``, where v is the weighted mean square
+of ``y - m`` and u the mean weight of the samples: the equal coefficients that the stream begins
+with count as much as 0.3 samples. This is ridge regression, of which only sums are kept.
 
 The weight of a sample is about in inverse proportion to its predicted standard deviation. Otherwise
 a few samples with large errors decide where the scatter of the targets differs.
@@ -14,6 +14,7 @@ a few samples with large errors decide where the scatter of the targets differs.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -89,6 +90,7 @@ class Stacking:
     def __init__(self, n_forecasts: int) -> None:
         self._n_forecasts = n_forecasts
         self._sums = np.zeros(_PRODUCTS + (n_forecasts + 1) ** 2)
+        self._n_counted = 0
         self._solution: tuple[FloatArray, float] | None = None
 
     def learn(
@@ -110,8 +112,13 @@ class Stacking:
             Positive weights of the samples; None is all ones.
         """
         weights = np.empty(0) if importance is None else importance
+        self._n_counted += len(targets) - (self._sums[_MASS] == 0.0)
         _learn_ahead(ahead, targets, weights, self._sums)
         self._solution = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore; in pickles of earlier versions the mean weight counts as 1."""
+        self.__dict__.update({"_n_counted": int(state["_sums"][_COUNTED]), **state})
 
     @property
     def mean(self) -> float:
@@ -128,8 +135,8 @@ class Stacking:
     def scale(self) -> float:
         """Factor of the variances: the mean square error over the mean of the variances.
 
-        Both means are weighted as the errors are, and have one more sample, whose error and
-        variance are the weighted mean square of ``y - m``.
+        Both means are weighted as the errors are, and have one more sample of the mean weight,
+        whose error and variance are the weighted mean square of ``y - m``.
         """
         return self._solve()[1]
 
@@ -156,7 +163,9 @@ class Stacking:
             products = self._sums[_PRODUCTS:].reshape(k + 1, k + 1)
             total, weights = products[k, k], self._sums[_WEIGHTS]
             equal = np.full(k, 1.0 / k)
-            unit = total / weights if weights > 0.0 else 0.0
+            # The loss of a typical sample with the prediction m.
+            mean_weight = self._sums[_COUNTED] / max(self._n_counted, 1)
+            unit = mean_weight * (total / weights) if weights > 0.0 else 0.0
             if unit > 0.0:
                 largest = float(products.diagonal()[:k].max())
                 penalty = max(_PRIOR * unit, _LEAST_PENALTY * largest)

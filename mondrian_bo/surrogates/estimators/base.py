@@ -144,6 +144,18 @@ class SupervisedEstimator(_SharedByThreads):
 
     n_features_in_: int
 
+    _kept_settings: dict[str, Any] | None = None
+    """Parameters as they were when learning began; None in pickles of earlier versions."""
+
+    def _keep_settings(self, *names: str) -> None:
+        """Keep parameters for later calls of `partial_fit`: `set_params` may change them."""
+        self._kept_settings = {name: copy.copy(getattr(self, name)) for name in names}
+
+    def _setting(self, name: str) -> Any:
+        """Return a kept parameter, or the present one if none is kept."""
+        kept = self._kept_settings
+        return getattr(self, name) if kept is None else kept[name]
+
     @learns
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn a batch of samples, and forget earlier ones.

@@ -15,7 +15,11 @@ from mondrian_bo.shared.array_types import AnyArray, FloatArray
 from mondrian_bo.surrogates.estimators.online_classifier import OnlineClassifier
 from mondrian_bo.surrogates.estimators.online_regressor import OnlineRegressor
 from mondrian_bo.surrogates.estimators.predictive import PredictiveMomentsMixin
-from mondrian_bo.surrogates.estimators.validation import check_sample_weight, check_samples
+from mondrian_bo.surrogates.estimators.validation import (
+    check_sample_weight,
+    check_samples,
+    check_weighted_squares,
+)
 
 
 class OnlineDummyRegressor(PredictiveMomentsMixin, OnlineRegressor):
@@ -43,6 +47,7 @@ class OnlineDummyRegressor(PredictiveMomentsMixin, OnlineRegressor):
 
     def _learn(self, data: AnyArray, targets: FloatArray, sample_weight: ArrayLike | None) -> Self:
         given = check_sample_weight(sample_weight, len(targets))
+        check_weighted_squares(given, targets)
         weights = np.ones(len(targets)) if given is None else given
         added = float(weights.sum())
         if added > 0.0:

@@ -53,7 +53,7 @@ class OnlineClassifier(ClassifierMixin, SupervisedEstimator):
             All class labels of the stream. The first call needs them, and None there means the
             labels of `y`. Later calls may repeat them.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights; None is all ones. Samples of weight 0 are ignored.
+            Weights from 0 to 1e30; None is all ones. Samples of weight 0 are ignored.
 
         Returns
         -------

@@ -37,11 +37,17 @@ class OnlineRegressor(RegressorMixin, SupervisedEstimator):
         X, y : array-likes
             Samples, as in `fit`. A fitted estimator ignores a batch without rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Non-negative weights; None is all ones. Samples of weight 0 are ignored.
+            Weights from 0 to 1e30, and at most 1e290 when multiplied by the square of any target.
+            None is all ones. Samples of weight 0 are ignored.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is not as described.
         """
         if not hasattr(self, "n_features_in_"):
             self._validate_params()

@@ -230,11 +230,47 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
     if not np.all((weights >= 0.0) & (weights <= _LARGEST_WEIGHT)):
         wrong = weights[~((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))][0]
+        remedy = (
+            ". Before weights that grow reach that, start a new estimator with weights near 1"
+            if wrong > _LARGEST_WEIGHT
+            else ""
+        )
         raise ValueError(
             f"sample_weight must be non-negative and finite, at most {_LARGEST_WEIGHT:g}; "
-            f"got {wrong:g}"
+            f"got {wrong:g}{remedy}"
         )
     return weights
+
+
+def check_weighted_squares(
+    weights: FloatArray | None, targets: AnyArray, largest_known: float = 0.0
+) -> None:
+    """Check that sums of squares of targets stay finite when they are multiplied by weights.
+
+    Parameters
+    ----------
+    weights : float64 array of shape (n_samples,) or None
+        Checked weights; None is all ones.
+    targets : array of shape (n_samples,)
+        Checked targets.
+    largest_known : float, default=0.0
+        Largest absolute value of earlier targets, which forecast these.
+
+    Raises
+    ------
+    ValueError
+        If the largest weight times the square of the largest target is too large.
+    """
+    if weights is None or len(weights) == 0:
+        return
+    weight = float(weights.max())
+    largest = max(float(targets.max()), -float(targets.min()), largest_known)
+    if weight * largest**2 > _LARGEST_TARGET**2:
+        raise ValueError(
+            f"sample_weight of up to {weight:g} times squares of targets of up to {largest:g} "
+            f"overflows: products must be at most {_LARGEST_TARGET**2:g}. Divide the targets, or "
+            "all weights, by a constant."
+        )
 
 
 @contextmanager

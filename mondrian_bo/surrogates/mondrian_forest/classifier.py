@@ -183,7 +183,7 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         """Grow the trees of a batch and return them."""
         scales.follow(points)
         forest.build(points, numbers, scales.rates, self.n_jobs)
-        if self.feature_relevance and len(numbers) >= RELEVANCE_START:
+        if self._setting("feature_relevance") and len(numbers) >= RELEVANCE_START:
             scales.feature_weights = scales.feature_weights * learnt_rates(
                 forest.arrays, forest.code_lengths()
             )
@@ -232,11 +232,12 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
     ) -> None:
         """Insert samples one after the other."""
         known, start = forest.n_points, 0
+        learns_relevance = self._setting("feature_relevance")
         while start < len(data):
             end, milestone = len(data), RELEVANCE_START
-            while self.feature_relevance and milestone <= known + start:
+            while learns_relevance and milestone <= known + start:
                 milestone *= 2
-            if self.feature_relevance:
+            if learns_relevance:
                 end = min(end, milestone - known)
             count, is_outgrown = regrowth.until_next(data[None, start:end], forest.n_points)
             end = start + count
@@ -248,8 +249,8 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
             if is_outgrown:
                 forest.regrow(scales.rates, self.n_jobs)
                 regrowth.grown(forest.n_points)
-            if self.feature_relevance and forest.n_points == milestone:
-                own = check_feature_weights(self.feature_weights, data.shape[1])
+            if learns_relevance and forest.n_points == milestone:
+                own = check_feature_weights(self._setting("feature_weights"), data.shape[1])
                 learnt = learnt_rates(forest.arrays, forest.code_lengths())
                 scales.feature_weights = learnt if own is None else own * learnt
             start = end
@@ -268,6 +269,7 @@ class MondrianForestClassifier(TreePathsMixin, UndoesInterruptions, OnlineClassi
         return {"forest_": former, "scales_": scales, "_regrowth": regrowth}
 
     def _reset(self, n_features: int, n_classes: int) -> None:
+        self._keep_settings("feature_relevance", "feature_weights")
         weights = check_feature_weights(self.feature_weights, n_features)
         self._new_scales = partial(
             Scales, n_features, check_bounds(self.bounds, n_features), weights

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -153,6 +153,9 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
 
     _learning_rate: float
 
+    _kept: ClassVar[tuple[str, ...]] = ("prior_variance",)
+    """Parameters of the objective, which descent has from the first samples on."""
+
     lifetime: float
     feature_weights: ArrayLike | None
     tol: float
@@ -225,6 +228,7 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
         )
 
     def _fit_features(self, data: FloatArray) -> csr_matrix:
+        self._keep_settings(*self._kept)
         self.features_ = self._new_features()
         return self.features_.fit_transform(data)
 
@@ -233,9 +237,8 @@ class LinearMachine(UndoesInterruptions, KernelEstimator):
 
         Cells that are new have the weight 0, their prior mean. Without `coef_` all weights are 0.
         """
-        settings = OnlineSettings(
-            LOSSES[loss], float(self.prior_variance), float(epsilon), self._learning_rate
-        )
+        variance = float(self._setting("prior_variance"))
+        settings = OnlineSettings(LOSSES[loss], variance, float(epsilon), self._learning_rate)
         if hasattr(self, "coef_"):
             state = features, _ = self.features_, self.coef_
             n_known = features.partitions_.n_points

@@ -37,14 +37,6 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import 
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.sgd_path import sgd_lifetime_path
 
 
-def _has_probabilities(classifier: MondrianKernelClassifier) -> bool:
-    if classifier.loss != "log_loss":
-        raise AttributeError(
-            f"probabilities need loss='log_loss', but the loss is {classifier.loss!r}"
-        )
-    return True
-
-
 class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachine):
     """Classification with the Mondrian kernel: a support vector machine or logistic regression.
 
@@ -109,6 +101,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     }
 
     _has_numeric_targets = False
+    _kept = "loss", "prior_variance"
     _learning_rate = 1.0
 
     def __init__(
@@ -133,6 +126,12 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _has_probabilities(self) -> bool:
+        loss = self._setting("loss")
+        if loss != "log_loss":
+            raise AttributeError(f"probabilities need loss='log_loss', but the loss is {loss!r}")
+        return True
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @reads
@@ -168,7 +167,8 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         The conditional Mondrian extends the partitions, and new cells start with weight 0. The
         first call starts from weights of 0; after `fit` descent goes on from its weights. Steps
         have the same length throughout, so weights are near those of `fit`, not equal to them.
-        O(M) a sample, after O(M d depth) for its cells.
+        O(M) a sample, after O(M d depth) for its cells. The objective (`loss`,
+        `prior_variance`) is that of the first samples or of the last `fit`.
 
         Parameters
         ----------
@@ -198,6 +198,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             self._step(data, check_labels(y, len(data)))
             return self
         with unchanged_by_failure(self):
+            self._keep_settings(*self._kept)
             data, labels = validate_data(self, X, y, dtype=np.float64)
             self.classes_ = initial_classes(labels, classes)
             if len(self.classes_) < 2:
@@ -210,7 +211,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
 
     def _step(self, data: FloatArray, labels: AnyArray) -> None:
         signs = one_versus_rest(class_numbers(labels, self.classes_), len(self.classes_))
-        self._descend(own_copy(data), signs, self.loss, 0.0)
+        self._descend(own_copy(data), signs, self._setting("loss"), 0.0)
 
     def _fit_weights(self, data: FloatArray, targets: AnyArray) -> None:
         classes, numbers = several_classes(targets)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.lifetime_path import LifetimePath
 
 Cdf = Callable[[FloatArray], FloatArray]
@@ -16,6 +16,11 @@ Cdf = Callable[[FloatArray], FloatArray]
 
 _MORE_LIFETIMES = 100
 """Number of lifetimes beside one of each interval if their number has no limit, our choice."""
+
+
+_HALVINGS = 60
+"""Halvings of the interval that holds a quantile: its width falls below the precision of its ends,
+except beside 0, where 1e-18 of an interval is left."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +35,21 @@ class LifetimePosterior:
         Posterior probabilities; within an interval the posterior is the prior, restricted to it.
     log_evidence : float
         Log of the marginal likelihood of the targets, averaged over the prior.
+    cdf : callable or None, default=None
+        Cumulative distribution function of the prior; None is the uniform distribution.
     """
 
     ends: FloatArray
     probabilities: FloatArray
     log_evidence: float
+    cdf: Cdf | None = None
 
     def representatives(self, n_most: int | None) -> tuple[FloatArray, FloatArray]:
         """Return lifetimes that represent the posterior, with weights.
 
         Within an interval the evidence is constant, but the prediction at a new input is not: its
         features depend on the lifetime. So an interval of a large probability has several
-        lifetimes, evenly spaced.
+        lifetimes, equally spaced quantiles of the prior within it.
 
         Parameters
         ----------
@@ -61,17 +69,15 @@ class LifetimePosterior:
         probabilities = self.probabilities[possible] / self.probabilities.sum()
         if n_most is not None and len(possible) > n_most:
             levels = (np.arange(n_most) + 0.5) / n_most
-            lifetimes = [self.quantile(level) for level in levels]
-            return np.array(lifetimes), np.full(n_most, 1.0 / n_most)
+            return self._quantiles(levels), np.full(n_most, 1.0 / n_most)
         n_more = _MORE_LIFETIMES if n_most is None else n_most - len(possible)
         counts = 1 + (n_more * probabilities).astype(np.int64)
-        within = [(np.arange(count) + 0.5) / count for count in counts]
-        starts, widths = self.ends[possible], np.diff(self.ends)[possible]
-        lifetimes = np.repeat(starts, counts) + np.repeat(widths, counts) * np.concatenate(within)
+        within = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
+        lifetimes = self._within(np.repeat(possible, counts), within)
         return lifetimes, np.repeat(probabilities / counts, counts)
 
     def quantile(self, level: float) -> float:
-        """Return a quantile of the lifetime, linear within intervals.
+        """Return a quantile of the lifetime.
 
         Parameters
         ----------
@@ -90,8 +96,35 @@ class LifetimePosterior:
         """
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"level must be in [0, 1], got {level}")
+        return float(self._quantiles(np.array([level]))[0])
+
+    def _quantiles(self, levels: FloatArray) -> FloatArray:
         totals = np.append(0.0, np.cumsum(self.probabilities))
-        return float(np.interp(level, totals / totals[-1], self.ends))
+        totals /= totals[-1]
+        if self.cdf is None:
+            return np.interp(levels, totals, self.ends)
+        # The last interval with a probability has the level 1.
+        last = int(np.flatnonzero(self.probabilities > 0.0)[-1])
+        intervals = np.minimum(np.searchsorted(totals, levels, side="right") - 1, last)
+        widths = totals[intervals + 1] - totals[intervals]
+        return self._within(intervals, (levels - totals[intervals]) / widths)
+
+    def _within(self, intervals: IntArray, shares: FloatArray) -> FloatArray:
+        """Return quantiles of the prior restricted to intervals, at levels `shares`.
+
+        The share 0 is where the prior's mass in the interval begins, and 1 where it ends.
+        """
+        low, high = self.ends[intervals], self.ends[intervals + 1]
+        if self.cdf is None:
+            return low + (high - low) * shares
+        below, above = self.cdf(low), self.cdf(high)
+        targets = below + (above - below) * np.minimum(shares, 1.0)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            found = self.cdf(middle)
+            beyond = (found >= targets) & (found > below)
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        return high
 
 
 def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePosterior:
@@ -129,4 +162,4 @@ def lifetime_posterior(path: LifetimePath, cdf: Cdf | None = None) -> LifetimePo
     with np.errstate(divide="ignore"):
         logs = np.log(masses) + path.log_marginal_likelihood
     total = float(logsumexp(logs))
-    return LifetimePosterior(ends, np.exp(logs - total), total)
+    return LifetimePosterior(ends, np.exp(logs - total), total, cdf)

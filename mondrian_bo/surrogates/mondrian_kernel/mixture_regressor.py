@@ -36,6 +36,9 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import (
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 from mondrian_bo.surrogates.shared.mixture import GaussianMixture
 
+_KEPT = "noise_variance", "prior_variance", "normalize_y", "lifetime_cdf", "max_models"
+"""Parameters that `partial_fit` has from the last `fit`."""
+
 
 class MondrianKernelMixtureRegressor(
     PredictiveDistributionMixin, UndoesInterruptions, KernelRegressionWithPaths
@@ -133,6 +136,7 @@ class MondrianKernelMixtureRegressor(
         self.n_jobs = n_jobs
 
     def _fit_weights(self, data: FloatArray, targets: FloatArray) -> None:
+        self._keep_settings(*_KEPT)
         path_data = self._sample_path_data(data, targets, None, None, self.max_lifetime)
         self.__dict__.update(self._follow(path_data))
 
@@ -143,7 +147,8 @@ class MondrianKernelMixtureRegressor(
         The conditional Mondrian extends the partitions of all lifetimes (Balog2016, section 5), and
         the path gives the evidence of all samples at each lifetime. The result equals a fit from
         scratch on the extended partitions. It costs a path for each call, so large batches are
-        cheaper than single samples.
+        cheaper than single samples. Parameters are those of `fit`: `set_params` counts from the
+        next `fit` on.
 
         Parameters
         ----------
@@ -181,21 +186,22 @@ class MondrianKernelMixtureRegressor(
 
     def _fitted(self, partitions: PartitionForest) -> dict[str, Any]:
         """Return the fitted attributes for all targets of the partitions."""
-        mean, unit = location_and_variance(partitions.targets, bool(self.normalize_y))
+        mean, unit = location_and_variance(partitions.targets, bool(self._setting("normalize_y")))
         return self._follow(PathData(partitions, partitions.targets - mean, np.empty(0), unit))
 
     def _follow(self, path_data: PathData) -> dict[str, Any]:
         """Return the posterior over the lifetime and its models, as fitted attributes."""
-        noise, prior = self._variances(path_data)
+        variances = self._setting("noise_variance"), self._setting("prior_variance")
+        noise, prior = path_data.variances(*map(float, variances))
         path = kernel_path(path_data, noise, prior)
-        posterior = lifetime_posterior(path, self.lifetime_cdf)
-        lifetimes, weights = posterior.representatives(self.max_models)
+        posterior = lifetime_posterior(path, self._setting("lifetime_cdf"))
+        lifetimes, weights = posterior.representatives(self._setting("max_models"))
         models = [
             KernelModel(
                 path_data.partitions.at_lifetime(lifetime),
                 noise / prior,
                 prior,
-                centred=bool(self.normalize_y),
+                centred=bool(self._setting("normalize_y")),
             )
             for lifetime in lifetimes.tolist()
         ]

@@ -84,6 +84,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
     }
 
     _learning_rate = 0.1
+    _kept = "epsilon", "prior_variance"
 
     def __init__(
         self,
@@ -116,7 +117,8 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
         first call starts from weights of 0 and sets the scale of the targets, their mean and
         deviation; after `fit` descent goes on from its weights. Steps have the same length
         throughout, so weights are near those of `fit`, not equal to them. O(M) a sample, after
-        O(M d depth) for its cells.
+        O(M d depth) for its cells. The objective (`epsilon`,
+        `prior_variance`) is that of the first samples or of the last `fit`.
 
         Parameters
         ----------
@@ -140,6 +142,7 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
             self._step(*check_further_samples(self, X, y))
         else:
             with unchanged_by_failure(self):
+                self._keep_settings(*self._kept)
                 data, targets = check_training_data(self, X, y)
                 self._mean, self._deviation = _location_and_scale(targets)
                 self._step(data, targets)
@@ -147,7 +150,8 @@ class MondrianKernelSVR(RegressorMixin, LinearMachine):
 
     def _step(self, data: FloatArray, targets: FloatArray) -> None:
         scaled = (targets - self._mean) / self._deviation
-        self._descend(own_copy(data), scaled[None], "epsilon_insensitive", self.epsilon)
+        epsilon = self._setting("epsilon")
+        self._descend(own_copy(data), scaled[None], "epsilon_insensitive", epsilon)
 
     @reads
     def predict(self, X: ArrayLike) -> FloatArray:

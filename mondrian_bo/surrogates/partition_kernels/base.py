@@ -31,14 +31,19 @@ class PartitionKernelMixin:
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "kernel": [HasMethods(["fit", "assign", "gram"]), None],
+        "random_state": ["random_state"],
     }
 
     kernel: BaseEstimator | None
+    random_state: int | np.random.RandomState | None
     kernel_: Any
 
     def _fit_kernel(self, X: FloatArray, y: AnyArray | ArrayLike | None) -> PartitionGram:
         """Fit a copy of the kernel; return the Gram matrix of the training points."""
-        kernel = FastClusterKernel() if self.kernel is None else clone(self.kernel)
+        if self.kernel is None:
+            kernel: Any = FastClusterKernel(random_state=self.random_state)
+        else:
+            kernel = clone(self.kernel)
         self.kernel_ = kernel.fit(X, y)
         gram: PartitionGram = self.kernel_.gram(self._as_known(X))
         return gram

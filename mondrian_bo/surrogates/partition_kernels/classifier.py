@@ -52,6 +52,8 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
     max_newton : int, default=50
         Newton steps at most. A :class:`~sklearn.exceptions.ConvergenceWarning` says when they do
         not suffice.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the default kernel. A given kernel has its own.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
     >>> from mondrian_bo.surrogates import PartitionSVC
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
-    >>> bool(PartitionSVC().fit(X, y).score(X, y) > 0.9)
+    >>> bool(PartitionSVC(random_state=0).fit(X, y).score(X, y) > 0.9)
     True
     """
 
@@ -106,6 +108,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
         tol: float = 1e-10,
         max_iter: int = 1000,
         max_newton: int = 50,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -114,6 +117,7 @@ class PartitionSVC(OneVersusRestMixin, ClassifierMixin, PartitionSolver):
         self.tol = tol
         self.max_iter = max_iter
         self.max_newton = max_newton
+        self.random_state = random_state
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
         """Fit the kernel and the machines."""

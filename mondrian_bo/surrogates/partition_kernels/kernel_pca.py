@@ -47,7 +47,7 @@ class PartitionKernelPCA(
     tol : float, default=0.0
         Relative accuracy of the eigenvalues by Lanczos; 0 is machine precision.
     random_state : int, RandomState instance or None, default=None
-        Seed of the first Lanczos vector. The kernel has its own.
+        Seed of the first Lanczos vector and of the default kernel. A given kernel has its own.
 
     Attributes
     ----------
@@ -72,7 +72,6 @@ class PartitionKernelPCA(
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"lanczos", "dense"})],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     eigenvalues_: FloatArray

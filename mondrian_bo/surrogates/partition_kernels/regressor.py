@@ -29,6 +29,10 @@ from mondrian_bo.surrogates.partition_kernels.spectrum import (
 _LOWEST_RATIO, _HIGHEST_RATIO = 1e-6, 1e4
 """Range of the ratio of noise and signal variance: from hardly any noise to hardly any signal."""
 
+_LEAST_VARIANCE = float(np.finfo(np.float64).tiny) / _LOWEST_RATIO
+"""Least signal variance that maximum likelihood chooses, in squared units of the targets: that of
+the noise stays a normal number, down to deviations of 1e-151."""
+
 _CHUNK_ENTRIES = 1 << 23
 """Most entries of a dense matrix between training and new points: 64 MB of float64."""
 
@@ -64,7 +68,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
     n_lanczos : int, default=100
         Lanczos steps from each of them.
     random_state : int, RandomState instance or None, default=None
-        Seed of these vectors. The kernel has its own.
+        Seed of these vectors and of the default kernel. A given kernel has its own.
 
     Attributes
     ----------
@@ -92,7 +96,7 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
     >>> import numpy as np
     >>> from mondrian_bo.surrogates import PartitionGaussianProcessRegressor
     >>> X = np.linspace(0, 1, 60)[:, None]
-    >>> model = PartitionGaussianProcessRegressor().fit(X, np.sin(6 * X[:, 0]))
+    >>> model = PartitionGaussianProcessRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0]))
     >>> mean, std = model.predict([[0.5], [0.6]], return_std=True)
     >>> mean.shape, std.shape
     ((2,), (2,))
@@ -104,7 +108,6 @@ class PartitionGaussianProcessRegressor(RegressorMixin, PartitionSolver):
         "noise_variance": [Interval(Real, 0, None, closed="neither"), None],
         "n_probes": [Interval(Integral, 1, None, closed="left")],
         "n_lanczos": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     gram_: PartitionGram
@@ -298,7 +301,7 @@ def choose_variances(
             return float(noise) / ratio, float(noise)
         best = spectrum.quadratic_form(ratio) / spectrum.n_points
         # Equal targets would leave no variance at all.
-        best = max(best, np.finfo(np.float64).tiny ** 0.5)
+        best = max(best, _LEAST_VARIANCE)
         return best, ratio * best
 
     def loss(log_ratio: float) -> float:

@@ -132,6 +132,20 @@ def test_features_and_classes_that_appear():
     assert set(model.predict_proba_one({})) == {"low", "high", "b"}
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_strings_that_appear_are_columns_of_zero_and_one(name):
+    model = MODELS[name]()
+    kinds = ["a", "b", "a", "c", "b", "d", "a", "c"]
+    targets = [0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0]
+    for i, (kind, target) in enumerate(zip(kinds, targets, strict=True)):
+        # The number appears together with the third string, and is constant before.
+        model.learn_one({"kind": kind, **({"x": 0.5 + i} if i >= 3 else {})}, target)
+    numbers = [3.5, 3.5, 3.5, 3.5, 4.5, 5.5, 6.5, 7.5]
+    first, second, third, fourth = ([float(kind == value) for kind in kinds] for value in "abcd")
+    found, _ = model._stream.learnt()
+    assert np.array_equal(found, np.transpose([first, second, numbers, third, fourth]))
+
+
 def test_columns():
     table = FeatureTable()
     assert table.learn({"a": 1, "b": True, "day": datetime.date(1970, 1, 3)}).tolist() == [1, 1, 2]

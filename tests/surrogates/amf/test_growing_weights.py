@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,40 @@ def test_growing_weights_follow_a_shift_of_the_targets():
         forest.partial_fit(X, y, sample_weight=factor ** np.arange(800))
         errors.append(np.mean(np.abs(forest.predict(Q) + Q[:, 0])))
     assert errors[1] < 0.2 * errors[0]
+
+
+@pytest.mark.parametrize("stacking", [False, True])
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6])
+def test_distributions_do_not_depend_on_the_scale_of_weights(scale, stacking):
+    """Weights that are all equal are those of a forest without weights."""
+    rng = np.random.default_rng(3)
+    X, Q = rng.random((300, 2)), rng.random((50, 2)) + 0.05
+    # Equal targets at first: the adaptive rate begins where they differ.
+    y = np.where(np.arange(300) < 10, 0.0, np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=300))
+    plain, weighted = (AMFRegressor(5, stacking=stacking, random_state=0) for _ in range(2))
+    for part in (slice(0, 12), slice(12, 300)):
+        plain.partial_fit(X[part], y[part])
+        weighted.partial_fit(X[part], y[part], sample_weight=np.full(300, scale)[part])
+        logs = plain.logpdf(Q, np.zeros(50))
+        np.testing.assert_allclose(weighted.logpdf(Q, np.zeros(50)), logs, rtol=1e-6)
+        expected = plain.predict(Q, return_std=True)
+        np.testing.assert_allclose(weighted.predict(Q, return_std=True), expected, rtol=1e-6)
+    draws = [model.model_.draw(np.random.default_rng(4)) for model in (plain, weighted)]
+    first, second = (draw(np.float32(Q)[None]) for draw in draws)
+    np.testing.assert_allclose(second, first, rtol=1e-6)
+
+
+def test_pickles_without_the_number_of_samples_of_stacking():
+    """In pickles of earlier versions the weight of a sample counts as 1."""
+    rng = np.random.default_rng(5)
+    X, y = rng.random((100, 2)), rng.normal(size=100)
+    forest = AMFRegressor(3, random_state=0).partial_fit(X, y)
+    expected = forest.predict(X)
+    old = copy.deepcopy(forest)
+    state = {k: v for k, v in vars(old.model_.stacking).items() if k in ("_n_forecasts", "_sums")}
+    old.model_.stacking = type(old.model_.stacking).__new__(type(old.model_.stacking))
+    old.model_.stacking.__setstate__({**state, "_solution": None})
+    assert np.array_equal(old.predict(X), expected)
+    for model in (forest, old):
+        model.partial_fit(X + 0.5, y)
+    assert np.array_equal(old.predict(X), forest.predict(X))

@@ -56,6 +56,7 @@ def test_ridge_regression_of_forecasts_made_before(weighted):
     relative = np.divide(variances, usual, where=usual > 0.0, out=np.ones_like(usual))
     w = weights[1:] / (np.sqrt(relative) + 0.01)
     unit = np.average(target**2, weights=w)
+    unit *= weights[1:].mean()  # the prior counts as much as 0.3 samples of the mean weight
     # Ridge regression as least squares with further rows.
     design = np.vstack([deviations * np.sqrt(w)[:, None], np.sqrt(0.3 * unit) * np.eye(4)])
     expected = np.linalg.lstsq(

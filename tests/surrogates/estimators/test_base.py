@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -11,9 +12,13 @@ from mondrian_bo.surrogates import (
     GaussianProcessForestRegressor,
     LaplaceFourierFeatures,
     MondrianFeatures,
+    MondrianForestClassifier,
     MondrianForestDensity,
     MondrianForestRegressor,
+    MondrianKernelClassifier,
+    MondrianKernelMixtureRegressor,
     MondrianKernelRegressor,
+    MondrianKernelSVR,
     OnlineDummyRegressor,
     RandomBinningFeatures,
 )
@@ -83,6 +88,10 @@ def test_numbers_of_draws(kind):
         model.predict_quantiles([[0.5]], [])
 
 
+_CDF = uniform(2.0, 5.0).cdf
+"""The distribution function of another prior over the lifetime."""
+
+
 @pytest.mark.parametrize(
     ("estimator", "later"),
     [
@@ -94,6 +103,9 @@ def test_numbers_of_draws(kind):
         (MondrianForestRegressor(6, weigh_trees=True), {"weigh_trees": False}),
         (MondrianKernelRegressor(6), {"prior_variance": 9.0, "noise_variance": 2.0}),
         (MondrianKernelRegressor(6), {"normalize_y": False}),
+        (MondrianKernelMixtureRegressor(6), {"prior_variance": 9.0, "noise_variance": 2.0}),
+        (MondrianKernelMixtureRegressor(6), {"normalize_y": False}),
+        (MondrianKernelMixtureRegressor(6), {"max_models": 1, "lifetime_cdf": _CDF}),
     ],
 )
 def test_parameters_that_are_set_later_count_from_the_next_fit_on(estimator, later):
@@ -113,3 +125,41 @@ def test_parameters_that_are_set_later_count_from_the_next_fit_on(estimator, lat
         if hasattr(one, "partial_fit"):
             for model in (one, other):
                 model.partial_fit(X + 0.1, y)
+
+
+@pytest.mark.parametrize("starts_with", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("estimator", "later"),
+    [
+        (MondrianKernelSVR(6), {"prior_variance": 9.0}),
+        (MondrianKernelSVR(6), {"epsilon": 1.0}),
+        (MondrianKernelClassifier(n_estimators=6), {"prior_variance": 9.0}),
+        (MondrianKernelClassifier(n_estimators=6), {"loss": "log_loss"}),
+        (MondrianKernelClassifier("log_loss", n_estimators=6), {"loss": "hinge"}),
+        (MondrianForestClassifier(6), {"feature_relevance": True}),
+        (MondrianForestClassifier(6, feature_relevance=True), {"feature_relevance": False}),
+        (MondrianForestClassifier(6, feature_relevance=True), {"feature_weights": [9.0, 1.0]}),
+    ],
+)
+def test_online_learning_has_the_parameters_of_its_beginning(estimator, later, starts_with):
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    new = 1.4 * rng.random((200, 2)) - 0.2
+    one, other = (clone(estimator).set_params(random_state=0) for _ in range(2))
+    for model in (one, other):
+        getattr(model, starts_with)(X[:60], y[:60])
+    other.set_params(**later)
+    methods = [
+        name for name in ("decision_function", "predict_proba", "predict") if hasattr(one, name)
+    ]
+    for name in ("decision_function", "predict_proba", "predict"):
+        assert hasattr(other, name) == (name in methods)
+    for _ in range(3):
+        for name in methods:
+            assert np.array_equal(getattr(other, name)(new), getattr(one, name)(new))
+        for model in (one, other):
+            model.partial_fit(X[60:], y[60:])
+    model = clone(estimator).set_params(random_state=0, **later).fit(X, y)
+    other.fit(X, y)
+    assert np.array_equal(other.predict(X), model.predict(X))

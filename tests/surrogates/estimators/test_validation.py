@@ -207,3 +207,47 @@ def test_true_counts_as_one_tree(kind):
     X, y = np.random.default_rng(0).random((9, 2)), np.arange(9) % 2
     found = [kind(n, random_state=0).fit(X, y).predict(X) for n in (True, 1)]
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("n", [100, 500, 1000])
+def test_weights_that_grow_have_a_limit_that_names_the_remedy(n):
+    """The page on drift has a limit of about 69 n samples for weights that grow by 1 + 1/n."""
+    few = [(1.0 + 1.0 / n) ** (69 * n)]
+    model = OnlineDummyRegressor().partial_fit([[0.0]], [1.0], sample_weight=few)
+    many = [(1.0 + 1.0 / n) ** (70 * n)]
+    with pytest.raises(ValueError, match=r"at most 1e\+30; got .*start a new estimator"):
+        model.partial_fit([[0.0]], [1.0], sample_weight=many)
+    with pytest.raises(ValueError, match=r"at most 1e\+30; got -1$"):
+        model.partial_fit([[0.0]], [1.0], sample_weight=[-1.0])
+    assert model.weight_ == few[0]
+
+
+@pytest.mark.parametrize(
+    "make", [OnlineDummyRegressor, lambda: AMFRegressor(2, random_state=0)], ids=["dummy", "amf"]
+)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_weighted_squares_of_targets_stay_finite(make, sign):
+    X, y = np.arange(20.0)[:, None], sign * np.linspace(0.0, 1.0, 20)
+    too_large = r"sample_weight of up to 1e\+30 times squares .* overflows: .* at most 1e\+290"
+    for largest in (1e145, 2e130):
+        model = make().partial_fit(X, 1e130 * y)
+        before = model.predict(X, return_std=True)
+        with pytest.raises(ValueError, match=too_large):
+            model.partial_fit(X, largest * y, sample_weight=np.full(20, 1e30))
+        np.testing.assert_array_equal(model.predict(X, return_std=True), before)
+    for weight, largest in [(1e30, 1e130), (1.0, 1e145)]:
+        model = make()
+        for _ in range(5):
+            model.partial_fit(X, largest * y, sample_weight=np.full(20, weight))
+        for found in model.predict(X, return_std=True):
+            assert np.all(np.isfinite(found))
+
+
+def test_weighted_squares_of_earlier_targets_stay_finite():
+    """Earlier targets forecast later samples, whose weights may be larger."""
+    X = np.arange(10.0)[:, None]
+    model = AMFRegressor(2, random_state=0).partial_fit(X, np.linspace(-1e145, 0.0, 10))
+    with pytest.raises(ValueError, match=r"targets of up to 1e\+145 overflows"):
+        model.partial_fit(X, np.zeros(10), sample_weight=np.full(10, 1e30))
+    model.partial_fit(X, np.zeros(10), sample_weight=np.full(10, 1e-9))
+    assert np.all(np.isfinite(model.predict(X, return_std=True)))

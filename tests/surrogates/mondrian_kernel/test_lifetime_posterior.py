@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from kernel_refits import refit_kernel
-from scipy.stats import expon, truncexpon, uniform
+from scipy.stats import beta, expon, truncexpon, uniform
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel
 
@@ -135,3 +135,59 @@ def test_priors_that_do_not_fit():
     for cdf in (expon(scale=5.0).cdf, uniform(0.0, 6.0).cdf, uniform(-1.0, 6.0).cdf, np.sin):
         with pytest.raises(ValueError, match=r"rise from 0 to 1 on \[0, 5\]"):
             lifetime_posterior(path, cdf)
+
+
+NARROW = {
+    "one": (uniform(9.0, 1.0), 9.0, 10.0),
+    "bump": (beta(20.0, 30.0, loc=2.0, scale=6.0), 2.0, 8.0),
+    "short": (truncexpon(b=10.0 / 0.5, scale=0.5), 0.0, 10.0),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_prior_counts_within_intervals(name):
+    """With few cuts an interval is long, and the prior may vary within it or begin there."""
+    prior, low, high = NARROW[name]
+    X, y = np.array([[0.0], [0.1], [0.2]]), np.array([0.0, 1.0, 0.5])
+    path = MondrianKernelRegressor(2, 10.0, random_state=0).lifetime_path(X, y)
+    posterior = lifetime_posterior(path, prior.cdf)
+    assert posterior.quantile(0) == pytest.approx(low, abs=1e-12)
+    assert posterior.quantile(1) <= high
+    # Bayes' rule on a grid.
+    grid = low + (high - low) * (np.arange(20000) + 0.5) / 20000
+    evidence = np.exp(path.log_marginal_likelihood[[path.index(x) for x in grid]])
+    density = prior.pdf(grid) * evidence
+    totals = np.cumsum(density) / density.sum()
+    for level in (0.01, 0.1, 0.5, 0.9, 0.99):
+        expected = grid[np.searchsorted(totals, level)]
+        assert posterior.quantile(level) == pytest.approx(expected, abs=0.005)
+    for n_most in (None, 50, 2):
+        lifetimes, weights = posterior.representatives(n_most)
+        assert np.all(np.diff(lifetimes) >= 0.0)
+        assert np.all((lifetimes >= low) & (lifetimes <= high))
+        assert weights.sum() == pytest.approx(1.0)
+        if n_most != 2:
+            mean = density @ grid / density.sum()
+            assert weights @ lifetimes == pytest.approx(mean, rel=0.03)
+
+
+def test_prior_with_a_narrow_support():
+    X, y = np.array([[0.0], [0.1], [0.2]]), np.array([0.0, 1.0, 0.5])
+    model = MondrianKernelMixtureRegressor(lifetime_cdf=uniform(9.0, 1.0).cdf, random_state=0)
+    model.fit(X, y)
+    assert model.posterior_.quantile(0) == pytest.approx(9.0)
+    assert model.posterior_.quantile(0.5) > 9.0
+    assert min(one.partitions.cell_lifetime for one in model.models_) > 9.0
+
+
+def test_the_uniform_prior_is_the_default():
+    X, y = make_data()
+    path = MondrianKernelRegressor(3, 5.0, random_state=0).lifetime_path(X, y)
+    one, other = lifetime_posterior(path), lifetime_posterior(path, uniform(0.0, 5.0).cdf)
+    for level in (0.0, 0.1, 0.5, 0.9, 1.0):
+        assert other.quantile(level) == pytest.approx(one.quantile(level), rel=1e-9)
+    for n_most in (None, 10):
+        for found, expected in zip(
+            other.representatives(n_most), one.representatives(n_most), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -43,6 +43,9 @@ from mondrian_bo.surrogates import (
             noise_variance=0.01,
         ),
         PartitionKernelPCA(1, kernel=FastClusterKernel(20, random_state=0)),
+        PartitionGaussianProcessRegressor(),
+        PartitionKernelPCA(1),
+        PartitionSVC(),
         PartitionSVC(FastClusterKernel(50, random_state=0)),
         PartitionSVC(RandomForestKernel(20, random_state=0), solver="cg"),
     ]
@@ -189,3 +192,20 @@ def test_failures_change_nothing():
         PartitionKernelPCA(4).fit(X[:3])
     with pytest.raises(ValueError, match="'n_partitions' parameter"):
         FastClusterKernel(0).fit(X)
+
+
+@pytest.mark.parametrize(
+    "kind", [PartitionGaussianProcessRegressor, PartitionKernelPCA, PartitionSVC]
+)
+def test_the_default_kernel_has_the_seed_of_the_estimator(kind):
+    X, y = make_classes()
+    y = y if kind is PartitionSVC else X[:, 0]
+    one, same = (kind(random_state=0).fit(X, y) for _ in range(2))
+    other = kind(random_state=1).fit(X, y)
+    given = kind(kernel=FastClusterKernel(random_state=0), random_state=1).fit(X, y)
+    method = "transform" if kind is PartitionKernelPCA else "predict"
+    found = [getattr(model, method)(X[:20] + 0.1) for model in (one, same)]
+    assert np.array_equal(*found)
+    assert np.array_equal(one.kernel_(X), same.kernel_(X))
+    assert np.array_equal(one.kernel_(X), given.kernel_(X))
+    assert not np.array_equal(one.kernel_(X), other.kernel_(X))

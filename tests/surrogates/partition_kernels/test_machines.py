@@ -36,6 +36,19 @@ def make_data(n=150, seed=0, noise=0.3):
 # Gaussian process ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scale", [1e-145, 1e-100, 1e-30, 1e100])
+@pytest.mark.parametrize("solver", ["dense", "cg"])
+def test_deviations_have_the_unit_of_the_targets(scale, solver):
+    X, y = make_data(60)
+    one, other = (
+        PartitionGaussianProcessRegressor(KERNELS[0], solver=solver).fit(X, factor * y)
+        for factor in (1.0, scale)
+    )
+    expected = one.predict(X + 0.1, return_std=True)
+    for found, moment in zip(other.predict(X + 0.1, return_std=True), expected, strict=True):
+        np.testing.assert_allclose(found, scale * moment, rtol=1e-3, atol=1e-5 * scale)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 def test_posterior_is_that_of_a_gaussian(kernel, solver):
