@@ -226,11 +226,12 @@ def test_options_that_the_surrogate_does_not_know(surrogate, accepted):
         )
 
 
-def test_models_of_several_objectives_are_also_fitted_anew():
+def test_models_of_several_objectives_are_also_fitted_anew_and_have_no_warps():
+    options = {"restart_growth": 1.5, "input_warping": False}
     for n_objectives in (2, 3):
         for acquisition in ("auto", "ei"):
             arms = get_portfolio("gaussian_process", acquisition, n_objectives).arms
-            assert all(arm.options == {"restart_growth": 1.5} for arm in arms)
+            assert all(arm.options == options for arm in arms)
         assert not any(arm.options for arm in get_portfolio("forest", "auto", n_objectives).arms)
     assert not any(arm.options for arm in get_portfolio("gaussian_process", "auto").arms)
 
