@@ -44,7 +44,9 @@ PORTFOLIO = Portfolio(
             (LogExpectedImprovement(optimism=0.5),),
             (ThompsonSampling(),),
             candidates=0.5,
+            surrogate="forest",
         ),
     ),
     restarts=True,
+    rugged=Arm((UpperConfidenceBound(),), surrogate="kernel"),
 )

@@ -59,12 +59,13 @@ def _one(
     evolution: float = _ARM.evolution,
     plateau: float = _ARM.plateau,
     exploration: float = _ARM.exploration,
+    rugged: Arm | None = _DEFAULT.rugged,
 ) -> Portfolio:
     chosen = _ARM.options if options is None else options
     arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
     arm = replace(arm, quadratic=quadratic, evolution=evolution)
     arm = replace(arm, plateau=plateau, exploration=exploration)
-    return Portfolio((arm,), restarts)
+    return Portfolio((arm,), restarts, rugged)
 
 
 class Learnt(Sequence[Acquisition]):
@@ -109,6 +110,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no evolution": {"acquisition": _one(evolution=0.0)},
     "no plateau steps": {"acquisition": _one(plateau=0.0)},
     "no exploration": {"acquisition": _one(exploration=0.0)},
+    "no forest where rugged": {"acquisition": _one(rugged=None)},
     "no input warping": {"acquisition": _one(options={**_ARM.options, "input_warping": False})},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
@@ -117,12 +119,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "UCB alone": {"acquisition": _one([UpperConfidenceBound()])},
     "Thompson too": {"acquisition": _one([*_WIDE, ThompsonSampling()])},
     "two settings": {
-        "acquisition": Portfolio(
-            (_ARM, Arm((LogExpectedImprovement(),), False, _SCEPTICAL)), restarts=True
+        "acquisition": replace(
+            _DEFAULT, arms=(_ARM, Arm((LogExpectedImprovement(),), False, _SCEPTICAL))
         )
     },
     "GPSampler's setting": {
-        "acquisition": _one([LogExpectedImprovement()], False, _SCEPTICAL, restarts=False)
+        "acquisition": _one(
+            [LogExpectedImprovement()], False, _SCEPTICAL, restarts=False, rugged=None
+        )
     },
     "four trees": {"n_estimators": 4},
     "blocks of 100": {"acquisition": _one(options={**_ARM.options, "block_size": 100})},

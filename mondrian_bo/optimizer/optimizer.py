@@ -121,6 +121,9 @@ class MondrianOptimizer(StoredOptimizer):
     - While several trials have the best value, as with accuracies, half of the suggestions are
       points among the good trials, far from each of them.
 
+    With "gaussian_process", a Mondrian forest with constant leaves suggests in its place while it
+    predicts left-out values badly, from 38 to 200 trials and without earlier studies.
+
     With "gaussian_process" and with "forest", the search also restarts when it suggests points near
     its incumbent only, without a gain.
 

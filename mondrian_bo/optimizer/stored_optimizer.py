@@ -253,8 +253,8 @@ class StoredOptimizer(RowOptimizer):
             self._as_asked = self._decode_pending(state["pending"])
         models, ends = self._models(), np.cumsum(state["n_steps"]).tolist()
         steps = arrays["steps"].astype(int).tolist()
-        if len(models) == len(ends):
-            # Another version may have other models; they learn all trials at once.
+        if len(ends) <= len(models):
+            # Files of earlier versions lack the last models, which learn all trials at once.
             for model, start, end in zip(models, [0, *ends], ends, strict=False):
                 model.learnt_at = sorted(
                     {step for step in steps[start:end] if 0 < step <= len(model.trials)}
@@ -305,8 +305,9 @@ class StoredOptimizer(RowOptimizer):
 
     def _models(self) -> list[OutcomeModel]:
         """Return all models, in the same order for the same trials."""
-        constraints = [] if self._constraints is None else self._constraints.models
-        return [*self._search.models, *constraints]
+        if self._constraints is not None:
+            return [*self._search.models, *self._constraints.models]
+        return [*self._search.models, *self._search.rugged_models]
 
     def _check_rows(self, name: str, rows: FloatArray) -> None:
         """Refuse rows that are no encoded points, shape (m, d); NaN is an absent value."""

@@ -118,7 +118,7 @@ class WarmSearchFactory(SearchFactory):
             return cold
         # Earlier studies predict values that those of this study do not.
         arms = [(model, replace(arm, exploration=0.0)) for model, arm in cold.arms]
-        return WarmSearch.like(cold, arms=arms, earlier=self.earlier)
+        return WarmSearch.like(cold, arms=arms, new_rugged=None, earlier=self.earlier)
 
     def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:
         """Return an empty model; the first search has the earlier studies as its prior mean."""

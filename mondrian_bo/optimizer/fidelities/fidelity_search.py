@@ -278,7 +278,9 @@ class FidelitySearchFactory(SearchFactory):
             (model, replace(arm, quadratic=0.0, evolution=0.0, plateau=0.0, exploration=0.0))
             for model, arm in plain.arms
         ]
-        return FidelitySearch.like(plain, arms=arms, fidelity=self._fidelity, costs=self._costs)
+        return FidelitySearch.like(
+            plain, arms=arms, new_rugged=None, fidelity=self._fidelity, costs=self._costs
+        )
 
     def _new_objective(self, parts: OutcomeModelParts, number: int) -> OutcomeModel:
         """Return an empty model that expects fidelities to be correlated."""

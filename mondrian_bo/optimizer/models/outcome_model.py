@@ -191,10 +191,10 @@ class OutcomeModel:
         return 0 if self._smooth is None else self._smooth.n_components
 
     @property
-    def is_noise(self) -> bool:
-        """Whether the values count as noise, see :class:`Predictability`."""
+    def left_out_correlation(self) -> float:
+        """Correlation of left-out values with their predictions, see :class:`Predictability`."""
         self.learn()
-        return self._predictability.is_noise(self.trials, self._surrogate)
+        return self._predictability.correlation(self.trials, self._surrogate)
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
         """Predict transformed values at rows of shape (m, d).

@@ -1,8 +1,8 @@
-"""Whether the values of trials can be predicted from one another.
+"""How well the values of trials can be predicted from one another.
 
 The values of trials are equal, or noise, where most settings do equally badly: for example because
 the model that is trained does not learn. A surrogate that is fitted to noise predicts nothing, and
-the maxima of an acquisition are at corners.
+the maxima of an acquisition are at corners. Values of a rugged function are predicted a little.
 """
 
 from __future__ import annotations
@@ -24,16 +24,24 @@ _GROWTH = 1.25
 _MOST = 200
 """Number of trials beyond which values count as predicted: our choice. It bounds the time."""
 
-_LEAST_CORRELATION = 0.3
+NOISE = 0.3
 """Correlation of values with their predictions below which they count as noise: our choice. That
 of noise is rarely larger, and that of functions with few local optima never smaller."""
+
+RUGGED = 0.5
+"""Correlation below which the values of many trials count as rugged: our choice. That of functions
+with few local optima is larger."""
+
+FEWEST_RUGGED = 38
+"""Smallest number of trials whose values may count as rugged, our choice: with fewer, a function of
+a few peaks is not predicted either. So many trials are compared."""
 
 _CERTAIN = 0.8
 """Correlation from which on later trials are not compared: our choice. It saves time."""
 
 
 class Predictability:
-    """Whether left-out values of a search's trials follow their predictions.
+    """How closely left-out values of a search's trials follow their predictions.
 
     The answer depends on the trials alone, not on the moments at which it was asked for: the first
     16, 20, 25, ... trials are compared with their predictions.
@@ -43,20 +51,25 @@ class Predictability:
         self._n_compared = 0
         self._correlation = 1.0
 
-    def is_noise(self, trials: Trials, surrogate: object) -> bool:
-        """Return whether the values of trials count as noise.
+    def correlation(self, trials: Trials, surrogate: object) -> float:
+        """Return the correlation of left-out values with their predictions.
 
         Parameters
         ----------
         trials : Trials
             The trials, to which more have been added since the last call.
         surrogate : object
-            Predicts left-out values, if it is a `ComparingSurrogate`. Otherwise no values count as
-            noise.
+            Predicts left-out values, if it is a `ComparingSurrogate`.
+
+        Returns
+        -------
+        float
+            That of the latest comparison; 1 before the first one, with more than 200 trials, and
+            with a surrogate that does not predict left-out values.
         """
         n_trials = len(trials)
         if n_trials > _MOST:
-            return False
+            return 1.0
         while self._n_compared == 0 or self._correlation < _CERTAIN:
             n_next = max(int(_GROWTH * self._n_compared), _FEWEST)
             if n_next > n_trials or not isinstance(surrogate, ComparingSurrogate):
@@ -64,7 +77,7 @@ class Predictability:
             rows, values = trials.rows[:n_next], trials.values[:n_next]
             self._correlation = _correlation_of_left_out(rows, values, surrogate)
             self._n_compared = n_next
-        return self._correlation < _LEAST_CORRELATION
+        return self._correlation
 
 
 def _correlation_of_left_out(

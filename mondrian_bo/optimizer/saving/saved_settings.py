@@ -87,24 +87,9 @@ def encode_acquisition(acquisition: object) -> object:
     if isinstance(acquisition, str):
         return acquisition
     if type(acquisition) is Portfolio:
-        arms = [
-            {
-                "acquisitions": [encode_acquisition(one) for one in arm.acquisitions],
-                "power": bool(arm.power),
-                "options": {name: _encode_value(value) for name, value in arm.options.items()},
-                "constrained": [encode_acquisition(one) for one in arm.constrained or ()],
-                "many_constrained": [encode_acquisition(one) for one in arm.many_constrained or ()],
-                "while_running": [encode_acquisition(one) for one in arm.while_running],
-                "quadratic": float(arm.quadratic),
-                "quadratic_after": int(arm.quadratic_after),
-                "evolution": float(arm.evolution),
-                "plateau": float(arm.plateau),
-                "exploration": float(arm.exploration),
-                "candidates": float(arm.candidates),
-            }
-            for arm in acquisition.arms
-        ]
-        return {"arms": arms, "restarts": bool(acquisition.restarts)}
+        arms = [_encode_arm(arm) for arm in acquisition.arms]
+        rugged = None if acquisition.rugged is None else _encode_arm(acquisition.rugged)
+        return {"arms": arms, "restarts": bool(acquisition.restarts), "rugged": rugged}
     kind = type(acquisition).__name__
     if _ACQUISITIONS.get(kind) is not type(acquisition):
         raise _refusal(acquisition)
@@ -119,25 +104,47 @@ def decode_acquisition(encoded: Any) -> Any:
     if "type" in encoded:
         arguments = {name: _decode_value(one) for name, one in encoded["arguments"].items()}
         return _ACQUISITIONS[encoded["type"]](**arguments)
-    arms = tuple(
-        Arm(
-            _decode_acquisitions(one, "acquisitions"),
-            one["power"],
-            {name: _decode_value(value) for name, value in one["options"].items()},
-            # Files of the first format lack some of these.
-            _decode_acquisitions(one, "constrained") or None,
-            _decode_acquisitions(one, "many_constrained") or None,
-            _decode_acquisitions(one, "while_running"),
-            quadratic=one.get("quadratic", 0.0),
-            quadratic_after=one.get("quadratic_after", 0),
-            evolution=one.get("evolution", 0.0),
-            plateau=one.get("plateau", 0.0),
-            exploration=one.get("exploration", 0.0),
-            candidates=one.get("candidates", 1.0),
-        )
-        for one in encoded["arms"]
+    arms = tuple(_decode_arm(one) for one in encoded["arms"])
+    # Files of the first formats lack it.
+    rugged = encoded.get("rugged")
+    return Portfolio(arms, encoded["restarts"], None if rugged is None else _decode_arm(rugged))
+
+
+def _encode_arm(arm: Arm) -> dict[str, Any]:
+    return {
+        "acquisitions": [encode_acquisition(one) for one in arm.acquisitions],
+        "power": bool(arm.power),
+        "options": {name: _encode_value(value) for name, value in arm.options.items()},
+        "constrained": [encode_acquisition(one) for one in arm.constrained or ()],
+        "many_constrained": [encode_acquisition(one) for one in arm.many_constrained or ()],
+        "while_running": [encode_acquisition(one) for one in arm.while_running],
+        "quadratic": float(arm.quadratic),
+        "quadratic_after": int(arm.quadratic_after),
+        "evolution": float(arm.evolution),
+        "plateau": float(arm.plateau),
+        "exploration": float(arm.exploration),
+        "candidates": float(arm.candidates),
+        "surrogate": arm.surrogate,
+    }
+
+
+def _decode_arm(encoded: Mapping[str, Any]) -> Arm:
+    return Arm(
+        _decode_acquisitions(encoded, "acquisitions"),
+        encoded["power"],
+        {name: _decode_value(value) for name, value in encoded["options"].items()},
+        # Files of the first formats lack some of these.
+        _decode_acquisitions(encoded, "constrained") or None,
+        _decode_acquisitions(encoded, "many_constrained") or None,
+        _decode_acquisitions(encoded, "while_running"),
+        quadratic=encoded.get("quadratic", 0.0),
+        quadratic_after=encoded.get("quadratic_after", 0),
+        evolution=encoded.get("evolution", 0.0),
+        plateau=encoded.get("plateau", 0.0),
+        exploration=encoded.get("exploration", 0.0),
+        candidates=encoded.get("candidates", 1.0),
+        surrogate=encoded.get("surrogate"),
     )
-    return Portfolio(arms, encoded["restarts"])
 
 
 def _decode_acquisitions(arm: Mapping[str, Any], name: str) -> tuple[Any, ...]:

@@ -22,9 +22,14 @@ from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.registry import SURROGATES, SurrogateName, get_surrogate
 
 
+def _check_surrogate(surrogate: SurrogateName) -> None:
+    if not isinstance(surrogate, str) or surrogate not in SURROGATES:
+        raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
+
+
 @dataclass(frozen=True)
 class Arm:
-    """A setting of the surrogate, and how suggestions are made with it.
+    """A setting of a surrogate, and how suggestions are made with it.
 
     ``docs/design.md`` describes quadratics, steps of an evolution strategy and steps on a plateau.
     These and exploration need one objective, no constraints and no fidelity.
@@ -66,6 +71,8 @@ class Arm:
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1], without constraints.
         The best of fewer candidates explores less.
+    surrogate : str or None, default=None
+        Name of the surrogate; None is that of the search.
 
     Raises
     ------
@@ -73,7 +80,7 @@ class Arm:
         If there are no acquisitions, or one is not callable, `power` is not True or False, or
         `options` is no mapping. If a share of quadratics, evolution or plateau steps or of
         exploration is not in [0, 1], the first two add up to more than 1, that of candidates is not
-        in (0, 1], or `quadratic_after` is no integer >= 0.
+        in (0, 1], `quadratic_after` is no integer >= 0, or `surrogate` is unknown.
     """
 
     acquisitions: Sequence[Acquisition]
@@ -88,6 +95,7 @@ class Arm:
     plateau: float = 0.0
     exploration: float = 0.0
     candidates: float = 1.0
+    surrogate: SurrogateName | None = None
 
     def __post_init__(self) -> None:
         for name in ("acquisitions", "constrained", "many_constrained", "while_running"):
@@ -120,6 +128,8 @@ class Arm:
         check_count("quadratic_after", self.quadratic_after, 0)
         if not 0.0 < self.candidates <= 1.0:
             raise ValueError(f"`candidates` of an arm must be in (0, 1], got {self.candidates!r}.")
+        if self.surrogate is not None:
+            _check_surrogate(self.surrogate)
 
 
 @dataclass(frozen=True)
@@ -132,15 +142,20 @@ class Portfolio:
         The arms.
     restarts : bool, default=False
         Whether the search restarts when it suggests points near its incumbent only, without a gain.
+    rugged : Arm or None, default=None
+        Arm that takes the place of the others while the model of the first one predicts the values
+        badly (:class:`Predictability`), with one objective, and without constraints, a fidelity and
+        earlier studies.
 
     Raises
     ------
     TypeError, ValueError
-        If `arms` holds no arm, or something else.
+        If `arms` holds no arm, or something else, or `rugged` is no arm.
     """
 
     arms: tuple[Arm, ...]
     restarts: bool = False
+    rugged: Arm | None = None
 
     def __post_init__(self) -> None:
         check_flag("restarts", self.restarts)
@@ -151,6 +166,8 @@ class Portfolio:
         for arm in self.arms:
             if not isinstance(arm, Arm):
                 raise TypeError(f"`arms` of a portfolio must hold arms, got {arm!r}.")
+        if self.rugged is not None and not isinstance(self.rugged, Arm):
+            raise TypeError(f"`rugged` of a portfolio must be an arm or None, got {self.rugged!r}.")
 
 
 AcquisitionChoice: TypeAlias = Literal["auto"] | AcquisitionName | Acquisition | Portfolio
@@ -197,12 +214,14 @@ _WITHOUT_STEPS = replace(
 _DEFAULT = Portfolio((_WITHOUT_STEPS,))
 """The portfolio of surrogates without an entry in `_PORTFOLIOS`."""
 
+_FOREST = replace(_WITHOUT_STEPS, quadratic=0.5, candidates=0.25)
+"""The arm of a Mondrian forest."""
+
 _PORTFOLIOS = {
-    "gaussian_process": Portfolio((_ARM,), restarts=True),
-    "forest": Portfolio(
-        (replace(_WITHOUT_STEPS, quadratic=0.5, candidates=0.25),),
-        restarts=True,
+    "gaussian_process": Portfolio(
+        (_ARM,), restarts=True, rugged=replace(_FOREST, surrogate="forest")
     ),
+    "forest": Portfolio((_FOREST,), restarts=True),
 }
 """Portfolios by surrogate, for `acquisition="auto"` with one objective."""
 
@@ -284,8 +303,7 @@ def check_settings(
     TypeError, ValueError
         If one of them is not as :class:`MondrianOptimizer` describes.
     """
-    if not isinstance(surrogate, str) or surrogate not in SURROGATES:
-        raise ValueError(f"`surrogate` must be one of {list(SURROGATES)}, got {surrogate!r}.")
+    _check_surrogate(surrogate)
     if n_startup_trials is None:
         few = is_plain and surrogate == "gaussian_process"
         n_startup_trials = _FEW_FIRST if few else _FIRST
@@ -324,8 +342,9 @@ def get_portfolio(
         If the acquisition is unknown, or an arm has an option that the surrogate does not accept.
     """
     if isinstance(acquisition, Portfolio):
-        for arm in acquisition.arms:
-            _check_options(surrogate, arm.options)
+        rugged = () if acquisition.rugged is None else (acquisition.rugged,)
+        for arm in (*acquisition.arms, *rugged):
+            _check_options(arm.surrogate or surrogate, arm.options)
         return acquisition
     if n_objectives == 1:
         portfolio = _PORTFOLIOS.get(surrogate, _DEFAULT)

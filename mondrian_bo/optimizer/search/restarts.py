@@ -221,9 +221,20 @@ class RestartingSearch:
 
     @property
     def models(self) -> list[OutcomeModel]:
-        """All models of the present searches, in the order of their making."""
-        searches = [self.whole] if self.current is self.whole else [self.whole, self.current]
-        return [one for search in searches for model, _ in search.arms for one in model.models]
+        """The models of all arms of the present searches, in the order of their making."""
+        return [
+            one for search in self._searches for model, _ in search.arms for one in model.models
+        ]
+
+    @property
+    def rugged_models(self) -> list[OutcomeModel]:
+        """The models of rugged values of the present searches."""
+        found = [search.rugged for search in self._searches]
+        return [one for pair in found if pair is not None for one in pair[0].models]
+
+    @property
+    def _searches(self) -> list[Search]:
+        return [self.whole] if self.current is self.whole else [self.whole, self.current]
 
     @property
     def n_successes(self) -> int:
@@ -279,9 +290,8 @@ class RestartingSearch:
 
     def forget(self) -> None:
         """Let all models learn their trials again when they are used next."""
-        for search in (self.whole, self.current):
-            for model, _ in search.arms:
-                model.forget()
+        for search in self._searches:
+            search.forget()
 
     def _tell(self, row: FloatArray, values: FloatArray, eligible: bool) -> None:
         """Add one trial, shape (1, d); start or end a restarted search if it is due."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
     maximize,
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
-from mondrian_bo.optimizer.models.outcome_model import OutcomeModel
+from mondrian_bo.optimizer.models.predictability import FEWEST_RUGGED, NOISE, RUGGED
 from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
@@ -123,6 +123,9 @@ class Search:
         Shift of the quasi-random sequence.
     starts : float64 array of shape (k, d) or None, default=None
         The rows that candidates start from; None is the best trials.
+    new_rugged : callable or None, default=None
+        Returns the model and the arm that make the suggestions while the values are rugged, with
+        one objective and without constraints; None keeps the other arms.
     """
 
     trials: SearchTrials
@@ -131,11 +134,23 @@ class Search:
     n_candidates: int
     shift: FloatArray
     starts: FloatArray | None = field(default=None, kw_only=True)
+    new_rugged: Callable[[], tuple[SearchModel, Arm]] | None = field(default=None, kw_only=True)
 
     @property
     def earlier_weights(self) -> FloatArray:
         """Weights of earlier studies, shape (0,), as this search has none."""
         return np.empty(0)
+
+    @cached_property
+    def rugged(self) -> tuple[SearchModel, Arm] | None:
+        """Model and arm of rugged values, made when they are first needed, as few searches do."""
+        return None if self.new_rugged is None else self.new_rugged()
+
+    def forget(self) -> None:
+        """Let all models learn their trials again when they are used next."""
+        rugged = self.__dict__.get("rugged")
+        for model, _ in self.arms if rugged is None else (*self.arms, rugged):
+            model.forget()
 
     @classmethod
     def like(cls, other: Search, **more: Any) -> Self:
@@ -157,7 +172,10 @@ class Search:
         find, half_spaces = _maximizer(request)
         if not self._needs_model(len(pending)):
             return self._row_without_model(request, find, half_spaces)
-        model, arm = self.arms[int(rng.integers(len(self.arms)))]
+        chosen = self._draw_arm(request)
+        if chosen is None:
+            return self._row_without_model(request, find, None)
+        model, arm = chosen
         acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, half_spaces)
         objective_imputed: AbstractContextManager[None] = nullcontext()
         constraints_imputed: AbstractContextManager[None] = nullcontext()
@@ -179,8 +197,6 @@ class Search:
             if constraints is None:
                 if self.trials.n_objectives == 1:
                     (objective,) = model.models
-                    if arm.exploration > 0.0 and self._explores(objective, arm, rng):
-                        return self._row_without_model(request, find, None)
                     row = row_of_step(objective, arm, candidate_search, find, pending, valid)
                     if row is not None:
                         return row
@@ -238,13 +254,24 @@ class Search:
             request, self.trials, self.shift, self.n_candidates, find, half_spaces
         )
 
-    def _explores(self, model: OutcomeModel, arm: Arm, rng: np.random.Generator) -> bool:
-        """Return whether the next suggestion is a quasi-random point."""
-        values = self.trials.values
-        # The comparison of the last value alone is enough as a rule. One value is no plateau.
-        if values[-1] == values[0] and len(values) > 1 and (values == values[0]).all():
-            return True
-        return model.is_noise and rng.random() < arm.exploration
+    def _draw_arm(self, request: Request) -> tuple[SearchModel, Arm] | None:
+        """Draw an arm; None if the next suggestion is a quasi-random point."""
+        rng, values = request.rng, self.trials.values
+        model, arm = self.arms[int(rng.integers(len(self.arms)))]
+        is_plain = request.constraints is None and self.trials.n_objectives == 1
+        if not is_plain or (arm.exploration == 0.0 and self.new_rugged is None):
+            return model, arm
+        # Trials are learnt one by one, also if no model chooses.
+        with single_threaded_blas():
+            correlation = model.models[0].left_out_correlation
+        if arm.exploration > 0.0:
+            # The comparison of the last value alone is enough as a rule. One value is no plateau.
+            if values[-1] == values[0] and len(values) > 1 and (values == values[0]).all():
+                return None
+            if correlation < NOISE and rng.random() < arm.exploration:
+                return None
+        is_rugged = correlation < RUGGED and len(values) >= FEWEST_RUGGED
+        return (self.rugged if is_rugged else None) or (model, arm)
 
     def _draw_acquisition(
         self, request: Request, arm: Arm, half_spaces: HalfSpaces | None

@@ -104,30 +104,40 @@ class SearchFactory:
 
         The searches of different numbers have different seeds.
         """
-        settings = self.settings
-        arms = settings.portfolio.arms
-        *seeds, shift_seed = _spawned(self._seed, number).spawn(len(arms) + 1)
-        models: list[SearchModel] = []
-        for arm, seed in zip(arms, seeds, strict=True):
-            transform = partial(OutcomeTransform, power=arm.power)
-            if isinstance(trials, ParetoTrials):
-                own = [
-                    OutcomeModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
-                    for k, column in enumerate(trials.columns)
-                ]
-                models.append(ParetoModel(own, trials))
-            else:
-                assert isinstance(trials, Trials)
-                new_surrogate = self._new_surrogate(arm, seed)
-                parts = OutcomeModelParts(new_surrogate, trials, transform, arm.power)
-                models.append(self._new_objective(parts, number))
+        portfolio = self.settings.portfolio
+        *seeds, shift_seed, rugged_seed = _spawned(self._seed, number).spawn(
+            len(portfolio.arms) + 2
+        )
+        new_rugged = None
+        if portfolio.rugged is not None and trials.n_objectives == 1:
+            new_rugged = partial(self._new_arm, portfolio.rugged, trials, rugged_seed, number)
         return Search(
             trials,
-            list(zip(models, arms, strict=True)),
-            settings.n_startup_trials,
+            [
+                self._new_arm(arm, trials, seed, number)
+                for arm, seed in zip(portfolio.arms, seeds, strict=True)
+            ],
+            self.settings.n_startup_trials,
             self._n_candidates(),
             np.random.default_rng(shift_seed).random(len(self._columns.n_choices)),
+            new_rugged=new_rugged,
         )
+
+    def _new_arm(
+        self, arm: Arm, trials: SearchTrials, seed: np.random.SeedSequence, number: int
+    ) -> tuple[SearchModel, Arm]:
+        """Return an empty model of all objectives for an arm of the search of a number."""
+        transform = partial(OutcomeTransform, power=arm.power)
+        if isinstance(trials, ParetoTrials):
+            own = [
+                OutcomeModel(self._new_surrogate(arm, _spawned(seed, k)), column, transform)
+                for k, column in enumerate(trials.columns)
+            ]
+            return ParetoModel(own, trials), arm
+        assert isinstance(trials, Trials)
+        new_surrogate = self._new_surrogate(arm, seed)
+        parts = OutcomeModelParts(new_surrogate, trials, transform, arm.power)
+        return self._new_objective(parts, number), arm
 
     def _n_candidates(self) -> int:
         """Return the number of candidates: fewer in wide conditional spaces."""
@@ -162,9 +172,11 @@ class SearchFactory:
     def _new_surrogate(self, arm: Arm, seed: np.random.SeedSequence) -> NewSurrogate:
         """Return what makes the surrogates of an arm's model."""
         n_estimators = self.settings.n_estimators
-        chosen = {} if n_estimators is None else {"n_estimators": n_estimators}
-        options = {**arm.options, **chosen}
-        return partial(_new_surrogate, self.settings.surrogate, self._columns, seed, options)
+        # The number of trees is that of the search's own surrogate.
+        is_own = n_estimators is not None and arm.surrogate is None
+        options = {**arm.options, **({"n_estimators": n_estimators} if is_own else {})}
+        name = arm.surrogate or self.settings.surrogate
+        return partial(_new_surrogate, name, self._columns, seed, options)
 
 
 def _new_surrogate(

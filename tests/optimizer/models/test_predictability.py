@@ -1,17 +1,30 @@
-"""Predictability: whether values count as noise."""
+"""Predictability: whether values count as noise or as rugged, and the searches of such values."""
 
 from __future__ import annotations
+
+import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
 
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
-from mondrian_bo.optimizer.models.predictability import Predictability
+from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
+from mondrian_bo.optimizer.models.predictability import (
+    FEWEST_RUGGED,
+    NOISE,
+    RUGGED,
+    Predictability,
+)
+from mondrian_bo.optimizer.saving.saved_file import write_file
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio
 from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.surrogates.base import Columns
+from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 from mondrian_bo.surrogates.registry import get_surrogate
+
+FOREST = Arm((UpperConfidenceBound(),), surrogate="forest")
 
 SQUARE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -38,30 +51,38 @@ def waves(rows, rng):
     return np.sin(5.0 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.standard_normal(len(rows))
 
 
+def correlation(trials, surrogate=None):
+    return Predictability().correlation(trials, surrogate_of() if surrogate is None else surrogate)
+
+
 def test_noise_and_a_function_with_noise():
-    surrogate = surrogate_of()
-    found = [Predictability().is_noise(trials_of(noise, 40, seed), surrogate) for seed in range(20)]
-    assert np.mean(found) > 0.7
-    found = [Predictability().is_noise(trials_of(waves, 40, seed), surrogate) for seed in range(20)]
-    assert not any(found)
+    found = [correlation(trials_of(noise, 40, seed)) for seed in range(20)]
+    assert np.mean(np.array(found) < NOISE) > 0.7
+    assert all(correlation(trials_of(waves, 40, seed)) > RUGGED for seed in range(20))
+
+
+def test_the_correlation_is_that_of_left_out_values():
+    trials, surrogate = trials_of(waves, 16), surrogate_of()
+    targets = OutcomeTransform(trials.values)(trials.values)
+    means, _ = surrogate.left_out(trials.rows, targets)
+    assert correlation(trials) == pytest.approx(np.corrcoef(means, targets)[0, 1], abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 15])
 def test_few_trials_are_not_compared(n):
-    assert not Predictability().is_noise(trials_of(noise, n), surrogate_of())
+    assert correlation(trials_of(noise, n)) == 1.0
 
 
 def test_many_trials_and_other_surrogates_are_not_compared():
-    trials = trials_of(noise, 201)
-    assert Predictability().is_noise(trials_of(noise, 200), surrogate_of())
-    assert not Predictability().is_noise(trials, surrogate_of())
-    assert not Predictability().is_noise(trials_of(noise, 40), surrogate_of("forest"))
+    assert correlation(trials_of(noise, 200)) < NOISE
+    assert correlation(trials_of(noise, 201)) == 1.0
+    assert correlation(trials_of(noise, 40), surrogate_of("forest")) == 1.0
 
 
 def test_equal_and_infinite_values_count_as_noise():
     for value in (1.0, np.inf, -np.inf):
         equal = trials_of(lambda rows, rng, value=value: np.full(len(rows), value), 20)
-        assert Predictability().is_noise(equal, surrogate_of())
+        assert correlation(equal) == 0.0
 
 
 def test_the_answer_depends_on_the_trials_alone():
@@ -73,10 +94,10 @@ def test_the_answer_depends_on_the_trials_alone():
         often, answers = Predictability(), []
         for n in range(16, 91):
             some = every.chosen(np.arange(90) < n)
-            answers.append(often.is_noise(some, surrogate_of()))
+            answers.append(often.correlation(some, surrogate_of()))
             if n % 10 == 0:
-                assert Predictability().is_noise(some, surrogate_of()) == answers[-1]
-        assert any(answers) and not answers[-1]
+                assert correlation(some) == answers[-1]
+        assert min(answers) < NOISE < answers[-1]
 
 
 def corner_share(optimizer, n=40, value=lambda params: 1.0):
@@ -114,10 +135,11 @@ def searched(value, optimizer, n=24):
 
 
 @pytest.mark.parametrize("kind", ["constraints", "fidelity", "earlier studies"])
-def test_searches_without_exploration(kind):
-    def trials(exploration):
-        arm = Arm((UpperConfidenceBound(),), exploration=exploration)
-        settings = {"seed": 0, "acquisition": Portfolio((arm,))}
+def test_searches_without_exploration_and_without_the_rugged_arm(kind):
+    def trials(*, is_plain):
+        arm = Arm((UpperConfidenceBound(),), exploration=0.0 if is_plain else 0.5)
+        portfolio = Portfolio((arm,), rugged=None if is_plain else FOREST)
+        settings = {"seed": 0, "acquisition": portfolio}
         if kind == "constraints":
             settings["constraints"] = ["c"]
         elif kind == "fidelity":
@@ -127,10 +149,77 @@ def test_searches_without_exploration(kind):
             earlier = [SQUARE.from_unit(row) for row in rows]
             settings["warm_start"] = [(earlier, rows.sum(axis=1).tolist())]
         optimizer = MondrianOptimizer(SQUARE, **settings)
-        told = (1.0, [-1.0]) if kind == "constraints" else (1.0,)
-        return searched(lambda params: told, optimizer)
 
-    assert trials(0.5) == trials(0.0)
+        def told(params):
+            value = rough(params)
+            return (*value, [-1.0]) if kind == "constraints" else value
+
+        return searched(told, optimizer, FEWEST_RUGGED + 4)
+
+    assert trials(is_plain=False) == trials(is_plain=True)
+
+
+def rough(params):
+    """Return a value that others say little about, although there is no noise."""
+    return (np.sin(1e3 * params["x"]) + np.sin(1e3 * params["y"]),)
+
+
+def with_forest(rugged, **settings):
+    portfolio = Portfolio((Arm((UpperConfidenceBound(),)),), rugged=rugged)
+    return MondrianOptimizer(SQUARE, seed=0, acquisition=portfolio, **settings)
+
+
+def test_rugged_values_are_searched_by_the_rugged_arm():
+    n = FEWEST_RUGGED
+    optimizer = with_forest(FOREST)
+    alone, both = searched(rough, with_forest(None), n + 1), searched(rough, optimizer, n + 1)
+    assert alone[:n] == both[:n] and alone[n] != both[n]
+    (model,) = optimizer._search.rugged_models
+    assert model.learnt_at[0] == n and isinstance(model.surrogate, ForestSurrogate)
+    # The number of trees is that of the other arms' surrogate.
+    optimizer = with_forest(FOREST, n_estimators=1)
+    searched(rough, optimizer, n + 1)
+    (model,) = optimizer._search.rugged_models
+    assert len(model.predict(np.full((1, 2), 0.5)).means) == 10
+
+
+def test_smooth_values_are_not_searched_by_the_rugged_arm():
+    def smooth(params):
+        return ((params["x"] - 0.3) ** 2 + params["y"],)
+
+    alone, both = (searched(smooth, with_forest(arm), 45) for arm in (None, FOREST))
+    assert alone == both
+
+
+def test_the_rugged_arm_is_saved_undone_and_pickled(tmp_path):
+    optimizer = with_forest(FOREST)
+    searched(rough, optimizer, FEWEST_RUGGED + 4)
+    optimizer.save(tmp_path / "saved.npz")
+    copies = [MondrianOptimizer.load(tmp_path / "saved.npz"), pickle.loads(pickle.dumps(optimizer))]
+    forgetful = deepcopy(optimizer)
+    forgetful._search.forget()
+    asked = searched(rough, optimizer, 8)
+    for copy in (*copies, forgetful):
+        assert searched(rough, copy, 8) == asked
+
+
+def test_a_file_without_the_rugged_arm_is_read(tmp_path):
+    """As earlier versions wrote it: without the numbers of trials at which its model learnt."""
+    optimizer = with_forest(FOREST)
+    searched(rough, optimizer, FEWEST_RUGGED + 4)
+    settings, state, arrays = optimizer._content()
+    n_former = state["n_steps"][0]
+    assert len(state["n_steps"]) == 2 and state["n_steps"][1] > 0
+    former = {**state, "n_steps": [n_former]}
+    write_file(
+        tmp_path / "former.npz",
+        {"settings": settings, "state": former},
+        {**arrays, "steps": arrays["steps"][:n_former]},
+    )
+    loaded = MondrianOptimizer.load(tmp_path / "former.npz")
+    first, second = loaded._search.models[0], optimizer._search.models[0]
+    assert first.learnt_at == second.learnt_at
+    searched(rough, loaded, 4)
 
 
 def test_noise_is_searched_by_quasi_random_points_half_of_the_time():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,13 @@ def test_which_defaults_restart_and_have_steps(surrogate, steps):
     assert arm.plateau in (0.0, 0.5)
     for one in get_portfolio(surrogate, "auto", 2).arms:
         assert not any(getattr(one, kind) for kind in kinds)
+    rugged = portfolio.rugged
+    assert (rugged is not None) == (surrogate == "gaussian_process")
+    assert (
+        rugged is None or replace(rugged, surrogate=None) == get_portfolio("forest", "auto").arms[0]
+    )
+    assert get_portfolio(surrogate, "ucb").rugged is None
+    assert get_portfolio(surrogate, "auto", 2).rugged is None
 
 
 class Spy:
@@ -217,12 +225,17 @@ def test_the_model_does_not_depend_on_the_form_of_the_acquisition():
         ("kernel", "n_estimators"),
     ],
 )
-def test_options_that_the_surrogate_does_not_know(surrogate, accepted):
-    portfolio = Portfolio((Arm((UpperConfidenceBound(),), options={"depth": 3}),))
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("rugged", [True, False])
+def test_options_that_the_surrogate_does_not_know(surrogate, accepted, own, rugged):
+    arm = Arm((E,), options={"depth": 3}, surrogate=surrogate if own else None)
+    portfolio = Portfolio((Arm((E,)),), rugged=arm) if rugged else Portfolio((arm,))
     message = rf"Option 'depth' of an arm is unknown to surrogate '{surrogate}'.*\['{accepted}'\]"
     with pytest.raises(ValueError, match=message):
         MondrianOptimizer(
-            SearchSpace({"x": Float(0.0, 1.0)}), surrogate=surrogate, acquisition=portfolio
+            SearchSpace({"x": Float(0.0, 1.0)}),
+            surrogate="amf" if own else surrogate,
+            acquisition=portfolio,
         )
 
 
@@ -264,6 +277,12 @@ SPACE = SearchSpace({"x": Float(0.0, 1.0)})
         (lambda: Arm((E,), options=["a"]), TypeError, "`options` of an arm must be a mapping"),
         (lambda: Portfolio(Arm((E,))), TypeError, "`arms` of a portfolio must be a sequence"),
         (lambda: Portfolio((Arm((E,)),), restarts="no"), TypeError, "`restarts` must be True or"),
+        (
+            lambda: Portfolio((Arm((E,)),), rugged=E),
+            TypeError,
+            "`rugged` of a portfolio must be an",
+        ),
+        (lambda: Arm((E,), surrogate="gp"), ValueError, "`surrogate` must be one of .*, got 'gp'"),
     ],
 )
 def test_arms_and_portfolios_name_wrong_arguments(make, error, message):

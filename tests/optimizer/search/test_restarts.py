@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mondrian_bo.optimizer.search.restarts import RestartingSearch
+from mondrian_bo.optimizer.search.search import Search
 
 N_STARTUP = 3
 
@@ -336,7 +337,10 @@ def test_models_are_those_of_the_present_searches():
 
     def new(trials, number):
         made.append(Model(number))
-        return SimpleNamespace(trials=trials, arms=[(made[-1], None)])
+        rugged = Model(-number)
+        made.append(rugged)
+        arms = [(made[-2], None)]
+        return Search(trials, arms, 0, 1, np.zeros(2), new_rugged=lambda: (rugged, None))
 
     search = RestartingSearch(SimpleNamespace(new=new), np.array([True, True]), N_STARTUP, True)
     spread_out(search)
@@ -344,9 +348,13 @@ def test_models_are_those_of_the_present_searches():
     polish(search, 3)
     assert search.models == [0, 1]
     search.forget()
-    assert all(model.n_forgotten > 0 for model in made)
+    # Rugged models that no suggestion needed have nothing to forget.
+    assert [model.n_forgotten for model in made] == [1, 0, 1, 0]
+    assert search.rugged_models == [0, -1]
+    search.forget()
+    assert [model.n_forgotten for model in made] == [2, 1, 2, 1]
     n_until_the_end(search)
-    assert search.models == [0]
+    assert search.models == [0] and search.rugged_models == [0]
 
 
 def test_without_restarts_there_is_one_search():
