@@ -50,22 +50,9 @@ _RESOLUTION = 1e-6
 """Regret below which runs count as equal."""
 
 
-def _one(
-    acquisitions: Iterable[Acquisition] = _WIDE,
-    power: bool = True,
-    options: dict[str, Any] | None = None,
-    restarts: bool = True,
-    quadratic: float = _ARM.quadratic,
-    evolution: float = _ARM.evolution,
-    plateau: float = _ARM.plateau,
-    exploration: float = _ARM.exploration,
-    rugged: Arm | None = _DEFAULT.rugged,
-) -> Portfolio:
-    chosen = _ARM.options if options is None else options
-    arm = replace(_ARM, acquisitions=tuple(acquisitions), power=power, options=chosen)
-    arm = replace(arm, quadratic=quadratic, evolution=evolution)
-    arm = replace(arm, plateau=plateau, exploration=exploration)
-    return Portfolio((arm,), restarts, rugged)
+def _one(restarts: bool = True, rugged: Arm | None = _DEFAULT.rugged, **changes: Any) -> Portfolio:
+    """Return the default portfolio with changes of its arm."""
+    return Portfolio((replace(_ARM, **changes),), restarts, rugged)
 
 
 class Learnt(Sequence[Acquisition]):
@@ -114,10 +101,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no input warping": {"acquisition": _one(options={**_ARM.options, "input_warping": False})},
     "values as they are": {"acquisition": _one(power=False)},
     "sceptical prior": {"acquisition": _one(options=_SCEPTICAL)},
-    "log-EI alone": {"acquisition": _one([LogExpectedImprovement()])},
-    "log-EI 0.01 alone": {"acquisition": _one([LogExpectedImprovement(0.01)])},
-    "UCB alone": {"acquisition": _one([UpperConfidenceBound()])},
-    "Thompson too": {"acquisition": _one([*_WIDE, ThompsonSampling()])},
+    "log-EI alone": {"acquisition": _one(acquisitions=(LogExpectedImprovement(),))},
+    "log-EI 0.01 alone": {"acquisition": _one(acquisitions=(LogExpectedImprovement(0.01),))},
+    "UCB alone": {"acquisition": _one(acquisitions=(UpperConfidenceBound(),))},
+    "Thompson too": {"acquisition": _one(acquisitions=(*_WIDE, ThompsonSampling()))},
     "two settings": {
         "acquisition": replace(
             _DEFAULT, arms=(_ARM, Arm((LogExpectedImprovement(),), False, _SCEPTICAL))
@@ -125,7 +112,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "GPSampler's setting": {
         "acquisition": _one(
-            [LogExpectedImprovement()], False, _SCEPTICAL, restarts=False, rugged=None
+            restarts=False,
+            rugged=None,
+            acquisitions=(LogExpectedImprovement(),),
+            power=False,
+            options=_SCEPTICAL,
         )
     },
     "four trees": {"n_estimators": 4},

@@ -39,7 +39,8 @@ class MondrianOptimizer(StoredOptimizer):
         Direction in which values are better.
     surrogate : {"gaussian_process", "forest", "amf", "kernel"}, default="gaussian_process"
         The model. "gaussian_process" is one Gaussian process up to 200 trials, and beyond them a
-        Mondrian forest with Gaussian processes in its leaves. "forest" is the forest of
+        Mondrian forest with Gaussian processes in its leaves; see the notes for rugged values.
+        "forest" is the forest of
         Lakshminarayanan2016 with hyper-parameters that maximise its leave-one-out density. "amf" is
         an aggregated Mondrian forest (Mourtada2021). "kernel" is ridge regression with the Mondrian
         kernel (Balog2016).
@@ -54,12 +55,12 @@ class MondrianOptimizer(StoredOptimizer):
         a fidelity, too.
     n_estimators : int or None, default=None
         Number of trees or partitions; None is 2 with Gaussian processes, 50 with the kernel and 10
-        otherwise.
+        otherwise. A forest for rugged values always has 10.
     n_candidates : int, default=600
         Number of candidates to score for each suggestion; fewer in conditional spaces of more than
         64 parameters, and with more than two objectives and constraints. Without constraints, half
         of them beyond 200 trials and, with one objective and no `is_valid`, a quarter beyond 2,000;
-        with "forest" and "auto", a quarter at any number of trials.
+        with "forest" and "auto", and with a forest for rugged values, a quarter at any number.
     seed : int, sequence of int or None, default=None
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
@@ -110,10 +111,10 @@ class MondrianOptimizer(StoredOptimizer):
     the logarithm of the number of trials.
 
     With ``acquisition="auto"``, one objective, no constraints and no fidelity, some suggestions do
-    not maximise an acquisition. The incumbent is the best trial.
+    not maximise an acquisition of the model. The incumbent is the best trial.
 
     - Half of the suggestions maximise a draw from a quadratic around the incumbent, where that
-      predicts well. This holds for the surrogates "gaussian_process" and "forest"; the other two
+      predicts well. This holds for the surrogates "gaussian_process" and "forest"; the other
       kinds of suggestions are made with "gaussian_process" alone.
     - After many trials, a quarter of the suggestions are steps of an evolution strategy: in a space
       of d parameters, after 16 d trials and after 8 * 2^d trials, or 300 if that is less. With
@@ -121,8 +122,9 @@ class MondrianOptimizer(StoredOptimizer):
     - While several trials have the best value, as with accuracies, half of the suggestions are
       points among the good trials, far from each of them.
 
-    With "gaussian_process", a Mondrian forest with constant leaves suggests in its place while it
-    predicts left-out values badly, from 38 to 200 trials and without earlier studies.
+    - With "gaussian_process", and without earlier studies, a Mondrian forest with constant leaves
+      takes the place of the process while the process predicts left-out values badly, from 38 to
+      200 trials. Predictions remain those of the process.
 
     With "gaussian_process" and with "forest", the search also restarts when it suggests points near
     its incumbent only, without a gain.

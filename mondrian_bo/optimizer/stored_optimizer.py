@@ -29,7 +29,7 @@ from mondrian_bo.optimizer.shared.trials import KEY_DIGITS, decoding_rounds
 from mondrian_bo.optimizer.shared.validation import check_names
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.shared.argument_checks import check_callable
-from mondrian_bo.shared.array_types import FloatArray
+from mondrian_bo.shared.array_types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from mondrian_bo.optimizer.earlier_studies.earlier_trials import EarlierTrials
@@ -137,11 +137,11 @@ class StoredOptimizer(RowOptimizer):
             raise TypeError("A saved file has no room for tracked metrics. Use pickle.")
         if self._fidelity is not None:
             raise TypeError("A saved file has no room for a fidelity and its costs. Use pickle.")
-        models, constraints = self._models(), self._constraints
+        steps, constraints = self._steps(), self._constraints
         state = {
             "n_asked": self._n_asked,
             "n_correlated": 0 if constraints is None else constraints.n_correlated,
-            "n_steps": [len(model.learnt_at) for model in models],
+            "n_steps": [len(part) for part in steps],
             "n_denoised": 0,
         }
         if len(self._pending):
@@ -151,7 +151,7 @@ class StoredOptimizer(RowOptimizer):
             "reference_point": self._reference,
             "pending": self._pending,
             "excluded": self._search.trials.excluded,
-            "steps": np.array([n for model in models for n in model.learnt_at], dtype=float),
+            "steps": np.array([n for part in steps for n in part], dtype=float),
             **_earlier_arrays(self._earlier),
         }
         if self._noise is not None:
@@ -251,14 +251,7 @@ class StoredOptimizer(RowOptimizer):
         # Files of earlier versions have rows alone.
         if "pending" in state:
             self._as_asked = self._decode_pending(state["pending"])
-        models, ends = self._models(), np.cumsum(state["n_steps"]).tolist()
-        steps = arrays["steps"].astype(int).tolist()
-        if len(ends) <= len(models):
-            # Files of earlier versions lack the last models, which learn all trials at once.
-            for model, start, end in zip(models, [0, *ends], ends, strict=False):
-                model.learnt_at = sorted(
-                    {step for step in steps[start:end] if 0 < step <= len(model.trials)}
-                )
+        self._set_steps(np.split(arrays["steps"].astype(int), np.cumsum(state["n_steps"][:-1])))
         if self._constraints is not None:
             self._constraints.n_correlated = int(state["n_correlated"])
         if "remaining_noise" in arrays:
@@ -304,10 +297,30 @@ class StoredOptimizer(RowOptimizer):
         return Journal(self.space.n_dimensions, len(self.directions))
 
     def _models(self) -> list[OutcomeModel]:
-        """Return all models, in the same order for the same trials."""
-        if self._constraints is not None:
-            return [*self._search.models, *self._constraints.models]
-        return [*self._search.models, *self._search.rugged_models]
+        """Return all models but those of rugged values, in the same order for the same trials."""
+        constraints = [] if self._constraints is None else self._constraints.models
+        return [*self._search.models, *constraints]
+
+    def _steps(self) -> list[list[int]]:
+        """Return, for each model, the numbers of trials at which it has learnt."""
+        rugged = (
+            []
+            if self._constraints is not None
+            else [one.rugged_steps for one in self._search.searches]
+        )
+        return [*(model.learnt_at for model in self._models()), *rugged]
+
+    def _set_steps(self, parts: Sequence[AnyArray]) -> None:
+        """Let models learn at given numbers of trials; `parts` is what `_steps` returned."""
+        models, searches = self._models(), self._search.searches
+        found = [sorted({step for step in part.tolist() if step > 0}) for part in parts]
+        # Another version may have other models, or none of rugged values; they learn all at once.
+        if len(found) not in (len(models), len(models) + len(searches)):
+            return
+        for model, steps in zip(models, found, strict=False):
+            model.learnt_at = [step for step in steps if step <= len(model.trials)]
+        for search, steps in zip(searches, found[len(models) :], strict=False):
+            search.rugged_steps = [step for step in steps if step <= len(search.trials)]
 
     def _check_rows(self, name: str, rows: FloatArray) -> None:
         """Refuse rows that are no encoded points, shape (m, d); NaN is an absent value."""

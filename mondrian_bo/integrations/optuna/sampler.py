@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
-    The default model is one Gaussian process up to 200 trials, and a Mondrian forest with a
-    Gaussian process in each leaf beyond. One model covers all parameters of the trials, conditional
+    The default model is one Gaussian process up to 200 trials, or a Mondrian forest while the
+    process predicts the values badly, and a Mondrian forest with a Gaussian process in each leaf
+    beyond. One model covers all parameters of the trials, conditional
     ones included: the sampler learns from the trials which choices activate which parameters. The
     time of a suggestion grows with the logarithm of the number of trials.
 

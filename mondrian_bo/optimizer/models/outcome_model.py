@@ -22,7 +22,7 @@ from mondrian_bo.acquisitions.base import (
 from mondrian_bo.acquisitions.score_gradients import gradient_of, moved_moments
 from mondrian_bo.optimizer.models.fine_scale import ScaleChoice
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
-from mondrian_bo.optimizer.models.predictability import Predictability
+from mondrian_bo.optimizer.models.predictability import Judgement, Predictability
 from mondrian_bo.optimizer.models.variance_calibration import VarianceCalibration
 from mondrian_bo.optimizer.shared.trials import REFIT_GROWTH, Trials
 from mondrian_bo.shared.array_types import FloatArray
@@ -191,10 +191,10 @@ class OutcomeModel:
         return 0 if self._smooth is None else self._smooth.n_components
 
     @property
-    def left_out_correlation(self) -> float:
-        """Correlation of left-out values with their predictions, see :class:`Predictability`."""
+    def judgement(self) -> Judgement:
+        """What the values count as, see :class:`Predictability`."""
         self.learn()
-        return self._predictability.correlation(self.trials, self._surrogate)
+        return self._predictability.judge(self.trials, self._surrogate)
 
     def predict(self, rows: FloatArray, calibrated: bool = True) -> Prediction:
         """Predict transformed values at rows of shape (m, d).

@@ -7,6 +7,8 @@ the maxima of an acquisition are at corners. Values of a rugged function are pre
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
@@ -24,20 +26,35 @@ _GROWTH = 1.25
 _MOST = 200
 """Number of trials beyond which values count as predicted: our choice. It bounds the time."""
 
-NOISE = 0.3
+_NOISE = 0.3
 """Correlation of values with their predictions below which they count as noise: our choice. That
 of noise is rarely larger, and that of functions with few local optima never smaller."""
 
-RUGGED = 0.5
+_RUGGED = 0.5
 """Correlation below which the values of many trials count as rugged: our choice. That of functions
 with few local optima is larger."""
 
-FEWEST_RUGGED = 38
+_FEWEST_RUGGED = 38
 """Smallest number of trials whose values may count as rugged, our choice: with fewer, a function of
 a few peaks is not predicted either. So many trials are compared."""
 
 _CERTAIN = 0.8
 """Correlation from which on later trials are not compared: our choice. It saves time."""
+
+
+class Judgement(NamedTuple):
+    """What values of trials count as.
+
+    Attributes
+    ----------
+    is_noise : bool
+        Whether predictions of left-out values say nothing.
+    is_rugged : bool
+        Whether they say little, with many trials.
+    """
+
+    is_noise: bool
+    is_rugged: bool
 
 
 class Predictability:
@@ -51,25 +68,20 @@ class Predictability:
         self._n_compared = 0
         self._correlation = 1.0
 
-    def correlation(self, trials: Trials, surrogate: object) -> float:
-        """Return the correlation of left-out values with their predictions.
+    def judge(self, trials: Trials, surrogate: object) -> Judgement:
+        """Return what the values of trials count as.
 
         Parameters
         ----------
         trials : Trials
             The trials, to which more have been added since the last call.
         surrogate : object
-            Predicts left-out values, if it is a `ComparingSurrogate`.
-
-        Returns
-        -------
-        float
-            That of the latest comparison; 1 before the first one, with more than 200 trials, and
-            with a surrogate that does not predict left-out values.
+            Predicts left-out values, if it is a `ComparingSurrogate`. Otherwise, and with more than
+            200 trials, values count as predicted.
         """
         n_trials = len(trials)
         if n_trials > _MOST:
-            return 1.0
+            return Judgement(False, False)
         while self._n_compared == 0 or self._correlation < _CERTAIN:
             n_next = max(int(_GROWTH * self._n_compared), _FEWEST)
             if n_next > n_trials or not isinstance(surrogate, ComparingSurrogate):
@@ -77,7 +89,8 @@ class Predictability:
             rows, values = trials.rows[:n_next], trials.values[:n_next]
             self._correlation = _correlation_of_left_out(rows, values, surrogate)
             self._n_compared = n_next
-        return self._correlation
+        is_rugged = self._correlation < _RUGGED and n_trials >= _FEWEST_RUGGED
+        return Judgement(self._correlation < _NOISE, is_rugged)
 
 
 def _correlation_of_left_out(

@@ -222,18 +222,11 @@ class RestartingSearch:
     @property
     def models(self) -> list[OutcomeModel]:
         """The models of all arms of the present searches, in the order of their making."""
-        return [
-            one for search in self._searches for model, _ in search.arms for one in model.models
-        ]
+        return [one for search in self.searches for model, _ in search.arms for one in model.models]
 
     @property
-    def rugged_models(self) -> list[OutcomeModel]:
-        """The models of rugged values of the present searches."""
-        found = [search.rugged for search in self._searches]
-        return [one for pair in found if pair is not None for one in pair[0].models]
-
-    @property
-    def _searches(self) -> list[Search]:
+    def searches(self) -> list[Search]:
+        """The search over all trials and, if it is another one, the current search."""
         return [self.whole] if self.current is self.whole else [self.whole, self.current]
 
     @property
@@ -290,7 +283,7 @@ class RestartingSearch:
 
     def forget(self) -> None:
         """Let all models learn their trials again when they are used next."""
-        for search in self._searches:
+        for search in self.searches:
             search.forget()
 
     def _tell(self, row: FloatArray, values: FloatArray, eligible: bool) -> None:

@@ -21,7 +21,6 @@ from mondrian_bo.optimizer.maximization.candidates import (
     maximize,
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
-from mondrian_bo.optimizer.models.predictability import FEWEST_RUGGED, NOISE, RUGGED
 from mondrian_bo.optimizer.models.search_model import SearchModel
 from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
@@ -146,6 +145,20 @@ class Search:
         """Model and arm of rugged values, made when they are first needed, as few searches do."""
         return None if self.new_rugged is None else self.new_rugged()
 
+    @property
+    def rugged_steps(self) -> list[int]:
+        """Numbers of trials at which the model of rugged values has learnt; none before it is made.
+
+        They may be set, which makes the model.
+        """
+        made = self.__dict__.get("rugged")
+        return [] if made is None else made[0].models[0].learnt_at
+
+    @rugged_steps.setter
+    def rugged_steps(self, steps: list[int]) -> None:
+        if steps and self.rugged is not None:
+            self.rugged[0].models[0].learnt_at = steps
+
     def forget(self) -> None:
         """Let all models learn their trials again when they are used next."""
         rugged = self.__dict__.get("rugged")
@@ -263,15 +276,14 @@ class Search:
             return model, arm
         # Trials are learnt one by one, also if no model chooses.
         with single_threaded_blas():
-            correlation = model.models[0].left_out_correlation
+            judged = model.models[0].judgement
         if arm.exploration > 0.0:
             # The comparison of the last value alone is enough as a rule. One value is no plateau.
             if values[-1] == values[0] and len(values) > 1 and (values == values[0]).all():
                 return None
-            if correlation < NOISE and rng.random() < arm.exploration:
+            if judged.is_noise and rng.random() < arm.exploration:
                 return None
-        is_rugged = correlation < RUGGED and len(values) >= FEWEST_RUGGED
-        return (self.rugged if is_rugged else None) or (model, arm)
+        return (self.rugged if judged.is_rugged else None) or (model, arm)
 
     def _draw_acquisition(
         self, request: Request, arm: Arm, half_spaces: HalfSpaces | None

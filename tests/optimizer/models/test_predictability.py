@@ -11,18 +11,15 @@ import pytest
 from mondrian_bo import Float, MondrianOptimizer, SearchSpace
 from mondrian_bo.acquisitions import UpperConfidenceBound
 from mondrian_bo.optimizer.models.outcome_transform import OutcomeTransform
-from mondrian_bo.optimizer.models.predictability import (
-    FEWEST_RUGGED,
-    NOISE,
-    RUGGED,
-    Predictability,
-)
+from mondrian_bo.optimizer.models.predictability import Predictability
 from mondrian_bo.optimizer.saving.saved_file import write_file
 from mondrian_bo.optimizer.search.portfolio import Arm, Portfolio
 from mondrian_bo.optimizer.shared.trials import Trials
 from mondrian_bo.surrogates.base import Columns
 from mondrian_bo.surrogates.mondrian_forest.surrogate import ForestSurrogate
 from mondrian_bo.surrogates.registry import get_surrogate
+
+FEWEST_RUGGED = 38
 
 FOREST = Arm((UpperConfidenceBound(),), surrogate="forest")
 
@@ -51,38 +48,55 @@ def waves(rows, rng):
     return np.sin(5.0 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.standard_normal(len(rows))
 
 
-def correlation(trials, surrogate=None):
-    return Predictability().correlation(trials, surrogate_of() if surrogate is None else surrogate)
+def judge(trials, surrogate=None):
+    return Predictability().judge(trials, surrogate_of() if surrogate is None else surrogate)
 
 
 def test_noise_and_a_function_with_noise():
-    found = [correlation(trials_of(noise, 40, seed)) for seed in range(20)]
-    assert np.mean(np.array(found) < NOISE) > 0.7
-    assert all(correlation(trials_of(waves, 40, seed)) > RUGGED for seed in range(20))
+    found = [judge(trials_of(noise, 40, seed)) for seed in range(20)]
+    assert np.mean([one.is_noise for one in found]) > 0.7
+    assert all(one.is_rugged for one in found if one.is_noise)
+    for seed in range(20):
+        assert judge(trials_of(waves, 40, seed)) == (False, False)
 
 
-def test_the_correlation_is_that_of_left_out_values():
-    trials, surrogate = trials_of(waves, 16), surrogate_of()
-    targets = OutcomeTransform(trials.values)(trials.values)
-    means, _ = surrogate.left_out(trials.rows, targets)
-    assert correlation(trials) == pytest.approx(np.corrcoef(means, targets)[0, 1], abs=1e-12)
+def test_values_count_as_rugged_by_the_correlation_of_left_out_values():
+    def rippled(rows, rng):
+        return np.sin(5.0 * rows[:, 0]) + rows[:, 1] + 1.2 * rng.standard_normal(len(rows))
+
+    found = []
+    for seed in range(20):
+        trials, surrogate = trials_of(rippled, 38, seed), surrogate_of()
+        correlations = []
+        for n in (16, 20, 25, 31, 38):
+            rows, values = trials.rows[:n], trials.values[:n]
+            targets = OutcomeTransform(values)(values)
+            means, _ = surrogate.left_out(rows, targets)
+            correlations.append(np.corrcoef(means, targets)[0, 1])
+        # A correlation of 0.8 ends the comparisons.
+        certain = next((one for one in correlations if one >= 0.8), correlations[-1])
+        found.append((certain < 0.3, certain < 0.5))
+        assert judge(trials) == found[-1]
+        # Fewer trials are never rugged.
+        assert not judge(trials.chosen(np.arange(38) < 37)).is_rugged
+    assert {(False, True), (False, False)} <= set(found)
 
 
 @pytest.mark.parametrize("n", [1, 15])
 def test_few_trials_are_not_compared(n):
-    assert correlation(trials_of(noise, n)) == 1.0
+    assert judge(trials_of(noise, n)) == (False, False)
 
 
 def test_many_trials_and_other_surrogates_are_not_compared():
-    assert correlation(trials_of(noise, 200)) < NOISE
-    assert correlation(trials_of(noise, 201)) == 1.0
-    assert correlation(trials_of(noise, 40), surrogate_of("forest")) == 1.0
+    assert judge(trials_of(noise, 200)) == (True, True)
+    assert judge(trials_of(noise, 201)) == (False, False)
+    assert judge(trials_of(noise, 40), surrogate_of("forest")) == (False, False)
 
 
 def test_equal_and_infinite_values_count_as_noise():
     for value in (1.0, np.inf, -np.inf):
         equal = trials_of(lambda rows, rng, value=value: np.full(len(rows), value), 20)
-        assert correlation(equal) == 0.0
+        assert judge(equal).is_noise
 
 
 def test_the_answer_depends_on_the_trials_alone():
@@ -94,10 +108,10 @@ def test_the_answer_depends_on_the_trials_alone():
         often, answers = Predictability(), []
         for n in range(16, 91):
             some = every.chosen(np.arange(90) < n)
-            answers.append(often.correlation(some, surrogate_of()))
+            answers.append(often.judge(some, surrogate_of()))
             if n % 10 == 0:
-                assert correlation(some) == answers[-1]
-        assert min(answers) < NOISE < answers[-1]
+                assert judge(some) == answers[-1]
+        assert any(one.is_noise for one in answers) and not answers[-1].is_noise
 
 
 def corner_share(optimizer, n=40, value=lambda params: 1.0):
@@ -135,7 +149,8 @@ def searched(value, optimizer, n=24):
 
 
 @pytest.mark.parametrize("kind", ["constraints", "fidelity", "earlier studies"])
-def test_searches_without_exploration_and_without_the_rugged_arm(kind):
+@pytest.mark.parametrize("values", ["equal", "rough"])
+def test_searches_without_exploration_and_without_the_rugged_arm(kind, values):
     def trials(*, is_plain):
         arm = Arm((UpperConfidenceBound(),), exploration=0.0 if is_plain else 0.5)
         portfolio = Portfolio((arm,), rugged=None if is_plain else FOREST)
@@ -151,12 +166,22 @@ def test_searches_without_exploration_and_without_the_rugged_arm(kind):
         optimizer = MondrianOptimizer(SQUARE, **settings)
 
         def told(params):
-            value = rough(params)
+            value = rough(params) if values == "rough" else (1.0,)
             return (*value, [-1.0]) if kind == "constraints" else value
 
         return searched(told, optimizer, FEWEST_RUGGED + 4)
 
     assert trials(is_plain=False) == trials(is_plain=True)
+
+
+@pytest.mark.parametrize("told", [6, FEWEST_RUGGED + 4])
+def test_a_file_is_saved_without_a_model_that_no_suggestion_needed(tmp_path, told):
+    optimizer = with_forest(FOREST)
+    searched(rough, optimizer, told)
+    optimizer.save(tmp_path / "saved.npz")
+    loaded = MondrianOptimizer.load(tmp_path / "saved.npz")
+    for one in (optimizer, loaded):
+        assert ("rugged" in vars(one._search.whole)) == (told > FEWEST_RUGGED)
 
 
 def rough(params):
@@ -174,12 +199,12 @@ def test_rugged_values_are_searched_by_the_rugged_arm():
     optimizer = with_forest(FOREST)
     alone, both = searched(rough, with_forest(None), n + 1), searched(rough, optimizer, n + 1)
     assert alone[:n] == both[:n] and alone[n] != both[n]
-    (model,) = optimizer._search.rugged_models
+    model, _ = optimizer._search.whole.rugged
     assert model.learnt_at[0] == n and isinstance(model.surrogate, ForestSurrogate)
     # The number of trees is that of the other arms' surrogate.
     optimizer = with_forest(FOREST, n_estimators=1)
     searched(rough, optimizer, n + 1)
-    (model,) = optimizer._search.rugged_models
+    model, _ = optimizer._search.whole.rugged
     assert len(model.predict(np.full((1, 2), 0.5)).means) == 10
 
 

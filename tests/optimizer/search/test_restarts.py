@@ -350,11 +350,11 @@ def test_models_are_those_of_the_present_searches():
     search.forget()
     # Rugged models that no suggestion needed have nothing to forget.
     assert [model.n_forgotten for model in made] == [1, 0, 1, 0]
-    assert search.rugged_models == [0, -1]
+    assert [one.rugged for one in search.searches] == [(made[1], None), (made[3], None)]
     search.forget()
     assert [model.n_forgotten for model in made] == [2, 1, 2, 1]
     n_until_the_end(search)
-    assert search.models == [0] and search.rugged_models == [0]
+    assert search.models == [0] and search.searches == [search.whole]
 
 
 def test_without_restarts_there_is_one_search():

@@ -106,6 +106,9 @@ def plot_acquisition(
 ) -> Any:
     """Plot the acquisition through the best trial: what the next suggestion would maximise.
 
+    Suggestions without an acquisition, and those of a forest for rugged values, are not shown: see
+    the notes of :class:`mondrian_bo.MondrianOptimizer`.
+
     Parameters
     ----------
     study : optuna.Study
