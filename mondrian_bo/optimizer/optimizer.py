@@ -121,7 +121,6 @@ class MondrianOptimizer(StoredOptimizer):
       `is_valid` there are none.
     - While several trials have the best value, as with accuracies, half of the suggestions are
       points among the good trials, far from each of them.
-
     - With "gaussian_process", and without earlier studies, a Mondrian forest with constant leaves
       takes the place of the process while the process predicts left-out values badly, from 38 to
       200 trials. Predictions remain those of the process.
