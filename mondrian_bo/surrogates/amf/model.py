@@ -421,7 +421,7 @@ class AggregationModel(ScaledForestModel):
         self._highest, self._lowest = max(self._highest, highest), min(self._lowest, lowest)
         if not changes:
             return
-        # Without a range, the last milestone had nothing to adapt to. Once it has, it does.
+        # A milestone without a range has nothing to adapt to: the first range then sets the rate.
         if self.n_points < _FIRST_MILESTONE:
             followed = changes
         else:
@@ -441,7 +441,7 @@ class AggregationModel(ScaledForestModel):
         self.forest.set_step(0.125 / max(largest, _SMALLEST_LOSS))
 
     def _mean_weight(self, n_new: int, importance: FloatArray | None) -> float:
-        """Return the mean weight of all samples up to some of the portion in hand."""
+        """Return the mean weight of the samples so far and the first `n_new` of the portion."""
         # The root knows the weights of samples that are not kept, too.
         root = self.forest.arrays.counters[0, ROOT]
         known = self.n_points > 0
