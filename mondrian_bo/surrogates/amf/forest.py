@@ -48,10 +48,12 @@ from mondrian_bo.trees.numbering import number_in_preorder
 from mondrian_bo.trees.tree import GROWTH, Tree, nodes_used, with_box_capacity, with_point_capacity
 
 _FEW = 0.25
-"""Share of new among known samples from which on learning all targets anew together is faster."""
+"""Share of new samples among those known, from which on learning all targets anew, together, takes
+less time than learning the new ones one by one; our choice."""
 
 _KEPT_NUMBERS = 256
-"""New samples up to which nodes keep their numbers; our choice."""
+"""New samples up to which nodes keep their numbers, our choice. Trees that learn so few together
+have at most 1280 samples, and need no contiguous paths."""
 
 _SAMPLES_PER_NODE = 4
 """Samples that are kept for each node of a tree with a limit of nodes; our choice. Trees of classes

@@ -26,8 +26,9 @@ from mondrian_bo.surrogates.shared.scales import ScaledForestModel
 from mondrian_bo.surrogates.shared.sparse_rows import sparse_rows
 from mondrian_bo.trees.aggregation import BEST, FORECAST
 from mondrian_bo.trees.aggregation_ahead import N_FORECASTS, VARIANCE
-from mondrian_bo.trees.aggregation_nodes import REAL
+from mondrian_bo.trees.aggregation_nodes import MASS, REAL
 from mondrian_bo.trees.aggregation_predict import AGGREGATED, AT_LEAF, NO_RATES
+from mondrian_bo.trees.layout import ROOT
 
 Step = float | Literal["corollary", "adaptive"]
 """Learning rate: a number, or the rule that sets it."""
@@ -383,9 +384,9 @@ class AggregationModel(ScaledForestModel):
         if self._step == "adaptive" or self._feature_relevance or renumbers:
             ends |= {2**k - known for k in range(2, 63)}
         # The range sets the learning rate: after a target whose loss is recorded, else before it.
-        # Recorded losses depend on the rate, and so does the choice of leaves that full trees drop.
+        # On it depend recorded losses, forecasts for stacking and which leaves full trees drop.
         follows_range = isinstance(self._step, str) and self.forest.n_classes == REAL
-        if follows_range and (self._record or renumbers):
+        if follows_range and (self._record or renumbers or self.stacking is not None):
             shift = int(self._record)
             ends |= {index + shift for index, _ in self._growth_of_range(targets)}
         if snapshot is not None:
@@ -420,16 +421,37 @@ class AggregationModel(ScaledForestModel):
         self._highest, self._lowest = max(self._highest, highest), min(self._lowest, lowest)
         if not changes:
             return
-        # Without a range, the last milestone had nothing to adapt to.
-        cautious = self.n_points < _FIRST_MILESTONE or self._half_range == 0.0
+        # A milestone without a range has nothing to adapt to: the first range then sets the rate.
+        if self.n_points < _FIRST_MILESTONE:
+            followed = changes
+        else:
+            followed = changes[:1] if self._half_range == 0.0 else []
         self._half_range = changes[-1][1]
-        if self._step == "corollary" or (self._step == "adaptive" and cautious):
-            largest = self._half_range**2
-            if self._step == "adaptive" and importance is not None:
-                # As later, in inverse proportion to losses, which have the weights as factors.
-                largest *= float(importance.mean())
-            # Corollary 2: 1 / (8 B^2)
-            self.forest.set_step(0.125 / max(largest, _SMALLEST_LOSS))
+        if self._step == "corollary":
+            self._set_cautious_step(self._half_range**2)
+        elif self._step == "adaptive" and followed:
+            index, half_range = followed[-1]
+            # As later, in inverse proportion to losses, which have the weights as factors.
+            new = None if importance is None else importance[: index + 1]
+            self._set_cautious_step(half_range**2 * self._mean_weight(index + 1, new))
+
+    def _set_cautious_step(self, largest: float) -> None:
+        """Set the learning rate for losses of at most 4 times `largest`."""
+        # Corollary 2: 1 / (8 B^2)
+        self.forest.set_step(0.125 / max(largest, _SMALLEST_LOSS))
+
+    def _mean_weight(self, n_new: int, importance: FloatArray | None) -> float:
+        """Return the mean weight of the samples so far and the first `n_new` of the portion."""
+        # The root knows the weights of samples that are not kept, too.
+        root = self.forest.arrays.counters[0, ROOT]
+        known = self.n_points > 0
+        mass = float(self.forest.node_stats.statistics[0, root, MASS]) if known else 0.0
+        # When losses are recorded, the forest has learnt the portion, which ends there.
+        if self._record:
+            return mass / self.n_points
+        weights = np.ones(n_new) if importance is None else importance
+        # Added one by one, as the forest does: the sum is the same however samples are divided.
+        return float(np.cumsum(np.append(mass, weights))[-1] / (self.n_points + n_new))
 
     def _at_milestone(self) -> None:
         if self.n_points >= _RENUMBERED_FROM:

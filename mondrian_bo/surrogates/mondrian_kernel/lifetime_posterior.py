@@ -103,8 +103,8 @@ class LifetimePosterior:
         totals /= totals[-1]
         if self.cdf is None:
             return np.interp(levels, totals, self.ends)
-        # The last interval with a probability has the level 1.
-        last = int(np.flatnonzero(self.probabilities > 0.0)[-1])
+        # The last interval whose probability adds to the total has the level 1.
+        last = int(np.flatnonzero(np.diff(totals) > 0.0)[-1])
         intervals = np.minimum(np.searchsorted(totals, levels, side="right") - 1, last)
         widths = totals[intervals + 1] - totals[intervals]
         return self._within(intervals, (levels - totals[intervals]) / widths)

@@ -93,6 +93,44 @@ def test_divisions_of_a_regression_stream(options, ends, weights, n_jobs):
     check_divisions(AMFRegressor, options, make_data(N)[1], ends, weights, n_jobs)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_equal", [0, 4, 6])
+@pytest.mark.parametrize("n", [3, 7, 13, 40])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stacking": False},
+        {"stacking": False, "record_losses": True},
+        {"stacking": False, "max_nodes": 7},
+        {"stacking": True},
+        {"stacking": True, "record_losses": True},
+        {"stacking": True, "max_nodes": 7},
+        {"step": "corollary", "stacking": True},
+    ],
+    ids=str,
+)
+def test_divisions_of_a_short_stream(options, n, n_equal, weighted):
+    """The learning rate changes with each of the first samples."""
+    rng = np.random.default_rng(n)
+    X, y = rng.random((n, 2)), rng.normal(size=n) * np.arange(1, n + 1)
+    y[:n_equal] = 1.0
+    weights = rng.uniform(0.2, 5.0, n) if weighted else None
+    one = AMFRegressor(3, random_state=0, **options)
+    if weighted:
+        # The first samples may have no weights: these are 1.
+        weights[:2] = 1.0
+        one.partial_fit(X[:2], y[:2])
+        learn(one, X[2:], y[2:], [], weights[2:])
+    else:
+        learn(one, X, y, [])
+    several = AMFRegressor(3, random_state=0, **options)
+    learn(several, X, y, range(1, n), weights)
+    whole = learn(AMFRegressor(3, random_state=0, **options), X, y, [], weights)
+    for model in (one, whole):
+        assert model.model_.forest.step == several.model_.forest.step
+        assert_same_bits(answers(model, probes(X)), answers(several, probes(X)))
+
+
 @settings(max_examples=50, derandomize=True)
 @given(st.fixed_dictionaries(CLASSIFIER), ENDS, WEIGHTS, st.sampled_from([1, 1, 2]))
 def test_divisions_of_a_classification_stream(options, ends, weights, n_jobs):

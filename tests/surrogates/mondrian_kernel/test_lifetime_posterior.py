@@ -15,6 +15,7 @@ from mondrian_bo.surrogates import (
 )
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.kernel_path import kernel_path
 from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.path_data import sample_path_data
+from mondrian_bo.surrogates.mondrian_kernel.lifetime_posterior import LifetimePosterior
 from mondrian_bo.surrogates.mondrian_kernel.model import KernelModel
 
 PRIORS = {"uniform": uniform(0.0, 5.0), "short": truncexpon(b=5.0 / 0.7, scale=0.7)}
@@ -117,6 +118,16 @@ def test_true_lifetime_is_recovered():
     model = MondrianKernelRegressor(20, 60.0, normalize_y=False, random_state=0)
     posterior = lifetime_posterior(model.lifetime_path(X, y))
     assert 10.0 / 3.0 < posterior.quantile(0.5) < 30.0
+
+
+@pytest.mark.parametrize("small", [1e-17, 1e-30, 5e-324])
+def test_quantiles_beside_an_interval_of_next_to_no_probability(small):
+    """The last probability is lost in the sum: the level 1 is in the interval before."""
+    ends, probabilities = np.array([0.0, 1.0, 2.0, 5.0]), np.array([0.5, 0.5, small])
+    posterior = LifetimePosterior(ends, probabilities, 0.0, PRIORS["short"].cdf)
+    with np.errstate(all="raise"):
+        assert 1.0 < posterior.quantile(0.99) < posterior.quantile(1.0) <= 2.0
+    assert posterior.quantile(1.0) == pytest.approx(2.0, rel=1e-12)
 
 
 def test_levels_of_quantiles():
