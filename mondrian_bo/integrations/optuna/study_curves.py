@@ -64,7 +64,7 @@ def store_order(study: optuna.Study, trial: FrozenTrial, stored: FrozenTrial) ->
 
 
 def _steps_in_order(trial: FrozenTrial) -> Iterator[int]:
-    """Iterate over the steps of a trial's reports in the order in which they were made, if it is known.
+    """Iterate over the steps of a trial's reports in the order of these, if it is known.
 
     Those after the last decision of the pruner are in the order of the storage.
     """
