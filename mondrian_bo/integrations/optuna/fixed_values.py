@@ -7,7 +7,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import PartialFixedSampler
+from optuna.samplers import BaseSampler, PartialFixedSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
@@ -27,12 +27,22 @@ def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
 
 def partly_fixed(study: optuna.Study) -> dict[str, Any]:
     """Return the values that a `PartialFixedSampler` sets; it does not tell its base sampler."""
+    return _unwrapped(study)[1]
+
+
+def base_sampler(study: optuna.Study) -> BaseSampler:
+    """Return the sampler of a study, or the one that a `PartialFixedSampler` wraps."""
+    return _unwrapped(study)[0]
+
+
+def _unwrapped(study: optuna.Study) -> tuple[BaseSampler, dict[str, Any]]:
+    """Return the sampler inside of all `PartialFixedSampler`, and the values that these set."""
     fixed: dict[str, Any] = {}
     sampler = study.sampler
     while isinstance(sampler, PartialFixedSampler):
         fixed = {**sampler._fixed_params, **fixed}
         sampler = sampler._base_sampler
-    return fixed
+    return sampler, fixed
 
 
 def internal_enqueued(

@@ -189,7 +189,7 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
             If `study` is no study, `params` is not a list of names, or `target` is no function that
             returns numbers.
         """
-        return self.read(study, params, target=target).shares(self.interactions)
+        return importance_of(self, study, params, target).shares(self.interactions)
 
     def pairs(
         self,
@@ -215,81 +215,88 @@ class MondrianImportanceEvaluator(BaseImportanceEvaluator):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        return self.read(study, params, target=target).pairs()
+        return importance_of(self, study, params, target).pairs()
 
-    def read(
-        self,
-        study: optuna.Study,
-        params: list[str] | None = None,
-        *,
-        target: Callable[[FrozenTrial], float] | None = None,
-    ) -> StudyImportance:
-        """Return what :meth:`evaluate` and :meth:`pairs` are made of, after one decomposition.
 
-        Parameters
-        ----------
-        study, params, target
-            See :meth:`evaluate`.
+def importance_of(
+    evaluator: MondrianImportanceEvaluator,
+    study: optuna.Study,
+    params: list[str] | None = None,
+    target: Callable[[FrozenTrial], float] | None = None,
+) -> StudyImportance:
+    """Return what an evaluator's results are made of, after one decomposition of each target.
 
-        Returns
-        -------
-        StudyImportance
-            The parts of the variance, with methods `shares` and `pairs`.
+    Parameters
+    ----------
+    evaluator : MondrianImportanceEvaluator
+        The evaluator.
+    study, params, target
+        See :meth:`MondrianImportanceEvaluator.evaluate`.
 
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`evaluate`.
-        """
-        names = _names(study, params)
-        check_callable("target", target)
-        targets = [partial(_value, number=k) for k in range(len(study.directions))]
-        wanted = targets if target is None else [target]
-        found = [self.decompose(study, one) for one in wanted]
-        return StudyImportance(names, [one for one in found if one is not None])
+    Returns
+    -------
+    StudyImportance
+        The parts of the variance, with methods `shares` and `pairs`.
 
-    def decompose(
-        self, study: optuna.Study, target: Callable[[FrozenTrial], float]
-    ) -> tuple[TrialRows, Decomposition] | None:
-        """Return all parts of the variance of one target, and the space that they refer to.
+    Raises
+    ------
+    TypeError, ValueError
+        As :meth:`MondrianImportanceEvaluator.evaluate`.
+    """
+    names = _names(study, params)
+    check_callable("target", target)
+    targets = [partial(_value, number=k) for k in range(len(study.directions))]
+    wanted = targets if target is None else [target]
+    found = [_decompose_target(study, one, evaluator._settings) for one in wanted]
+    return StudyImportance(names, [one for one in found if one is not None])
 
-        Parameters
-        ----------
-        study : optuna.Study
-            The study. Its complete trials with finite targets count.
-        target : callable
-            What to explain, a function of a trial that returns a float.
 
-        Returns
-        -------
-        (TrialRows, Decomposition) or None
-            Mean, variances and curves are those of the target divided by its standard deviation,
-            after its mean was subtracted. None with less than two trials or without parameters.
+def _decompose_target(
+    study: optuna.Study,
+    target: Callable[[FrozenTrial], float],
+    settings: dict[str, Any],
+) -> tuple[TrialRows, Decomposition] | None:
+    """Return all parts of the variance of one target, and the space that they refer to.
 
-        Raises
-        ------
-        TypeError
-            If `target` does not return numbers.
-        """
-        from mondrian_bo.importance import decompose
+    Parameters
+    ----------
+    study : optuna.Study
+        The study. Its complete trials with finite targets count.
+    target : callable
+        What to explain, a function of a trial that returns a float.
+    settings : dict
+        Arguments of :func:`~mondrian_bo.importance.decompose` that choose the model.
 
-        check_study(study)
-        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        values = [_number(target, trial) for trial in trials]
-        kept = [i for i, value in enumerate(values) if math.isfinite(value)]
-        known = trial_rows([trials[i] for i in kept])
-        if known is None or len(kept) < 2:
-            return None
-        targets = np.array([values[i] for i in kept])
-        # Sums of the largest values would overflow. A power of two is an exact factor.
-        targets = np.ldexp(targets, -np.frexp(np.abs(targets).max())[1])
-        # The mean of equal values may differ from them by a rounding error.
-        if (targets == targets[0]).all():
-            return None
-        targets -= targets.mean()
-        targets /= np.abs(targets).max()
-        targets /= targets.std()
-        return known, decompose(known.space, known.rows, targets, **self._settings)
+    Returns
+    -------
+    (TrialRows, Decomposition) or None
+        Mean, variances and curves are those of the target divided by its standard deviation,
+        after its mean was subtracted. None with less than two trials or without parameters.
+
+    Raises
+    ------
+    TypeError
+        If `target` does not return numbers.
+    """
+    from mondrian_bo.importance import decompose
+
+    check_study(study)
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    values = [_number(target, trial) for trial in trials]
+    kept = [i for i, value in enumerate(values) if math.isfinite(value)]
+    known = trial_rows([trials[i] for i in kept])
+    if known is None or len(kept) < 2:
+        return None
+    targets = np.array([values[i] for i in kept])
+    # Sums of the largest values would overflow. A power of two is an exact factor.
+    targets = np.ldexp(targets, -np.frexp(np.abs(targets).max())[1])
+    # The mean of equal values may differ from them by a rounding error.
+    if (targets == targets[0]).all():
+        return None
+    targets -= targets.mean()
+    targets /= np.abs(targets).max()
+    targets /= targets.std()
+    return known, decompose(known.space, known.rows, targets, **settings)
 
 
 def _number(target: Callable[[FrozenTrial], float], trial: FrozenTrial) -> float:

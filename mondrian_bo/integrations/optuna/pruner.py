@@ -8,10 +8,10 @@ from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
-from optuna.samplers import PartialFixedSampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.fixed_values import base_sampler
 from mondrian_bo.integrations.optuna.study_curves import (
     StudyCurves,
     is_noted_as_unordered,
@@ -273,9 +273,7 @@ class _CurveReader:
 
 def _fidelity_name(study: optuna.Study) -> str | None:
     """Return the fidelity of the study's sampler; None if it has none."""
-    sampler = study.sampler
-    while isinstance(sampler, PartialFixedSampler):
-        sampler = sampler._base_sampler
+    sampler = base_sampler(study)
     return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
 
 

@@ -12,6 +12,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -55,20 +56,36 @@ def store_order(study: optuna.Study, trial: FrozenTrial, stored: FrozenTrial) ->
     stored : FrozenTrial
         The trial as the storage returns it.
     """
-    steps = list(islice(trial.intermediate_values, _MOST_ORDERED))
-    if list(islice(_steps_in_order(stored), _MOST_ORDERED)) != steps:
-        study._storage.set_trial_system_attr(trial._trial_id, _ORDER_KEY, steps)
+    # First the known order: of a trial that is resumed, the worker may have read sorted reports.
+    known = _known_order(stored)
+    order = list(islice(_completed(known, trial.intermediate_values), _MOST_ORDERED))
+    if list(islice(_steps_in_order(stored), _MOST_ORDERED)) != order:
+        study._storage.set_trial_system_attr(trial._trial_id, _ORDER_KEY, order)
 
 
 def _steps_in_order(trial: FrozenTrial) -> Iterator[int]:
-    """Yield the steps of a trial's reports in the order in which they were made, if it is known.
+    """Iterate over the steps of a trial's reports in the order of these, if it is known.
 
     Those after the last decision of the pruner are in the order of the storage.
     """
-    reports = trial.intermediate_values
-    first = [step for step in trial.system_attrs.get(_ORDER_KEY, ()) if step in reports]
-    yield from first
-    yield from (step for step in reports if step not in first)
+    return _completed(_known_order(trial), trial.intermediate_values)
+
+
+def _completed(known: dict[int, None], steps: Iterable[int]) -> Iterator[int]:
+    """Yield the known steps, then the others; the first ones without a look at them all."""
+    yield from known
+    yield from (step for step in steps if step not in known)
+
+
+def _known_order(trial: FrozenTrial) -> dict[int, None]:
+    """Return the trial attribute as the keys of a dict; empty if there is none, or a foreign one.
+
+    Steps that the trial has not reported are left out.
+    """
+    steps, reports = trial.system_attrs.get(_ORDER_KEY), trial.intermediate_values
+    if not isinstance(steps, list | tuple):
+        return {}
+    return dict.fromkeys(step for step in steps if is_integer(step) and step in reports)
 
 
 class StudyCurves:
@@ -153,7 +170,8 @@ class StudyCurves:
         # With the latest known one: another reader of the trial may have it elsewhere.
         latest = list(islice(reversed(reports.items()), max(n_new + 1, 0)))[::-1]
         if curve is None or n_new < 0 or (n_known and latest[0][0] != last):
-            curve, n_known, n_new, latest = self._new_curve(), 0, len(reports), [*reports.items()]
+            curve, n_known, n_new = self._new_curve(), 0, len(reports)
+            latest = [(step, reports[step]) for step in _steps_in_order(trial)]
         if self._notices_disorder([step for step, _ in latest]):
             return self.running(trial)
         new = latest[len(latest) - n_new :]
@@ -161,7 +179,7 @@ class StudyCurves:
         positions = range(n_known, len(reports)) if self._counts_reports else steps
         curve.extend(positions, [self._sign * value for _, value in new])
         if latest:
-            self._running[trial.number] = curve, latest[-1][0]
+            self._running[trial.number] = curve, next(reversed(reports))
         return curve
 
     def predict(self, trial: FrozenTrial) -> tuple[float, float] | None:

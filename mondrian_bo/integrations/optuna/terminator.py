@@ -302,7 +302,8 @@ class MondrianTerminator(HasLock):
 def stored_estimate(study: optuna.Study, key: str = TERMINATOR_KEY) -> GainEstimate | None:
     """Return the estimate of a user attribute of a study.
 
-    None if there is none: whoever writes to the study may have put anything there.
+    None if there is none, or one that contradicts itself: whoever writes to the study may have put
+    anything there.
     """
     stored = study._storage.get_study_user_attrs(study._study_id).get(key)
     if not isinstance(stored, dict):
@@ -316,11 +317,12 @@ def stored_estimate(study: optuna.Study, key: str = TERMINATOR_KEY) -> GainEstim
     )
     since = 0 if found.satisfied_since is None else found.satisfied_since
     counts = found.n_trials, since, found.patience
-    if not all(is_integer(one) and one >= 0 for one in counts):
+    if not all(is_integer(one) and one >= 0 for one in counts) or since > found.n_trials:
         return None
-    if not is_number(found.expected_gain) or not math.isfinite(found.expected_gain):
+    if not is_number(found.expected_gain) or not is_number(found.probability):
         return None
-    return found if is_number(found.probability) else None
+    is_possible = math.isnan(found.probability) or 0.0 <= found.probability <= 1.0
+    return found if is_possible and 0.0 <= found.expected_gain < math.inf else None
 
 
 def default_patience(n_parameters: int) -> int:

@@ -17,6 +17,7 @@ from studies import make_study, optimize, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
 from mondrian_bo.integrations.optuna.plots.history import curves_data
+from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.optimizer.learning_curves import learning_curves
 
 N_STEPS = 15
@@ -304,6 +305,45 @@ def test_a_storage_that_sorts_reports_makes_no_difference_to_folds(tmp_path) -> 
         trial.report(0.0, step)
     trial.should_prune()
     assert len(sqlite.trials[-1].system_attrs["mondrian:report_order"]) == 150
+
+
+def test_a_trial_that_is_resumed_keeps_the_order_of_its_reports(tmp_path) -> None:
+    """Another process reads sorted reports; the stored order is that in which they were made."""
+    storage = f"sqlite:///{tmp_path}/folds.db"
+    study = optuna.create_study(storage=storage, pruner=MondrianPruner())
+    trial = study.ask()
+    for step in (3, 1):
+        trial.report(float(step), step)
+        trial.should_prune()
+    other = optuna.load_study(study_name=study.study_name, storage=storage, pruner=MondrianPruner())
+    resumed = optuna.trial.Trial(other, trial._trial_id)
+    resumed.should_prune()
+    assert study.trials[0].system_attrs["mondrian:report_order"] == [3, 1]
+    for step in (2, 0):
+        resumed.report(float(step), step)
+        resumed.should_prune()
+    assert study.trials[0].system_attrs["mondrian:report_order"] == [3, 1, 2, 0]
+    # The pruner judges the reports in this order, too.
+    (reader,) = [one for ones in other.pruner._memory.values() for one in ones.values()]
+    curve = reader.group_of(study.trials[0]).curves.running(study.trials[0])
+    assert curve.values == [-3.0, -1.0, -2.0, -0.0]
+
+
+@pytest.mark.parametrize("attribute", [None, 3, "10", {"1": 0}, [[1], "a", None, 7]], ids=repr)
+def test_a_foreign_attribute_is_no_order_of_reports(attribute) -> None:
+    study = _random_study()
+    optimize(study, _cross_validation(True), 4)
+    trial = study.ask()
+    study._storage.set_trial_system_attr(trial._trial_id, "mondrian:report_order", attribute)
+    for step in (1, 0):
+        trial.report(0.0, step)
+        trial.should_prune()
+    study.tell(trial, 1.0)
+    curves = StudyCurves({"n_warmup_steps": 0}, False)
+    curves.learn(study.trials[-1])
+    ((curve, *_),) = curves.model._latest
+    assert curves.counts_reports and curve.positions == [0, 1]
+    study.ask().should_prune()
 
 
 def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(

@@ -15,8 +15,9 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mondrian_bo import MondrianImportanceEvaluator, plotting
+from mondrian_bo import plotting
 from mondrian_bo.cli import main
+from mondrian_bo.integrations.optuna import importance
 from mondrian_bo.integrations.optuna.report import html_report
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -156,10 +157,10 @@ def test_several_objectives() -> None:
 
 def test_one_decomposition_of_each_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    original = MondrianImportanceEvaluator.decompose
+    original = importance._decompose_target
     monkeypatch.setattr(
-        MondrianImportanceEvaluator,
-        "decompose",
+        importance,
+        "_decompose_target",
         lambda *arguments: calls.append(arguments) or original(*arguments),
     )
     for n_objectives in (1, 2):

@@ -225,6 +225,11 @@ _ESTIMATE = {"n_trials": 13, "expected_gain": 0.1, "satisfied_since": None, "pat
         {**_ESTIMATE, "patience": None},
         {**_ESTIMATE, "n_trials": -1},
         {**_ESTIMATE, "expected_gain": math.inf},
+        {**_ESTIMATE, "expected_gain": math.nan},
+        {**_ESTIMATE, "expected_gain": -5.0},
+        {**_ESTIMATE, "probability": 7.0},
+        {**_ESTIMATE, "probability": -0.1},
+        {**_ESTIMATE, "satisfied_since": 99},
     ],
     ids=repr,
 )

@@ -15,6 +15,7 @@ from mondrian_bo.importance.models import MondrianForestAnova
 from mondrian_bo.integrations.optuna.importance import (
     MondrianImportanceEvaluator,
     StudyImportance,
+    importance_of,
 )
 from mondrian_bo.integrations.optuna.plots.lines import (
     Centre,
@@ -297,7 +298,7 @@ def read_importance(
         raise TypeError(
             f"`evaluator` must be a MondrianImportanceEvaluator or None, got {evaluator!r}."
         )
-    return evaluator.read(study, target=lambda trial: float(trial.values[objective]))
+    return importance_of(evaluator, study, target=lambda trial: float(trial.values[objective]))
 
 
 def important(found: StudyImportance, seen: StudyView) -> list[str]:
