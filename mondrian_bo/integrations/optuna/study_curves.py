@@ -85,7 +85,7 @@ def _known_order(trial: FrozenTrial) -> dict[int, None]:
     steps, reports = trial.system_attrs.get(_ORDER_KEY), trial.intermediate_values
     if not isinstance(steps, list | tuple):
         return {}
-    return dict.fromkeys(step for step in steps if is_integer(step) and step in reports)
+    return dict.fromkeys(int(step) for step in steps if is_integer(step) and step in reports)
 
 
 class StudyCurves:
