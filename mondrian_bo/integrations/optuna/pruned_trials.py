@@ -39,7 +39,7 @@ class PrunedTrials:
     Parameters
     ----------
     complete : list of FrozenTrial
-        The complete trials so far. The caller appends to it.
+        The complete trials so far that they are compared with. The caller appends to it.
     maximize : bool
         The study's direction.
     """

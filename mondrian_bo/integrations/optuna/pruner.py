@@ -11,7 +11,7 @@ from optuna.pruners import BasePruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.fixed_values import base_sampler
+from mondrian_bo.integrations.optuna.comparable_trials import fidelity_key
 from mondrian_bo.integrations.optuna.study_curves import (
     StudyCurves,
     is_noted_as_unordered,
@@ -19,7 +19,7 @@ from mondrian_bo.integrations.optuna.study_curves import (
     store_order,
 )
 from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
-from mondrian_bo.integrations.optuna.study_model import ReadableSampler
+from mondrian_bo.integrations.optuna.study_model import fidelity_of
 from mondrian_bo.integrations.optuna.trial_feed import TrialFeed
 from mondrian_bo.shared.argument_checks import check_count, check_number
 
@@ -161,7 +161,7 @@ class MondrianPruner(RemembersStudies["_CurveReader"], BasePruner):
         RuntimeError
             If the study has several objectives, as with Optuna's pruners.
         """
-        name = _fidelity_name(study)
+        name = fidelity_of(study)
         purpose = () if name is None else (name,)
         with self._lock:
             reader = self._recall(study, partial(_CurveReader, self._settings, name), *purpose)
@@ -233,19 +233,12 @@ class _CurveReader:
 
     def group_of(self, trial: FrozenTrial) -> _Group:
         """Return the trials that a trial is compared with."""
-        key = self._key(trial)
+        key = fidelity_key(trial, self._fidelity)
         if key not in self._groups:
             self._groups[key] = _Group(StudyCurves(self._settings, self._maximize))
             if self._is_noted:
                 self._groups[key].curves.note_disorder()
         return self._groups[key]
-
-    def _key(self, trial: FrozenTrial) -> str | None:
-        """Return the fidelity of a trial up to rounding errors; None if it has none."""
-        name = self._fidelity
-        if name is None or name not in trial.params:
-            return None
-        return f"{trial.distributions[name].to_internal_repr(trial.params[name]):.9g}"
 
     def _note_disorder(self) -> None:
         """Count reports in place of steps in the whole study."""
@@ -265,16 +258,11 @@ class _CurveReader:
 
     def n_older(self, trial: FrozenTrial) -> int:
         """Return the number of comparable running trials that began before a trial."""
-        key = self._key(trial)
+        key = fidelity_key(trial, self._fidelity)
         return sum(
-            number < trial.number and self._key(one) == key for number, one in self._running.items()
+            number < trial.number and fidelity_key(one, self._fidelity) == key
+            for number, one in self._running.items()
         )
-
-
-def _fidelity_name(study: optuna.Study) -> str | None:
-    """Return the fidelity of the study's sampler; None if it has none."""
-    sampler = base_sampler(study)
-    return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
 
 
 def _check_share(name: str, value: float) -> None:

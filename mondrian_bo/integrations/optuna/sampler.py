@@ -366,7 +366,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         if self._is_random:
             # Studies of one sampler without a seed differ.
             entropy = [*entropy, zlib.crc32(study.study_name.encode())]
-        return ToldStudy(entropy, *prior)
+        return ToldStudy(entropy, self.fidelity_name, *prior)
 
 
 def _is_taken(

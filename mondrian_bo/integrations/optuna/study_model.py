@@ -14,6 +14,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.fixed_values import base_sampler
 from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
@@ -215,6 +216,12 @@ def check_reader(sampler: object) -> None:
     """
     if sampler is not None and not isinstance(sampler, ReadableSampler):
         raise TypeError(f"`sampler` must be a MondrianSampler or None, got {sampler!r}.")
+
+
+def fidelity_of(study: optuna.Study) -> str | None:
+    """Return the name of the fidelity of the study's sampler; None if it has none."""
+    sampler = base_sampler(study)
+    return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
 
 
 def model_of(study: optuna.Study, fallback: ReadableSampler) -> StudyModel:

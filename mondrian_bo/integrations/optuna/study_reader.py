@@ -13,6 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mondrian_bo.integrations.optuna.comparable_trials import ComparableTrials
 from mondrian_bo.integrations.optuna.distributions import internal_of, joined, union
 from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
 from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
@@ -67,6 +68,11 @@ class FinishedTrial(NamedTuple):
 class StudyReader:
     """The finished trials of one study, with its distributions and conditions.
 
+    Parameters
+    ----------
+    fidelity : str or None, default=None
+        Name of the fidelity: pruned trials are compared with complete ones of their own.
+
     Attributes
     ----------
     finished : list of FinishedTrial
@@ -85,7 +91,8 @@ class StudyReader:
         ``suggest_int("n", 5, 5)``. Each has a distribution of all these values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fidelity: str | None = None) -> None:
+        self._fidelity = fidelity
         self._feed = TrialFeed()
         self._reported: set[str] = set()
         self._forget()
@@ -100,8 +107,9 @@ class StudyReader:
         self.constants: dict[str, Any] | None = None
         self.singles: dict[str, BaseDistribution] = {}
         self._changes: dict[str, int] = {}
-        self._complete: list[FrozenTrial] = []
-        self._pruned: PrunedTrials | None = None
+        self._complete = ComparableTrials(self._fidelity)
+        # By the keys of groups of complete trials.
+        self._pruned: dict[str | None, PrunedTrials] = {}
         self._is_unordered = False
         # The latest distributions of parameters whose choices have changed, and those that changed
         # since.
@@ -196,10 +204,11 @@ class StudyReader:
         if len(directions) > 1:
             return tuple(trial.values or [math.nan] * len(directions)), 0.0
         if trial.state == TrialState.PRUNED:
-            if self._pruned is None:
+            key, complete = self._complete.group_of(trial)
+            if key not in self._pruned:
                 maximize = directions[0] == StudyDirection.MAXIMIZE
-                self._pruned = PrunedTrials(self._complete, maximize)
-            outcome, error = self._pruned.impute(trial, value, self._is_unordered)
+                self._pruned[key] = PrunedTrials(complete, maximize)
+            outcome, error = self._pruned[key].impute(trial, value, self._is_unordered)
             self._has_errors |= error > 0.0
             return (outcome,), error
         if trial.state == TrialState.COMPLETE:

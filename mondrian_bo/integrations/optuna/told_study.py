@@ -36,6 +36,8 @@ class ToldStudy:
     ----------
     entropy : list of int
         Seed of the draws.
+    fidelity_name : str or None
+        Name of the fidelity, also if the optimizer does not know it.
     earlier, fidelity : EarlierStudies and StudyFidelity, or None, default=None
         Earlier studies, and the fidelity, if the sampler has them.
 
@@ -53,13 +55,14 @@ class ToldStudy:
     def __init__(
         self,
         entropy: list[int],
+        fidelity_name: str | None,
         earlier: EarlierStudies | None = None,
         fidelity: StudyFidelity | None = None,
     ) -> None:
         self.entropy = entropy
         self._earlier = earlier
         self._fidelity = fidelity
-        self.reader = StudyReader()
+        self.reader = StudyReader(fidelity_name)
         self._optimizer: RowOptimizer | None = None
         self._recipe: SpaceRecipe | None = None
         self._finished = self.reader.finished

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import optuna
 import pytest
-from optuna.distributions import IntDistribution
+from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize
 
 from mondrian_bo import MondrianPruner, MondrianSampler, best_at_target
+from mondrian_bo.integrations.optuna.plots.history import curves_data
 
 FULL = 50
 
@@ -86,6 +87,47 @@ def test_patience_and_first_trials_count_for_each_fidelity() -> None:
     assert not is_pruned()
     study.add_trial(_ended(FULL, value=5.0))
     assert is_pruned()
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_pruned_trials_are_predicted_from_trials_of_their_fidelity(is_wrapped) -> None:
+    """Cheap curves go down to their ends, full ones stay: the sampler and the plot know it."""
+
+    def add(n: int, level: float, n_steps: int, state=TrialState.COMPLETE) -> None:
+        fall = 0.3 if n == 1 else 0.0
+        reports = {step: level - fall * step / 9 for step in range(n_steps)}
+        study.add_trial(
+            create_trial(
+                state=state,
+                value=level - fall if state == TrialState.COMPLETE else None,
+                params={"n": n, "x": level},
+                distributions={"n": IntDistribution(1, FULL), "x": FloatDistribution(0, 2)},
+                intermediate_values=reports,
+            )
+        )
+
+    sampler = own = MondrianSampler(seed=0, fidelity="n")
+    if is_wrapped:
+        with pytest.warns(optuna.exceptions.ExperimentalWarning):
+            sampler = optuna.samplers.PartialFixedSampler({}, own)
+    study = make_study(sampler)
+    for i in range(18):
+        add(1, 0.1 + 0.05 * i, 10)
+    for n_full in range(6):
+        add(FULL, 0.3 + 0.08 * n_full, 10)
+        if n_full in (1, 5):
+            add(FULL, 0.5, 3, TrialState.PRUNED)
+    early, late = [
+        one.outcomes[0] for one in own.read_model(study).reader.finished if one.error > 0.0
+    ]
+    # Two full trials are too few, and all complete ones are taken.
+    assert early < 0.4
+    assert late == pytest.approx(0.5, abs=0.01)
+    ends = [curve.end for curve in curves_data(study).curves if curve.kind == "pruned"]
+    assert [end[1] for end in ends] == pytest.approx([late, late])
+    memory = own._memory_of(study, "suggesting")
+    memory.reader.read(study)
+    assert [one.outcomes[0] for one in memory.reader.finished if one.error] == [early, late]
 
 
 def test_a_sampler_says_what_its_fidelity_is() -> None:

@@ -13,6 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
+from mondrian_bo.integrations.optuna.comparable_trials import ComparableTrials
 from mondrian_bo.integrations.optuna.plots.lines import (
     check_objective,
     objective_label,
@@ -24,6 +25,7 @@ from mondrian_bo.integrations.optuna.study_checks import (
     sign_of,
 )
 from mondrian_bo.integrations.optuna.study_curves import StudyCurves, is_noted_as_unordered
+from mondrian_bo.integrations.optuna.study_model import fidelity_of
 from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible, trial_rows
 from mondrian_bo.shared.argument_checks import check_count
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
@@ -212,7 +214,7 @@ def predicted_ends(
     """Predict the values of running and pruned trials from their reports.
 
     The prediction is that of the model of learning curves, which `MondrianPruner` decides with, of
-    all complete trials.
+    the complete trials of the same fidelity, or of all where fewer than three have it.
 
     Parameters
     ----------
@@ -234,16 +236,25 @@ def predicted_ends(
     result: dict[int, FloatArray] = {}
     if not unfinished or n_predicted < 1:
         return result
-    # As the sampler learns pruned trials: from the first report on.
-    model = StudyCurves({"n_warmup_steps": 0}, sign_of(study, 0) > 0.0)
+    complete, models = ComparableTrials(fidelity_of(study)), dict[str | None, StudyCurves]()
     for trial in trials:
         if trial.state == TrialState.COMPLETE:
-            model.learn(trial)
-    # One trial may tell how all are compared, so all are seen before the first is predicted.
-    if is_noted_as_unordered(study):
-        model.note_disorder()
-    model.look_for_disorder(unfinished)
+            complete.append(trial)
     for trial in unfinished:
+        key, group = complete.group_of(trial)
+        if key not in models:
+            # As the sampler learns pruned trials: from the first report on.
+            models[key] = StudyCurves({"n_warmup_steps": 0}, sign_of(study, 0) > 0.0)
+            for one in group:
+                models[key].learn(one)
+    # One trial may tell how all are compared, so all are seen before the first is predicted.
+    for model in models.values():
+        model.look_for_disorder(unfinished)
+    if is_noted_as_unordered(study) or any(model.counts_reports for model in models.values()):
+        for model in models.values():
+            model.note_disorder()
+    for trial in unfinished:
+        model = models[complete.group_of(trial)[0]]
         found = model.predict_quantiles(trial, _END_LEVELS)
         if found is not None:
             result[trial.number] = found
