@@ -22,21 +22,14 @@ def fixed_values(study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
 
     Those of an enqueued trial replace those of a `PartialFixedSampler`.
     """
-    return {**partly_fixed(study), **trial.system_attrs.get(_ENQUEUED, {})}
+    return {**unwrapped(study)[1], **trial.system_attrs.get(_ENQUEUED, {})}
 
 
-def partly_fixed(study: optuna.Study) -> dict[str, Any]:
-    """Return the values that a `PartialFixedSampler` sets; it does not tell its base sampler."""
-    return _unwrapped(study)[1]
+def unwrapped(study: optuna.Study) -> tuple[BaseSampler, dict[str, Any]]:
+    """Return the sampler inside of all `PartialFixedSampler`, and the values that these set.
 
-
-def base_sampler(study: optuna.Study) -> BaseSampler:
-    """Return the sampler of a study, or the one that a `PartialFixedSampler` wraps."""
-    return _unwrapped(study)[0]
-
-
-def _unwrapped(study: optuna.Study) -> tuple[BaseSampler, dict[str, Any]]:
-    """Return the sampler inside of all `PartialFixedSampler`, and the values that these set."""
+    A `PartialFixedSampler` does not tell its base sampler which values it sets.
+    """
     fixed: dict[str, Any] = {}
     sampler = study.sampler
     while isinstance(sampler, PartialFixedSampler):

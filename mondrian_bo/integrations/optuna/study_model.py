@@ -14,7 +14,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mondrian_bo.integrations.optuna.distributions import values_under
-from mondrian_bo.integrations.optuna.fixed_values import base_sampler
+from mondrian_bo.integrations.optuna.fixed_values import unwrapped
 from mondrian_bo.integrations.optuna.study_checks import check_study
 from mondrian_bo.integrations.optuna.study_reader import StudyReader
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
@@ -220,7 +220,7 @@ def check_reader(sampler: object) -> None:
 
 def fidelity_of(study: optuna.Study) -> str | None:
     """Return the name of the fidelity of the study's sampler; None if it has none."""
-    sampler = base_sampler(study)
+    sampler, _ = unwrapped(study)
     return sampler.fidelity_name if isinstance(sampler, ReadableSampler) else None
 
 

@@ -107,7 +107,8 @@ class StudyReader:
         self.constants: dict[str, Any] | None = None
         self.singles: dict[str, BaseDistribution] = {}
         self._changes: dict[str, int] = {}
-        self._complete = ComparableTrials(self._fidelity)
+        self._complete: list[FrozenTrial] = []
+        self._comparable = ComparableTrials(self._complete, self._fidelity)
         # By the keys of groups of complete trials.
         self._pruned: dict[str | None, PrunedTrials] = {}
         self._is_unordered = False
@@ -204,7 +205,7 @@ class StudyReader:
         if len(directions) > 1:
             return tuple(trial.values or [math.nan] * len(directions)), 0.0
         if trial.state == TrialState.PRUNED:
-            key, complete = self._complete.group_of(trial)
+            key, complete = self._comparable.group_of(trial)
             if key not in self._pruned:
                 maximize = directions[0] == StudyDirection.MAXIMIZE
                 self._pruned[key] = PrunedTrials(complete, maximize)

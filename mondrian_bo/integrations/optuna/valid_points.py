@@ -10,7 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.fixed_values import fixed_values, partly_fixed
+from mondrian_bo.integrations.optuna.fixed_values import fixed_values, unwrapped
 from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
 from mondrian_bo.optimizer.shared.validation import check_answer
 
@@ -27,8 +27,8 @@ def constants_beside(
     Fixed values that are not valid themselves do not count, as nothing beside them is valid. The
     trial's own values replace those of a `PartialFixedSampler`.
     """
-    names = partly_fixed(study).keys() - search_space.keys()
-    own = partly_fixed(study) if trial is None else fixed_values(study, trial)
+    names = unwrapped(study)[1].keys() - search_space.keys()
+    own = unwrapped(study)[1] if trial is None else fixed_values(study, trial)
     fixed = {name: value for name, value in own.items() if name in names}
     beside = {**(reader.constants or {}), **fixed}
     return beside if fixed and may_be_valid(is_valid, beside) else reader.constants

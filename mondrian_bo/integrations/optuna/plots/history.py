@@ -236,10 +236,8 @@ def predicted_ends(
     result: dict[int, FloatArray] = {}
     if not unfinished or n_predicted < 1:
         return result
-    complete, models = ComparableTrials(fidelity_of(study)), dict[str | None, StudyCurves]()
-    for trial in trials:
-        if trial.state == TrialState.COMPLETE:
-            complete.append(trial)
+    known = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    complete, models = ComparableTrials(known, fidelity_of(study)), dict[str | None, StudyCurves]()
     for trial in unfinished:
         key, group = complete.group_of(trial)
         if key not in models:
