@@ -8,7 +8,7 @@ import warnings
 import optuna
 from optuna.trial import TrialState
 
-from mondrian_bo import MondrianSampler
+from mondrian_bo import MondrianPruner, MondrianSampler
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
@@ -18,6 +18,12 @@ def make_study(sampler=None, **settings):
     if sampler is None:
         sampler = MondrianSampler(seed=0, n_startup_trials=3)
     return optuna.create_study(sampler=sampler, **settings)
+
+
+def random_study(pruner=None, **settings):
+    """Return a study of random points with a pruner, a `MondrianPruner` by default."""
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    return make_study(sampler, pruner=pruner or MondrianPruner(), **settings)
 
 
 def optimize(study, objective, n_trials, **settings):

@@ -234,15 +234,13 @@ def _model_sections(
         for name in names[:_MOST_SLICES]
     ]
     yield f"Slices{of}", slices
-    pairs = [pair for pair in found.pairs() if {*pair} <= {*names} and seen.has_trial_with(pair)][
-        :_MOST_MAPS
-    ]
+    pairs = [pair for pair in found.pairs() if {*pair} <= {*names} and seen.has_trial_with(pair)]
     maps = [
         _Plot(
             partial(map_data, seen, x, y, objective, uncertain),
             f"{x} and {y}: {'standard deviation' if uncertain else 'mean'}.",
         )
-        for x, y in pairs
+        for x, y in pairs[:_MOST_MAPS]
         for uncertain in (False, True)
     ]
     if maps:

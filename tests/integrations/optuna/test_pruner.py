@@ -13,11 +13,9 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
-from studies import make_study, optimize, states
+from studies import make_study, optimize, random_study, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
-from mondrian_bo.integrations.optuna.plots.history import curves_data
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
 from mondrian_bo.optimizer.learning_curves import learning_curves
 
 N_STEPS = 15
@@ -39,19 +37,13 @@ def _train(trial: optuna.Trial, sign: float = 1.0, steps=range(N_STEPS)) -> floa
     return value
 
 
-def _random_study(pruner=None, **settings) -> optuna.Study:
-    return make_study(
-        optuna.samplers.RandomSampler(seed=0), pruner=pruner or MondrianPruner(), **settings
-    )
-
-
 def _last_steps(study) -> list[int | None]:
     return [trial.last_step for trial in study.get_trials(deepcopy=False)]
 
 
 def test_bad_trials_are_pruned_and_the_best_is_kept() -> None:
-    study = optimize(_random_study(), _train, 60)
-    plain = optimize(_random_study(optuna.pruners.NopPruner()), _train, 60)
+    study = optimize(random_study(), _train, 60)
+    plain = optimize(random_study(optuna.pruners.NopPruner()), _train, 60)
     assert states(study)[TrialState.PRUNED] > 25
     assert study.best_trial.number == plain.best_trial.number
     assert sum(step + 1 for step in _last_steps(study)) < 0.6 * 60 * N_STEPS
@@ -61,8 +53,8 @@ def test_bad_trials_are_pruned_and_the_best_is_kept() -> None:
 
 
 def test_both_directions_are_the_same() -> None:
-    low = optimize(_random_study(), _train, 40)
-    high = optimize(_random_study(direction="maximize"), lambda trial: _train(trial, -1.0), 40)
+    low = optimize(random_study(), _train, 40)
+    high = optimize(random_study(direction="maximize"), lambda trial: _train(trial, -1.0), 40)
     assert _last_steps(low) == _last_steps(high)
 
 
@@ -83,14 +75,14 @@ def test_storages_make_no_difference(kind, tmp_path) -> None:
         if kind == "sqlite"
         else JournalStorage(JournalFileBackend(str(tmp_path / "journal.log")))
     )
-    study = optimize(_random_study(storage=storage), _train, 9)
+    study = optimize(random_study(storage=storage), _train, 9)
     assert TrialState.PRUNED in states(study)
-    assert _last_steps(study) == _last_steps(optimize(_random_study(), _train, 9))
+    assert _last_steps(study) == _last_steps(optimize(random_study(), _train, 9))
 
 
 def test_a_pruner_that_joins_later_decides_alike() -> None:
     """Another process, a resumed study, and a pickled pruner read the same curves."""
-    study = optimize(_random_study(), _train, 20)
+    study = optimize(random_study(), _train, 20)
     joined = pickle.loads(pickle.dumps(study.pruner))
     trial = study.ask()
     rate = trial.suggest_float("rate", 0.05, 1.0)
@@ -106,7 +98,7 @@ def test_a_pruner_that_joins_later_decides_alike() -> None:
 
 
 def test_threads_share_a_pruner() -> None:
-    study = optimize(_random_study(), _train, 40, n_jobs=4)
+    study = optimize(random_study(), _train, 40, n_jobs=4)
     found = states(study)
     assert found.keys() == {TrialState.COMPLETE, TrialState.PRUNED}
     assert sum(found.values()) == 40
@@ -126,7 +118,7 @@ def test_noisy_trials_of_different_steps_and_lengths() -> None:
                 raise optuna.TrialPruned
         return value
 
-    study = optimize(_random_study(), objective, 60)
+    study = optimize(random_study(), objective, 60)
     assert states(study)[TrialState.PRUNED] > 15
     assert study.best_value < 0.1
 
@@ -142,39 +134,8 @@ def test_diverging_trials_are_pruned_at_once(value) -> None:
                 raise optuna.TrialPruned
         raise AssertionError("it was not pruned")
 
-    study = optimize(_random_study(), objective, 16)
+    study = optimize(random_study(), objective, 16)
     assert all(trial.last_step <= 4 for trial in study.trials[8::2])
-
-
-def _cross_validation(shuffled):
-    """An objective with folds, which have no trend; its value is their mean."""
-    difficulty = np.random.default_rng(0).normal(size=12)
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", -3.0, 3.0)
-        rng = np.random.default_rng(trial.number)
-        folds = rng.permutation(12) if shuffled else np.arange(12)
-        scores = []
-        for fold in folds.tolist():
-            scores.append(x * x + 0.3 * difficulty[fold] + 0.1 * rng.normal())
-            trial.report(scores[-1], fold)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return float(np.mean(scores))
-
-    return objective
-
-
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_folds(shuffled) -> None:
-    study = optimize(_random_study(), _cross_validation(shuffled), 40)
-    pruned = [trial for trial in study.trials if trial.state == TrialState.PRUNED]
-    assert len(pruned) > 15
-    assert np.mean([len(trial.intermediate_values) for trial in pruned]) < 7
-    # The mean of fold difficulties moves all values alike.
-    best = study.best_params["x"] ** 2
-    assert best < 0.1
-    assert sum(trial.params["x"] ** 2 < best for trial in pruned) <= 1
 
 
 _N_HONEST = 20
@@ -202,7 +163,7 @@ def test_no_study_prunes_for_ever() -> None:
 
     def run(patience: int | None) -> optuna.Study:
         pruner = MondrianPruner(patience=patience, n_startup_trials=_N_HONEST)
-        return optimize(_random_study(pruner), _late_gain, 80)
+        return optimize(random_study(pruner), _late_gain, 80)
 
     assert run(None).best_value > 0.0
     study = run(8)
@@ -220,7 +181,7 @@ def test_no_study_prunes_for_ever() -> None:
 def test_patience_with_several_workers() -> None:
     """The oldest running trial goes on first, the second oldest after twice as many."""
     pruner = MondrianPruner(patience=3, n_startup_trials=_N_HONEST)
-    study = optimize(_random_study(pruner), _late_gain, _N_HONEST)
+    study = optimize(random_study(pruner), _late_gain, _N_HONEST)
     oldest, second = study.ask(), study.ask()
 
     def is_pruned(trial: optuna.Trial) -> bool:
@@ -247,7 +208,7 @@ def test_patience_with_several_workers() -> None:
 
 def test_failed_trials_do_not_count_for_the_patience() -> None:
     pruner = MondrianPruner(patience=3, n_startup_trials=_N_HONEST)
-    study = optimize(_random_study(pruner), _late_gain, _N_HONEST)
+    study = optimize(random_study(pruner), _late_gain, _N_HONEST)
     running = study.ask()
     for step, state in enumerate([TrialState.FAIL] * 5 + [TrialState.PRUNED] * 3):
         running.report(1.8, step)
@@ -258,7 +219,7 @@ def test_failed_trials_do_not_count_for_the_patience() -> None:
 
 
 def test_curves_of_trials_that_have_ended_are_forgotten() -> None:
-    study = optimize(_random_study(), _train, 30)
+    study = optimize(random_study(), _train, 30)
     assert TrialState.PRUNED in states(study)
     running = study.ask()
     running.report(1.0, 0)
@@ -266,127 +227,6 @@ def test_curves_of_trials_that_have_ended_are_forgotten() -> None:
     (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
     reader.read(study)
     assert set(reader.group_of(study.trials[0]).curves._running) == {running.number}
-
-
-def test_a_storage_that_sorts_reports_does_not_hide_their_order(tmp_path) -> None:
-    study = _random_study(storage=f"sqlite:///{tmp_path}/folds.db")
-    optimize(study, _cross_validation(True), 9)
-    # Steps would let a trial that starts with the last fold wait for others beyond it.
-    assert states(study)[TrialState.PRUNED] > 0
-    (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    reader.read(study)
-    curves = reader.group_of(study.trials[0]).curves
-    assert curves._counts_reports
-    assert all(curve.positions == list(range(12)) for curve, *_ in curves.model._latest)
-
-
-def test_a_storage_that_sorts_reports_makes_no_difference_to_folds(tmp_path) -> None:
-    """Also for a worker that joins: the order of each trial's reports is stored."""
-    studies = []
-    for storage in (None, f"sqlite:///{tmp_path}/folds.db"):
-        study = _random_study(storage=storage)
-        optimize(study, _cross_validation(True), 10)
-        study.pruner = MondrianPruner()
-        studies.append(optimize(study, _cross_validation(True), 10))
-    memory, sqlite = studies
-    assert states(memory)[TrialState.PRUNED] > 5
-    assert _last_steps(sqlite) == [
-        max(trial.intermediate_values) for trial in memory.get_trials(deepcopy=False)
-    ]
-    lengths = [
-        [len(trial.intermediate_values) for trial in one.get_trials(deepcopy=False)]
-        for one in studies
-    ]
-    assert lengths[0] == lengths[1]
-    # The storage in memory keeps the order, and an attribute holds a bounded number of steps.
-    assert not any("mondrian:report_order" in trial.system_attrs for trial in memory.trials)
-    trial = sqlite.ask()
-    for step in reversed(range(300)):
-        trial.report(0.0, step)
-    trial.should_prune()
-    assert len(sqlite.trials[-1].system_attrs["mondrian:report_order"]) == 150
-
-
-def test_a_trial_that_is_resumed_keeps_the_order_of_its_reports(tmp_path) -> None:
-    """Another process reads sorted reports; the stored order is that in which they were made."""
-    storage = f"sqlite:///{tmp_path}/folds.db"
-    study = optuna.create_study(storage=storage, pruner=MondrianPruner())
-    trial = study.ask()
-    for step in (3, 1):
-        trial.report(float(step), step)
-        trial.should_prune()
-    other = optuna.load_study(study_name=study.study_name, storage=storage, pruner=MondrianPruner())
-    resumed = optuna.trial.Trial(other, trial._trial_id)
-    resumed.should_prune()
-    assert study.trials[0].system_attrs["mondrian:report_order"] == [3, 1]
-    for step in (2, 0):
-        resumed.report(float(step), step)
-        resumed.should_prune()
-    assert study.trials[0].system_attrs["mondrian:report_order"] == [3, 1, 2, 0]
-    # The pruner judges the reports in this order, too.
-    (reader,) = [one for ones in other.pruner._memory.values() for one in ones.values()]
-    curve = reader.group_of(study.trials[0]).curves.running(study.trials[0])
-    assert curve.values == [-3.0, -1.0, -2.0, -0.0]
-
-
-@pytest.mark.parametrize("attribute", [None, 3, "10", {"1": 0}, [[1], "a", None, 7]], ids=repr)
-def test_a_foreign_attribute_is_no_order_of_reports(attribute) -> None:
-    study = _random_study()
-    optimize(study, _cross_validation(True), 4)
-    trial = study.ask()
-    study._storage.set_trial_system_attr(trial._trial_id, "mondrian:report_order", attribute)
-    for step in (1, 0):
-        trial.report(0.0, step)
-        trial.should_prune()
-    study.tell(trial, 1.0)
-    curves = StudyCurves({"n_warmup_steps": 0}, False)
-    curves.learn(study.trials[-1])
-    ((curve, *_),) = curves.model._latest
-    assert curves.counts_reports and curve.positions == [0, 1]
-    study.ask().should_prune()
-
-
-def test_a_worker_tells_all_readers_once_that_reports_are_out_of_order(
-    tmp_path, monkeypatch
-) -> None:
-    """Readers of a storage that sorts reports learn the same as those of one that does not."""
-    written, storages = [], (None, f"sqlite:///{tmp_path}/folds.db")
-    for name in ("InMemoryStorage", "_CachedStorage"):
-        module = optuna.storages._cached_storage if name[0] == "_" else optuna.storages
-        original = getattr(module, name).set_study_system_attr
-        monkeypatch.setattr(
-            getattr(module, name),
-            "set_study_system_attr",
-            lambda self, *one, original=original: written.append(one) or original(self, *one),
-        )
-    learnt = []
-    for storage in storages:
-        study = _random_study(storage=storage)
-        optimize(study, _cross_validation(True), 8)
-        # Without gaps: the storage shows no sign of disorder.
-        study.enqueue_trial({"x": 1.0})
-        trial = study.ask({"x": optuna.distributions.FloatDistribution(-3.0, 3.0)})
-        for fold in (1, 0):
-            trial.report(1.0, fold)
-        trial.should_prune()
-        study.tell(trial, state=TrialState.PRUNED)
-        finished = MondrianSampler(seed=0).read_model(study).reader.finished
-        learnt.append((finished[-1].outcomes[0], finished[-1].error))
-        ends = curves_data(study).curves[-1].end
-        assert ends is not None
-        assert ends[1] == pytest.approx(learnt[-1][0])
-    assert learnt[0] == pytest.approx(learnt[1])
-    assert len(written) == len(storages)
-    # A worker that joins reads it, although its own trials are in order.
-    study = optuna.load_study(study_name=study.study_name, storage=storages[1])
-    study.pruner = MondrianPruner()
-    running = study.ask()
-    running.report(1.0, 0)
-    running.should_prune()
-    (reader,) = [one for ones in study.pruner._memory.values() for one in ones.values()]
-    reader.read(study)
-    assert reader.group_of(study.trials[0]).curves._counts_reports
-    assert len(written) == len(storages)
 
 
 def test_epochs_and_folds_in_one_study() -> None:
@@ -404,8 +244,8 @@ def test_epochs_and_folds_in_one_study() -> None:
             ends.append(value)
         return float(np.mean(ends))
 
-    study = optimize(_random_study(), objective, 40)
-    plain = optimize(_random_study(optuna.pruners.NopPruner()), objective, 40)
+    study = optimize(random_study(), objective, 40)
+    plain = optimize(random_study(optuna.pruners.NopPruner()), objective, 40)
     assert states(study)[TrialState.PRUNED] > 15
     assert study.best_trial.number == plain.best_trial.number
 
@@ -413,7 +253,7 @@ def test_epochs_and_folds_in_one_study() -> None:
 def test_a_patient_pruner_may_wrap_it() -> None:
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
         pruner = optuna.pruners.PatientPruner(MondrianPruner(), patience=3)
-    study = optimize(_random_study(pruner), _train, 30)
+    study = optimize(random_study(pruner), _train, 30)
     # Losses that fall at each step are not pruned by a patient one.
     assert states(study).get(TrialState.PRUNED, 0) == 0
 
@@ -421,15 +261,15 @@ def test_a_patient_pruner_may_wrap_it() -> None:
 def test_a_study_in_the_place_of_a_deleted_one_is_read_anew() -> None:
     storage = optuna.storages.InMemoryStorage()
     pruner = MondrianPruner()
-    study = optimize(_random_study(pruner, storage=storage, study_name="one"), _train, 12)
+    study = optimize(random_study(pruner, storage=storage, study_name="one"), _train, 12)
     optuna.delete_study(study_name="one", storage=storage)
-    study = _random_study(pruner, storage=storage, study_name="two")
+    study = random_study(pruner, storage=storage, study_name="two")
     optimize(study, _train, 6)
     assert {trial.state for trial in study.trials[:3]} == {TrialState.COMPLETE}
 
 
 def test_trials_without_reports_are_not_pruned() -> None:
-    study = optimize(_random_study(), lambda trial: trial.suggest_float("x", 0, 1), 10)
+    study = optimize(random_study(), lambda trial: trial.suggest_float("x", 0, 1), 10)
     trial = study.ask()
     assert not trial.should_prune()
     trial.report(100.0, 3)
@@ -439,7 +279,7 @@ def test_trials_without_reports_are_not_pruned() -> None:
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_work_is_proportional_to_new_reports(monkeypatch, is_shuffled) -> None:
     """Each report of a running trial is transformed once."""
-    study = optimize(_random_study(), _train, 12)
+    study = optimize(random_study(), _train, 12)
     steps = np.random.default_rng(0).permutation(200) if is_shuffled else np.arange(200)
     trial = study.ask()
     n_transformed = []
