@@ -65,7 +65,7 @@ class MondrianOptimizer(StoredOptimizer):
         Seed of all randomness; None takes entropy from the system.
     allow_missing : bool, default=False
         Whether trials may lack parameters that are active by the space's conditions, as happens
-        when the conditions are not known. They have at least one.
+        when the conditions are not known. A trial has at least one parameter.
     directions : sequence of {"minimize", "maximize"} or None, default=None
         Directions of one to four objectives, instead of `direction`. With several, suggestions
         maximise the expected hypervolume improvement, in logarithms, with "ei", "log_ei" and "pi"
@@ -82,9 +82,9 @@ class MondrianOptimizer(StoredOptimizer):
         Which points may be suggested, where that is known without a trial: a function of the
         active parameters by name (a dict) that returns True or False. A ``KeyError`` of an
         inactive parameter counts as True, so ``lambda p: p["depth"] * p["width"] <= 64`` holds in
-        branches without depth. Told trials need not be valid. One that is not was evaluated: it is
-        learnt as any other, and `best` and `pareto_front` return it if its value is the best. A
-        saved file does not hold the function, and `load` is given it again.
+        branches without depth. Trials that are told need not be valid: the optimizer learns an
+        invalid trial as any other, and `best` and `pareto_front` may return it. A saved file does
+        not hold the function, and `load` is given it again.
     warm_start : sequence of (params, values) or EarlierTrials, default=None
         Trials of earlier studies of the same or similar spaces, as `tell` takes them. They count as
         far as they predict this search's trials, see

@@ -2,8 +2,8 @@
 
 ``conditions`` says when a parameter is active, ``parameters`` holds Float, Int and Categorical with
 the arithmetic of their grids, ``links`` states conditions in terms of columns, ``space`` is the
-whole space, ``restricted`` a part of it, with fixed values and linear constraints, and ``outside``
-encodes values that the space does not hold.
+whole space, ``restricted`` a part of it, with fixed values and linear constraints, and
+``lenient_encoding`` encodes values that the space does not hold.
 """
 
 from mondrian_bo.search_space.conditions import Condition

@@ -24,7 +24,7 @@ class Schedule:
         Trials that are asked for before the first of them is told; then all of them are told.
     workers : int
         Trials that run at any time, with random run times; another one is asked for as soon as one
-        is told. 1 is no worker but the batches.
+        is told. With 1, `batch` alone decides the order.
     """
 
     batch: int = 1

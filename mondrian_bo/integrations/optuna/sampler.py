@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     """Sampler for Optuna studies, with probabilistic models of objectives and constraints.
 
-    The default model is one Gaussian process up to 200 trials, or a Mondrian forest while the
-    process predicts the values badly, and a Mondrian forest with a Gaussian process in each leaf
-    beyond. One model covers all parameters of the trials, conditional
-    ones included: the sampler learns from the trials which choices activate which parameters. The
-    time of a suggestion grows with the logarithm of the number of trials.
+    Up to 200 trials the default model is one Gaussian process. A Mondrian forest replaces it while
+    it predicts the values badly. Beyond 200 trials the model is a Mondrian forest with a Gaussian
+    process in each leaf. One model covers all parameters of the trials, conditional ones included:
+    the sampler learns from the trials which choices activate which parameters. The time of a
+    suggestion grows with the logarithm of the number of trials.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     and the acquisition is weighted by the probability that a candidate is feasible. With two to
     four objectives, suggestions maximise the expected hypervolume improvement, with "ei", "log_ei"
     and "pi" as with "auto". "ucb", "thompson" and a user's own acquisition give a value of each
-    objective, and suggestions maximise the hypervolume that these values add. Pruned trials are not
-    learnt with several objectives. More than four raise a ``ValueError``.
+    objective, and suggestions maximise the hypervolume that these values add. With several
+    objectives a pruned trial counts as a failed one. More than four raise a ``ValueError``.
 
     Values that ``study.enqueue_trial`` or a ``PartialFixedSampler`` sets are kept. The other
     parameters are searched beside them, with a model of all trials.
@@ -217,7 +217,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         trial: FrozenTrial,
         search_space: dict[str, BaseDistribution],
     ) -> dict[str, Any]:
-        """Suggest values for the parameters of a search space, as far as they will be active."""
+        """Suggest values for those parameters of a search space that will be active."""
         if not search_space:
             return {}
         is_valid, constants = self._is_valid, None
@@ -260,7 +260,7 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
                 if not others and not finished:
                     return params
                 row = encode_leniently(optimizer.space, [internal])
-                # If it was known to be taken, nothing else is left.
+                # A row that was suggested although it is taken: no other point is left.
                 if _has(pending, row) or not _is_taken(row, memory, optimizer, others, finished):
                     return params
 

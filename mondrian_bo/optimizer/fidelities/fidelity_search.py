@@ -30,8 +30,8 @@ from mondrian_bo.shared.blas_threads import single_threaded_blas
 from mondrian_bo.surrogates.base import CovariantSurrogate, Surrogate
 
 _MOST_SPENT = 1.0
-"""Cost of the trials since the last one at the target at which the next one is there, in costs of a
-trial at the target; our choice: at least half of all costs are spent at the target."""
+"""The next trial runs at the target when the trials since the last one there have cost so much, in
+costs of a trial at the target; our choice. At least half of all costs are then spent there."""
 
 _LATEST = 200
 """Number of latest trials whose predictions at the target are compared, our choice."""

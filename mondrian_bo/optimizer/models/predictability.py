@@ -24,7 +24,8 @@ _GROWTH = 1.25
 """Factor of the number of trials between two comparisons, our choice."""
 
 _MOST = 200
-"""Number of trials beyond which values count as predicted: our choice. It bounds the time."""
+"""Largest number of trials with a comparison, beyond which values count as predicted, our choice:
+it bounds the time."""
 
 _NOISE = 0.3
 """Correlation of values with their predictions below which they count as noise: our choice. That

@@ -15,7 +15,7 @@ _N_FAILED = 2
 may be an accident. Our choice."""
 
 _MANY_FAILED = 2
-"""Failed trials for each other one beyond which a failed trial is learnt as the worst, our choice:
+"""Ratio of failed trials to others above which a failed trial is learnt as the worst, our choice:
 the median of few values is too good for most of the space."""
 
 

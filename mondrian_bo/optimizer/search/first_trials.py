@@ -22,8 +22,8 @@ _N_LIKELY = 64
 probably holds all constraints: our choice."""
 
 _INFORMATIVE = 10
-"""Number of trials that constraints know and a search does not, from which on they choose its first
-trials, our choice: fewer tell little of a constraint."""
+"""A restarted search lets the models of constraints choose its first trials if they know at least
+so many trials that the search does not know; our choice: fewer tell little of a constraint."""
 
 
 def row_without_model(

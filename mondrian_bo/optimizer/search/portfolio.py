@@ -53,9 +53,9 @@ class Arm:
         Share of suggestions that maximise a draw from a quadratic model of the trials nearest to
         the incumbent, where that predicts well.
     quadratic_after : int, default=0
-        Number of trials, or 20 for each parameter if that is less, up to which a quadratic must
-        predict left-out trials nearly perfectly. Until then no quadratic is used with fewer than
-        two trials for each parameter, or where a parameter is inactive in one of the best trials.
+        Number of early trials, or 20 for each parameter if that is less. In early trials a
+        quadratic must predict left-out trials nearly perfectly, there must be two trials for each
+        parameter, and all parameters must be active in the best trials.
     evolution : float, default=0.0
         Share of suggestions that are steps of an evolution strategy: offspring of the best of the
         latest trials, chosen by the quadratic. All parameters must be numbers, and active in the

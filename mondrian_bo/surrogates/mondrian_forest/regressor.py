@@ -83,10 +83,10 @@ class MondrianForestRegressor(EquivalentWeightsMixin, ForestRegressor):
         with the mean and variance of its targets, plus the noise: the paper's approximation in
         section 5.3. Linear leaves are always exact.
     branch_off : {"remaining", "paper", "bridge"}, default="remaining"
-        How to predict where a point branches off before a node j. "paper" uses the posterior of j
-        (Algorithm 5, line 2), "remaining" adds the prior variance below j. A node is then inserted
-        between j and its parent; "bridge" uses the exact posterior of that node, plus the prior
-        variance below it. Three quantiles represent the time at which the point branches off.
+        How to predict where a point branches off before a node j, as if a new node were inserted
+        between j and its parent. "paper" uses the posterior of j (Algorithm 5, line 2), "remaining"
+        adds the prior variance below j. "bridge" uses the exact posterior of the new node, plus the
+        prior variance below it. Three quantiles represent the time at which the point branches off.
         Above the root all three are the prior. "empirical" branches off as "paper". Linear leaves
         have no "bridge".
     hyperparameters : {"leave_one_out", "marginal_likelihood", "paper"}, default="leave_one_out"
