@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mondrian_bo.integrations.optuna.pruner import MondrianPruner
     from mondrian_bo.integrations.optuna.robust_best import robust_best
     from mondrian_bo.integrations.optuna.sampler import MondrianSampler
-    from mondrian_bo.integrations.optuna.study_fidelity import best_at_target
+    from mondrian_bo.integrations.optuna.suggestions.study_fidelity import best_at_target
     from mondrian_bo.integrations.optuna.terminator import MondrianTerminator
     from mondrian_bo.optimizer.optimizer import MondrianOptimizer
     from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
@@ -50,7 +50,7 @@ _HOMES = {
     "MondrianSampler": "mondrian_bo.integrations.optuna.sampler",
     "MondrianTerminator": "mondrian_bo.integrations.optuna.terminator",
     "SearchSpace": "mondrian_bo.search_space",
-    "best_at_target": "mondrian_bo.integrations.optuna.study_fidelity",
+    "best_at_target": "mondrian_bo.integrations.optuna.suggestions.study_fidelity",
     "robust_best": "mondrian_bo.integrations.optuna.robust_best",
 }
 """The module that defines each lazy name."""

@@ -101,7 +101,7 @@ def test_first_trials_are_those_of_a_study_with_one_worker():
 
 def test_another_worker_publishes_the_same_first_value(monkeypatch):
     """It does so after this one has drawn, and before this one reads."""
-    import mondrian_bo.integrations.optuna.first_values as module
+    import mondrian_bo.integrations.optuna.suggestions.first_values as module
 
     study = make_study(new_sampler())
     study.ask()
@@ -122,7 +122,7 @@ def test_another_worker_publishes_the_same_first_value(monkeypatch):
 
 def test_a_trial_set_apart_by_its_first_values_publishes_no_others(monkeypatch):
     """Texts that grow with each of many parameters would take long to store."""
-    import mondrian_bo.integrations.optuna.first_values as module
+    import mondrian_bo.integrations.optuna.suggestions.first_values as module
 
     study, published = make_study(new_sampler(0)), []
     publish = module.publish

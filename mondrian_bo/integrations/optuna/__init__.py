@@ -1,4 +1,9 @@
-"""The optimizer as an Optuna sampler, and the model of learning curves as a pruner."""
+"""Everything that needs Optuna: the sampler, the pruner, the terminator, and how to read a study.
+
+``sampler``, ``pruner`` and ``terminator`` are what a study is given. ``importance``,
+``robust_best``, ``report`` and ``plots`` read a study, with the model of ``study_model``. The
+packages ``study`` and ``suggestions`` have their parts.
+"""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import optuna
 from optuna.importance import BaseImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.study_checks import check_study
-from mondrian_bo.integrations.optuna.trial_rows import TrialRows, trial_rows
+from mondrian_bo.integrations.optuna.study.study_checks import check_study
+from mondrian_bo.integrations.optuna.study.trial_rows import TrialRows, trial_rows
 from mondrian_bo.shared.argument_checks import check_callable, check_count, check_flag
 
 if TYPE_CHECKING:

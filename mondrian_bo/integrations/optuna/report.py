@@ -30,8 +30,8 @@ from mondrian_bo.integrations.optuna.plots.model import (
     slice_data,
 )
 from mondrian_bo.integrations.optuna.robust_best import robust_best
+from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
 from mondrian_bo.integrations.optuna.terminator import stored_estimate
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
 
 _MOST_SLICES = 8
 """Number of parameters with a slice, our choice."""

@@ -15,13 +15,13 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import rounded_number
-from mondrian_bo.integrations.optuna.fixed_values import fixed_part, fixed_values, with_fixed
-from mondrian_bo.integrations.optuna.proposals import note_replaced, proposed_values, publish
-from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.study.distributions import rounded_number
+from mondrian_bo.integrations.optuna.study.fixed_values import fixed_part, fixed_values, with_fixed
+from mondrian_bo.integrations.optuna.study.proposals import note_replaced, proposed_values, publish
+from mondrian_bo.integrations.optuna.study.study_memory import RemembersStudies
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel
-from mondrian_bo.integrations.optuna.told_study import ToldStudy
-from mondrian_bo.integrations.optuna.valid_points import (
+from mondrian_bo.integrations.optuna.suggestions.told_study import ToldStudy
+from mondrian_bo.integrations.optuna.suggestions.valid_points import (
     constants_beside,
     may_be_valid,
     valid_fixed,
@@ -35,9 +35,9 @@ from mondrian_bo.shared.garbage_collection import without_collections
 from mondrian_bo.surrogates.registry import SurrogateName
 
 if TYPE_CHECKING:
-    from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
-    from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
-    from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
+    from mondrian_bo.integrations.optuna.study.study_reader import FinishedTrial
+    from mondrian_bo.integrations.optuna.suggestions.earlier_studies import EarlierStudies
+    from mondrian_bo.integrations.optuna.suggestions.study_fidelity import StudyFidelity
     from mondrian_bo.optimizer.fidelities.fidelity import FidelityChoice
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
@@ -171,14 +171,14 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         self._earlier: EarlierStudies | None = None
         if warm_start is not None:
             # Loaded here: few samplers have earlier studies.
-            from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
+            from mondrian_bo.integrations.optuna.suggestions.earlier_studies import EarlierStudies
 
             earlier = EarlierStudies(warm_start)
             self._earlier = earlier if len(earlier) else None
         self._fidelity: StudyFidelity | None = None
         if fidelity is not None or cost is not None:
             # Loaded here: few samplers have a fidelity.
-            from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+            from mondrian_bo.integrations.optuna.suggestions.study_fidelity import StudyFidelity
 
             self._fidelity = StudyFidelity(fidelity, cost, self._earlier is not None)
         self._is_valid = is_valid
@@ -279,8 +279,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
         study's first trial has the middle of each numeric range.
         """
         # Loaded here: few trials draw parameters one by one.
-        with without_collections("mondrian_bo.integrations.optuna.first_values"):
-            from mondrian_bo.integrations.optuna.first_values import FirstValues
+        with without_collections("mondrian_bo.integrations.optuna.suggestions.first_values"):
+            from mondrian_bo.integrations.optuna.suggestions.first_values import FirstValues
 
         with self._lock:
             # Studies that are not supported raise here.

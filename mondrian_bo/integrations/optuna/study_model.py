@@ -13,10 +13,10 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import values_under
-from mondrian_bo.integrations.optuna.fixed_values import unwrapped
-from mondrian_bo.integrations.optuna.study_checks import check_study
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.distributions import values_under
+from mondrian_bo.integrations.optuna.study.fixed_values import unwrapped
+from mondrian_bo.integrations.optuna.study.study_checks import check_study
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.argument_checks import check_number
 from mondrian_bo.shared.array_types import FloatArray

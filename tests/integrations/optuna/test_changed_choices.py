@@ -11,9 +11,9 @@ from optuna.pruners import HyperbandPruner
 from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize, states
 
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
 from mondrian_bo.integrations.optuna.robust_best import robust_best
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.proposals import PUBLISHED_KEY
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
 
 
 @pytest.mark.parametrize("later", [("c", "a", "b"), ("new", "a", "b", "c")])

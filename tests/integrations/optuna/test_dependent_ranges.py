@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import proposed_values
+from mondrian_bo.integrations.optuna.study.proposals import proposed_values
 
 
 def test_ranges_that_depend_on_other_parameters():

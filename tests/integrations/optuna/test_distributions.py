@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_parameter, to_space
-from mondrian_bo.integrations.optuna.told_study import complete
+from mondrian_bo.integrations.optuna.study.distributions import SpaceRecipe, to_parameter, to_space
+from mondrian_bo.integrations.optuna.suggestions.told_study import complete
 from mondrian_bo.search_space import Categorical, Condition, Float, Int, SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
 

@@ -11,8 +11,8 @@ import pytest
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler, best_at_target
-from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.suggestions.study_fidelity import StudyFidelity
 
 
 def sampler_of(**settings):

@@ -14,7 +14,7 @@ from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, proposed_values
+from mondrian_bo.integrations.optuna.study.proposals import PUBLISHED_KEY, proposed_values
 
 
 def grid(trial):

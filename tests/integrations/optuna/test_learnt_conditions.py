@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
+from mondrian_bo.integrations.optuna.study.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import Condition
 
 

@@ -11,9 +11,9 @@ from optuna.trial import TrialState, create_trial
 from studies import make_study, optimize, parameters
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.study.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
 from mondrian_bo.optimizer.models import known_noise
 
 

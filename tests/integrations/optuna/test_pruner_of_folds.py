@@ -10,7 +10,7 @@ from studies import optimize, random_study, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
 from mondrian_bo.integrations.optuna.plots.history import curves_data
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study.study_curves import StudyCurves
 
 
 def _cross_validation(shuffled):

@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from studies import conditional, is_consistent, make_study, optimize, parameters, states
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY
+from mondrian_bo.integrations.optuna.study.proposals import PUBLISHED_KEY
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 

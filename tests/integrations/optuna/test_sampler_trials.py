@@ -20,7 +20,7 @@ from optuna.trial import TrialState
 from studies import bowl, conditional, make_study, mixed, optimize, parameters, states
 
 from mondrian_bo import MondrianPruner, MondrianSampler
-from mondrian_bo.integrations.optuna.proposals import PUBLISHED_KEY, raw_running_values
+from mondrian_bo.integrations.optuna.study.proposals import PUBLISHED_KEY, raw_running_values
 from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 

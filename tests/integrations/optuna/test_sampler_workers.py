@@ -14,9 +14,9 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna import proposals
-from mondrian_bo.integrations.optuna.first_values import FirstValues
 from mondrian_bo.integrations.optuna.sampler import _has
+from mondrian_bo.integrations.optuna.study import proposals
+from mondrian_bo.integrations.optuna.suggestions.first_values import FirstValues
 
 FINITE = {
     "n": IntDistribution(1, 4),

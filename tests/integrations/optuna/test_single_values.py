@@ -16,7 +16,7 @@ from optuna.distributions import (
 )
 
 from mondrian_bo import MondrianImportanceEvaluator, MondrianSampler, plotting
-from mondrian_bo.integrations.optuna.distributions import joined
+from mondrian_bo.integrations.optuna.study.distributions import joined
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -8,7 +8,7 @@ import pickle
 
 import optuna
 
-from mondrian_bo.integrations.optuna.study_memory import RemembersStudies
+from mondrian_bo.integrations.optuna.study.study_memory import RemembersStudies
 
 
 class Counts(RemembersStudies[list]):

@@ -12,13 +12,13 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 from studies import bowl, conditional, make_study, mixed, optimize
 
-from mondrian_bo.integrations.optuna.proposals import (
+from mondrian_bo.integrations.optuna.study.proposals import (
     PUBLISHED_KEY,
     note_replaced,
     publish,
     raw_running_values,
 )
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
 
 UNIT = {"x": FloatDistribution(0.0, 1.0)}
 

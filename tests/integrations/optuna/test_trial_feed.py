@@ -14,7 +14,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 from studies import make_study
 
-from mondrian_bo.integrations.optuna.trial_feed import TrialFeed, local_time
+from mondrian_bo.integrations.optuna.study.trial_feed import TrialFeed, local_time
 
 # An exception in a finaliser is ignored, which pytest reports.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

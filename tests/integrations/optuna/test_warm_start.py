@@ -10,7 +10,7 @@ import optuna
 import pytest
 
 from mondrian_bo import MondrianSampler
-from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
+from mondrian_bo.integrations.optuna.suggestions.earlier_studies import EarlierStudies
 
 
 def objective(trial, kinds=("sgd", "adam"), low=1e-5):

@@ -13,20 +13,20 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr
 
-from mondrian_bo.integrations.optuna.comparable_trials import ComparableTrials
 from mondrian_bo.integrations.optuna.plots.lines import (
     check_objective,
     objective_label,
     shown_unit,
 )
-from mondrian_bo.integrations.optuna.study_checks import (
+from mondrian_bo.integrations.optuna.study.comparable_trials import ComparableTrials
+from mondrian_bo.integrations.optuna.study.study_checks import (
     check_single_objective,
     check_study,
     sign_of,
 )
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves, is_noted_as_unordered
+from mondrian_bo.integrations.optuna.study.study_curves import StudyCurves, is_noted_as_unordered
+from mondrian_bo.integrations.optuna.study.trial_rows import finite_trials, is_feasible, trial_rows
 from mondrian_bo.integrations.optuna.study_model import fidelity_of
-from mondrian_bo.integrations.optuna.trial_rows import finite_trials, is_feasible, trial_rows
 from mondrian_bo.shared.argument_checks import check_count
 from mondrian_bo.shared.array_types import BoolArray, FloatArray
 

@@ -12,16 +12,16 @@ import optuna
 from optuna.distributions import CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import values_under
 from mondrian_bo.integrations.optuna.plots.labels import distinct_labels
 from mondrian_bo.integrations.optuna.robust_best import (
     asked_model,
     best_predicted,
     trials_to_choose,
 )
-from mondrian_bo.integrations.optuna.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.study.distributions import values_under
+from mondrian_bo.integrations.optuna.study.study_checks import check_study, sign_of
+from mondrian_bo.integrations.optuna.study.trial_rows import finite_trials
 from mondrian_bo.integrations.optuna.study_model import ReadableSampler, StudyModel, check_reader
-from mondrian_bo.integrations.optuna.trial_rows import finite_trials
 from mondrian_bo.search_space import Categorical
 from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import BoolArray, FloatArray

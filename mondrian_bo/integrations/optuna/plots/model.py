@@ -25,7 +25,7 @@ from mondrian_bo.integrations.optuna.plots.lines import (
     objective_label,
     shown_unit,
 )
-from mondrian_bo.integrations.optuna.study_checks import check_single_objective
+from mondrian_bo.integrations.optuna.study.study_checks import check_single_objective
 from mondrian_bo.search_space import Float, SearchSpace
 from mondrian_bo.shared.argument_checks import check_count, check_flag
 from mondrian_bo.shared.array_types import FloatArray

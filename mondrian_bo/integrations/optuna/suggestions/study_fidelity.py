@@ -12,14 +12,14 @@ import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import ROUNDING, to_parameter
-from mondrian_bo.integrations.optuna.study_checks import (
+from mondrian_bo.integrations.optuna.study.distributions import ROUNDING, to_parameter
+from mondrian_bo.integrations.optuna.study.study_checks import (
     check_argument_fits,
     check_single_objective,
     sign_of,
 )
-from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, FinishedTrial, StudyReader
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.study.study_reader import N_WITHOUT, FinishedTrial, StudyReader
+from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
 from mondrian_bo.optimizer.fidelities.fidelity import (
     SAME_FIDELITY,
     FidelityChoice,

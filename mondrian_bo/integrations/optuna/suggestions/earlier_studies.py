@@ -11,9 +11,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from mondrian_bo.integrations.optuna.distributions import internal_of, nearest_number
-from mondrian_bo.integrations.optuna.study_checks import check_argument_fits
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.study.distributions import internal_of, nearest_number
+from mondrian_bo.integrations.optuna.study.study_checks import check_argument_fits
+from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
 from mondrian_bo.optimizer.earlier_studies.earlier_trials import (
     N_START,
     EarlierTrials,

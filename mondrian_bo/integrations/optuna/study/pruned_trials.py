@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.study_curves import StudyCurves
+from mondrian_bo.integrations.optuna.study.study_curves import StudyCurves
 from mondrian_bo.shared.float_range import SHRINK
 
 

@@ -10,7 +10,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, PartialFixedSampler
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.study.distributions import values_under
 from mondrian_bo.search_space import RestrictedSpace, SearchSpace
 
 _ENQUEUED = "fixed_params"

@@ -13,10 +13,10 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import SpaceRecipe, to_space
-from mondrian_bo.integrations.optuna.proposals import published_parts
-from mondrian_bo.integrations.optuna.study_reader import StudyReader
-from mondrian_bo.integrations.optuna.valid_points import ValidSuggestions, choices_of
+from mondrian_bo.integrations.optuna.study.distributions import SpaceRecipe, to_space
+from mondrian_bo.integrations.optuna.study.proposals import published_parts
+from mondrian_bo.integrations.optuna.study.study_reader import StudyReader
+from mondrian_bo.integrations.optuna.suggestions.valid_points import ValidSuggestions, choices_of
 from mondrian_bo.optimizer.shared.validation import Direction
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
@@ -24,8 +24,8 @@ from mondrian_bo.shared.array_types import BoolArray, FloatArray
 from mondrian_bo.shared.garbage_collection import without_collections
 
 if TYPE_CHECKING:
-    from mondrian_bo.integrations.optuna.earlier_studies import EarlierStudies
-    from mondrian_bo.integrations.optuna.study_fidelity import StudyFidelity
+    from mondrian_bo.integrations.optuna.suggestions.earlier_studies import EarlierStudies
+    from mondrian_bo.integrations.optuna.suggestions.study_fidelity import StudyFidelity
     from mondrian_bo.optimizer.row_optimizer import RowOptimizer
 
 

@@ -7,7 +7,7 @@ import json
 import optuna
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.distributions import values_under
+from mondrian_bo.integrations.optuna.study.distributions import values_under
 
 PUBLISHED_KEY = "mondrian:relative_params"
 """Prefix of the trial attributes that hold a proposal."""

@@ -10,8 +10,8 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.fixed_values import fixed_values, unwrapped
-from mondrian_bo.integrations.optuna.study_reader import N_WITHOUT, StudyReader
+from mondrian_bo.integrations.optuna.study.fixed_values import fixed_values, unwrapped
+from mondrian_bo.integrations.optuna.study.study_reader import N_WITHOUT, StudyReader
 from mondrian_bo.optimizer.shared.validation import check_answer
 
 

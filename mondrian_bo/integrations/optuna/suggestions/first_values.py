@@ -13,16 +13,16 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import nearest_number, to_parameter
-from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
-from mondrian_bo.integrations.optuna.proposals import (
+from mondrian_bo.integrations.optuna.study.distributions import nearest_number, to_parameter
+from mondrian_bo.integrations.optuna.study.fixed_values import internal_enqueued
+from mondrian_bo.integrations.optuna.study.proposals import (
     internal_values,
     proposed_values,
     publish,
     raw_running_values,
 )
-from mondrian_bo.integrations.optuna.study_reader import FinishedTrial
-from mondrian_bo.integrations.optuna.trial_feed import local_time
+from mondrian_bo.integrations.optuna.study.study_reader import FinishedTrial
+from mondrian_bo.integrations.optuna.study.trial_feed import local_time
 from mondrian_bo.optimizer.maximization.candidates import centre
 from mondrian_bo.search_space import Categorical, SearchSpace
 

@@ -13,18 +13,18 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.comparable_trials import ComparableTrials
-from mondrian_bo.integrations.optuna.distributions import internal_of, joined, union
-from mondrian_bo.integrations.optuna.fixed_values import internal_enqueued
-from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
-from mondrian_bo.integrations.optuna.proposals import (
+from mondrian_bo.integrations.optuna.study.comparable_trials import ComparableTrials
+from mondrian_bo.integrations.optuna.study.distributions import internal_of, joined, union
+from mondrian_bo.integrations.optuna.study.fixed_values import internal_enqueued
+from mondrian_bo.integrations.optuna.study.learnt_conditions import ConditionLearner
+from mondrian_bo.integrations.optuna.study.proposals import (
     internal_values,
     proposed_values,
     replaced_values,
 )
-from mondrian_bo.integrations.optuna.pruned_trials import PrunedTrials
-from mondrian_bo.integrations.optuna.study_curves import is_noted_as_unordered
-from mondrian_bo.integrations.optuna.trial_feed import Feed, TrialFeed, local_time
+from mondrian_bo.integrations.optuna.study.pruned_trials import PrunedTrials
+from mondrian_bo.integrations.optuna.study.study_curves import is_noted_as_unordered
+from mondrian_bo.integrations.optuna.study.trial_feed import Feed, TrialFeed, local_time
 from mondrian_bo.shared.array_types import FloatArray
 
 N_WITHOUT = 10

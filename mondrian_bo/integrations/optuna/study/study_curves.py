@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from mondrian_bo.integrations.optuna.trial_rows import is_feasible
+from mondrian_bo.integrations.optuna.study.trial_rows import is_feasible
 from mondrian_bo.shared.argument_checks import is_integer
 from mondrian_bo.shared.array_types import FloatArray
 

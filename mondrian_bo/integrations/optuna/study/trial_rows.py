@@ -10,8 +10,8 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mondrian_bo.integrations.optuna.distributions import joined, to_space, values_under
-from mondrian_bo.integrations.optuna.learnt_conditions import ConditionLearner
+from mondrian_bo.integrations.optuna.study.distributions import joined, to_space, values_under
+from mondrian_bo.integrations.optuna.study.learnt_conditions import ConditionLearner
 from mondrian_bo.search_space import SearchSpace
 from mondrian_bo.search_space.lenient_encoding import encode_leniently
 from mondrian_bo.shared.array_types import FloatArray
