@@ -36,6 +36,9 @@ _SAMPLERS = "mondrian,random,tpe"
 _MOST_LISTED = 40
 """Largest number of problems of a suite that the list names one by one."""
 
+_LONGEST_NAME = 200
+"""Largest number of bytes of a study's name in the name of its report: file systems allow 255."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
@@ -234,6 +237,8 @@ def _bench_run(arguments: argparse.Namespace) -> int:
     _check_numbers(arguments)
     if arguments.out.exists() and not arguments.out.is_dir():
         raise ValueError(f"--out must be a directory, and {arguments.out} is a file")
+    if arguments.tables is not None and not arguments.tables.is_dir():
+        raise ValueError(f"--tables must be a directory, and {arguments.tables} is none")
     if arguments.problems is None and arguments.suite in SPECIAL_SUITES:
         special = SPECIAL_SUITES[arguments.suite]
         _check_options(arguments, special.options)
@@ -344,7 +349,11 @@ def _report(arguments: argparse.Namespace) -> int:
 
     study = load_study(arguments.storage, arguments.study)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in study.study_name)
+    # A name of Optuna may be longer than that of a file.
+    safe = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")
     out = arguments.out or Path(f"{safe}.html")
+    if out.is_dir():
+        raise IsADirectoryError(f"--out {out}: this is a folder. Name a file in it.")
     if not out.resolve().parent.is_dir():
         raise FileNotFoundError(f"--out {out}: there is no folder {out.resolve().parent}.")
     page = html_report(study, interactive=arguments.interactive)

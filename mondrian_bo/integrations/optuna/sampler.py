@@ -342,7 +342,8 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
             model = memory.optimizer_for(study, distributions, self._settings, is_valid, constants)
             if model is None or not model.has_finite_values:
                 raise ValueError(
-                    "No finished trial has a finite value and a parameter that varies."
+                    "No finished trial has a finite value and a parameter that varies. A parameter "
+                    "whose range is wider than the largest float is not in the model."
                 )
             return StudyModel(memory.reader, model)
 

@@ -45,12 +45,14 @@ def load_study(storage: str, name: str | None = None) -> optuna.Study:
         names = sorted(optuna.get_all_study_names(opened))
     except Exception as error:
         raise _unreadable(error) from error
+    if not names:
+        raise ValueError("The storage has no study.")
     if name is None and len(names) == 1:
         (name,) = names
     if name is None:
-        raise ValueError(f"The name of a study is needed; the storage has {names or 'no study'}.")
+        raise ValueError(f"The name of a study is needed; the storage has {names}.")
     if name not in names:
-        raise ValueError(f"There is no study {name!r}; the storage has {names or 'no study'}.")
+        raise ValueError(f"There is no study {name!r}; the storage has {names}.")
     return optuna.load_study(study_name=name, storage=opened)
 
 
@@ -64,15 +66,18 @@ def _opened_journal(path: str) -> BaseStorage:
     try:
         backend = JournalFileBackend(path)
         # The reader of journals skips a last line that is incomplete.
-        if Path(path).stat().st_size > 0 and next(backend.read_logs(0), None) is None:
+        if Path(path).stat().st_size > 0 and "op_code" not in next(backend.read_logs(0), {}):
             raise ValueError("the first line is no record")
-        return JournalStorage(backend)
     # A file of another kind may raise anything in the reader of journals.
     except Exception as error:
         raise ValueError(
             f"{path!r} is no journal file of Optuna ({error}). A database needs its URL, "
             "such as sqlite:///studies.db."
         ) from None
+    try:
+        return JournalStorage(backend)
+    except Exception as error:
+        raise ValueError(f"The journal {path!r} has a line that cannot be read: {error}") from None
 
 
 def _opened_database(url: str) -> BaseStorage:

@@ -85,8 +85,9 @@ class StudyModel(NamedTuple):
         rows = np.clip(encode_leniently(space, internal), -_FARTHEST, _FARTHEST)
         rows[np.isnan(space.snap(np.nan_to_num(rows)))] = np.nan
         for k in np.flatnonzero(~self.optimizer.accepts(rows))[:1]:
+            lacking = [name for name in space.names if name not in params[k]]
             raise ValueError(
-                f"Parameters are missing in {dict(params[k])!r}: the study has {space.names}."
+                f"{dict(params[k])!r} lacks active parameters: it has none of {lacking}."
             )
         return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_bo.acquisitions.base import Score
+from mondrian_bo.optimizer.constraints.constraints import Constraints
 from mondrian_bo.optimizer.constraints.half_spaces import HalfSpaces
 from mondrian_bo.optimizer.maximization.candidates import (
     CandidateSearch,
@@ -12,6 +13,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
     centre,
     quasi_random_rows,
 )
+from mondrian_bo.optimizer.search.constant_outcomes import constant_constraints
 from mondrian_bo.optimizer.search.request import Request
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.shared.array_types import FloatArray
@@ -33,8 +35,9 @@ def row_without_model(
     n_candidates: int,
     find: Maximize,
     half_spaces: HalfSpaces | None,
+    is_informed: bool,
 ) -> FloatArray:
-    """Return the row of one of the first trials, shape (d,).
+    """Return the row of a trial that no acquisition chooses, shape (d,).
 
     Parameters
     ----------
@@ -50,11 +53,17 @@ def row_without_model(
         Finds the best candidate within valid rows or `half_spaces`.
     half_spaces : HalfSpaces or None
         The constraints that are exactly linear, if any.
+    is_informed : bool
+        Whether the models of constraints choose in any case; they do if they know many more trials.
     """
-    n_more = 0 if request.constraints is None else len(request.constraints.rows) - len(trials)
-    if n_more >= _INFORMATIVE and request.valid is None:
-        row = _likely_row(request, half_spaces)
-    else:
+    constraints, row = request.constraints, None
+    if constraints is not None and request.valid is None:
+        if is_informed:
+            # A point within linear constraints is better than one that is moved to their bound.
+            row = _likely_row(request, constraints, None)
+        elif len(constraints.rows) - len(trials) >= _INFORMATIVE:
+            row = _likely_row(request, constraints, half_spaces)
+    if row is None:
         row = _first_row(request, shift, trials.rows)
     if half_spaces is not None:
         row = half_spaces.reached(request.space, row)
@@ -80,14 +89,20 @@ def _first_row(request: Request, shift: FloatArray, rows: FloatArray) -> FloatAr
     return valid.first(space, index, shift, request.rng, trials)
 
 
-def _likely_row(request: Request, half_spaces: HalfSpaces | None) -> FloatArray:
-    """Return the one of some quasi-random points that most probably holds all constraints."""
-    space, constraints = request.space, request.constraints
-    assert constraints is not None
+def _likely_row(
+    request: Request, constraints: Constraints, half_spaces: HalfSpaces | None
+) -> FloatArray | None:
+    """Return the one of some quasi-random points that most probably holds all constraints.
+
+    Constant constraints do not count; None if all are constant.
+    """
+    constant = constant_constraints(constraints)
+    if len(constant) == len(constraints):
+        return None
+    space = request.space
     rows = quasi_random_rows(space, 0, _N_LIKELY, request.rng.random(space.n_dimensions))
-    score: Score = constraints.feasibility(
-        half_spaces.numbers if half_spaces else ()
-    ).log_probability
+    linear = half_spaces.numbers if half_spaces else frozenset()
+    score: Score = constraints.feasibility(linear.union(constant)).log_probability
     if half_spaces is not None:
         score, _ = half_spaces.within(score, None)
     with single_threaded_blas():

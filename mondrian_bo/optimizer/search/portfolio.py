@@ -32,7 +32,7 @@ class Arm:
     """A setting of a surrogate, and how suggestions are made with it.
 
     ``docs/design.md`` describes quadratics, steps of an evolution strategy and steps on a plateau.
-    These and exploration need one objective, no constraints and no fidelity.
+    These need one objective, no constraints and no fidelity, and exploration needs no fidelity.
 
     Parameters
     ----------
@@ -65,10 +65,12 @@ class Arm:
         Share of suggestions that are points among the good trials, far from each of them, while
         several trials have the best value.
     exploration : float, default=0.0
-        Share of suggestions that are quasi-random points while the values of the trials count as
-        noise, with one objective and no constraints: while the correlation of the values with their
-        leave-one-out predictions is below 0.3, from 16 to 200 trials. If it is not 0, all
-        suggestions are quasi-random points while all values are equal.
+        Share of suggestions that are quasi-random points while models say too little. With one
+        objective and no constraints: while the values of the trials count as noise, which is while
+        the correlation of the values with their leave-one-out predictions is below 0.3, from 16 to
+        200 trials. With constraints or several objectives: while some outcomes are constant and
+        others are not. If it is not 0, all suggestions are quasi-random points while all outcomes
+        are constant.
     candidates : float, default=1.0
         Share of the candidates (`n_candidates`) that are scored, in (0, 1], without constraints.
         The best of fewer candidates explores less.
@@ -230,11 +232,14 @@ _PORTFOLIOS = {
 _FRONT = (LogExpectedImprovement(),)
 """Acquisition with several objectives: the expected hypervolume improvement."""
 
-_TWO_OBJECTIVES = Portfolio((Arm(_FRONT), Arm(_FRONT, power=False)))
+_FRONT_ARM = Arm(_FRONT, power=False, exploration=0.5)
+"""The arm with several objectives, without a power transform."""
+
+_TWO_OBJECTIVES = Portfolio((replace(_FRONT_ARM, power=True), _FRONT_ARM))
 """The default portfolio with two objectives. A power transform helps the models, but hypervolumes
 on its scale overrate one end of the front."""
 
-_MORE_OBJECTIVES = Portfolio((Arm(_FRONT, power=False),))
+_MORE_OBJECTIVES = Portfolio((_FRONT_ARM,))
 """The default portfolio with three or four objectives: ends are a larger part of the front."""
 
 _OPTIONS_OF_FRONTS = {"gaussian_process": {"restart_growth": 1.5, "input_warping": False}}

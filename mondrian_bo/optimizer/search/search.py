@@ -22,6 +22,7 @@ from mondrian_bo.optimizer.maximization.candidates import (
 )
 from mondrian_bo.optimizer.maximization.local_search import improve
 from mondrian_bo.optimizer.models.search_model import SearchModel
+from mondrian_bo.optimizer.search.constant_outcomes import is_constant, share_without_model
 from mondrian_bo.optimizer.search.first_trials import row_without_model
 from mondrian_bo.optimizer.search.portfolio import Arm
 from mondrian_bo.optimizer.search.request import Request
@@ -187,7 +188,7 @@ class Search:
             return self._row_without_model(request, find, half_spaces)
         chosen = self._draw_arm(request)
         if chosen is None:
-            return self._row_without_model(request, find, None)
+            return self._row_without_model(request, find, half_spaces, is_informed=True)
         model, arm = chosen
         acquisition, n_candidates, *shares = self._draw_acquisition(request, arm, half_spaces)
         objective_imputed: AbstractContextManager[None] = nullcontext()
@@ -260,11 +261,15 @@ class Search:
         return n_trials > 0 and n_trials + n_pending >= self.n_startup_trials
 
     def _row_without_model(
-        self, request: Request, find: Maximize, half_spaces: HalfSpaces | None
+        self,
+        request: Request,
+        find: Maximize,
+        half_spaces: HalfSpaces | None,
+        is_informed: bool = False,
     ) -> FloatArray:
-        """Return the row of a trial that no model chooses, shape (d,)."""
+        """Return the row of a trial that no acquisition chooses, shape (d,)."""
         return row_without_model(
-            request, self.trials, self.shift, self.n_candidates, find, half_spaces
+            request, self.trials, self.shift, self.n_candidates, find, half_spaces, is_informed
         )
 
     def _draw_arm(self, request: Request) -> tuple[SearchModel, Arm] | None:
@@ -272,14 +277,19 @@ class Search:
         rng, values = request.rng, self.trials.values
         model, arm = self.arms[int(rng.integers(len(self.arms)))]
         is_plain = request.constraints is None and self.trials.n_objectives == 1
+        if arm.exploration > 0.0 and not is_plain:
+            share = share_without_model(
+                self.trials, request.constraints, self._has_eligible, arm.exploration
+            )
+            return None if share > 0.0 and rng.random() < share else (model, arm)
         if not is_plain or (arm.exploration == 0.0 and self.new_rugged is None):
             return model, arm
         # Trials are learnt one by one, also if no model chooses.
         with single_threaded_blas():
             judged = model.models[0].judgement
         if arm.exploration > 0.0:
-            # The comparison of the last value alone is enough as a rule. One value is no plateau.
-            if values[-1] == values[0] and len(values) > 1 and (values == values[0]).all():
+            # As a rule two values differ, and nothing is called.
+            if values[-1] == values[0] and is_constant(values):
                 return None
             if judged.is_noise and rng.random() < arm.exploration:
                 return None

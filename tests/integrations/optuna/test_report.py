@@ -263,7 +263,7 @@ def test_wrong_storage_or_study(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert "one.txt' is no journal file of Optuna (the first line is no record)" in error
     (tmp_path / "empty.log").write_text("")
     assert main(["report", str(tmp_path / "empty.log"), "any"]) == 2
-    assert "There is no study 'any'; the storage has no study" in capsys.readouterr().err
+    assert "The storage has no study." in capsys.readouterr().err
     for wrong, reason in [(f"sqlite:///{text}", "not a database"), ("nothing://x", "nothing")]:
         assert main(["report", wrong]) == 2
         error = capsys.readouterr().err

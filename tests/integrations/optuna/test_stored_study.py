@@ -37,6 +37,41 @@ def test_other_files_stay_as_they_are(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_damaged_line_of_a_journal_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "journal.log"
+    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    for name in ("mine", "other"):
+        optuna.create_study(study_name=name, storage=optuna.storages.JournalStorage(backend))
+    first, *others = path.read_text().splitlines(keepends=True)
+    # Optuna skips a last line that is damaged.
+    path.write_text("".join([first, "{half a line\n", *others]))
+    assert main(["report", str(path), "mine"]) == 2
+    assert f"The journal '{path}' has a line that cannot be read" in capsys.readouterr().err
+
+
+def test_lines_of_another_program_are_no_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "other.log"
+    path.write_text('{"level": "info"}\n')
+    assert main(["report", str(path), "mine"]) == 2
+    assert f"'{path}' is no journal file of Optuna" in capsys.readouterr().err
+
+
+def test_a_report_has_a_name_that_the_disk_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = optuna.create_study(study_name="ü" * 500, storage="sqlite:///studies.db")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    assert main(["report", "sqlite:///studies.db", study.study_name]) == 0
+    assert [path.name for path in tmp_path.glob("*.html")] == ["ü" * 100 + ".html"]
+    assert main(["report", "sqlite:///studies.db", study.study_name, "--out", "."]) == 2
+    assert "this is a folder" in capsys.readouterr().err
+
+
 def test_a_database_of_optuna_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "studies.db"
     study = optuna.create_study(study_name="mine", storage=f"sqlite:///{path}")
