@@ -40,7 +40,7 @@ _RESIDUAL_VARIANCE = 0.5
 """Variance of the residuals of imaginary trials, in variances of the targets; our choice."""
 
 
-_APART = 0.1
+APART = 0.1
 """Least difference of the first trials that an earlier study gives, in sides of the unit cube; our
 choice: the best trials of a study are next to each other."""
 
@@ -104,7 +104,7 @@ class EarlierModel:
         seen, others = rows[order[:1]], []
         for i in order[1:]:
             gaps = row_gaps(seen, rows[i], self._n_choices > 0)
-            if (gaps.max(axis=1) < _APART).any():
+            if (gaps.max(axis=1) < APART).any():
                 others.append(i)
             else:
                 seen = np.vstack([seen, rows[i]])

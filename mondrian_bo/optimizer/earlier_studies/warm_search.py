@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from mondrian_bo.optimizer.earlier_studies.earlier_mean import (
+    APART,
     EarlierMean,
     EarlierModel,
     SmoothEarlierMean,
@@ -25,6 +26,7 @@ from mondrian_bo.optimizer.search.search_factory import (
 )
 from mondrian_bo.optimizer.shared.search_trials import SearchTrials
 from mondrian_bo.search_space import SearchSpace
+from mondrian_bo.search_space.space import row_gaps
 from mondrian_bo.shared.array_types import FloatArray
 from mondrian_bo.surrogates.base import Surrogate
 from mondrian_bo.surrogates.gaussian_process_forest.surrogate import GaussianProcessForestSurrogate
@@ -56,7 +58,8 @@ class WarmSearch(Search):
         if n_started == 0 or (n_started < n_warm and n_started % 2 == 0):
             # Of two studies, the first trials are the best of each.
             model = self.earlier[(n_started // 2) % len(self.earlier)]
-            for row in _within(request.space, model.good_rows(), request.index, self.shift):
+            rows = _within(request.space, model.good_rows(), request.index, self.shift)
+            for row in _apart_first(rows, np.vstack([self.trials.rows, pending])):
                 if not request.is_taken(row) and (valid is None or valid.contains(row[None])[0]):
                     return np.asarray(row)
         # The middle of the space is the first trial that no earlier study gives.
@@ -83,6 +86,16 @@ def _within(space: SearchSpace, rows: FloatArray, index: int, shift: FloatArray)
     """Move rows into a space, with quasi-random values of parameters that they lack."""
     missing = np.isnan(rows)
     return space.snap(np.where(missing, quasi_random_rows(space, index, 1, shift), rows))
+
+
+def _apart_first(rows: FloatArray, trials: FloatArray) -> FloatArray:
+    """Return rows, shape (m, d), those apart from all trials, shape (n, d), before the others.
+
+    The first trial may have the values of the best earlier one, whose point is nearly that of the
+    best predicted mean.
+    """
+    is_near = [(row_gaps(trials, row).max(axis=1, initial=0.0) < APART).any() for row in rows]
+    return rows[np.argsort(is_near, kind="stable")]
 
 
 class WarmSearchFactory(SearchFactory):

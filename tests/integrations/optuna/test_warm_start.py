@@ -66,6 +66,21 @@ def test_a_similar_space_starts_well():
     assert warm.sampler.predict(warm, best | {"layers": 3}) == wanted
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_trials_from_an_earlier_study_are_apart(seed):
+    """The third is not the point of the best prediction, next to the best value of the first."""
+
+    def smooth(trial):
+        x, y = (trial.suggest_float(name, 0.0, 1.0) for name in "xy")
+        return (x - 0.3) ** 2 + (y - 0.6) ** 2
+
+    earlier = study_of(smooth, 25, MondrianSampler(seed=seed))
+    study = study_of(smooth, 3, MondrianSampler(seed=seed, warm_start=[earlier]))
+    first, _, third = (trial.params for trial in study.trials)
+    assert study.trials[0].value < 1e-3
+    assert max(abs(first[name] - third[name]) for name in "xy") >= 0.1
+
+
 def test_a_misleading_study_is_forgotten_within_20_trials():
     earlier = study_of(lambda trial: -objective(trial))
     warm = study_of(n_trials=21, sampler=MondrianSampler(seed=0, warm_start=[earlier]))
