@@ -34,26 +34,25 @@ def share_without_model(
     constraints : Constraints or None
         Models of constraints, if any.
     has_eligible : bool
-        Whether a trial may be the incumbent. Otherwise the constraints alone count.
+        Whether a trial may be the incumbent. The objectives count then, and otherwise the
+        constraints, except constant ones that hold.
     share : float
         The share where some outcomes that count are constant, and others are not.
 
     Returns
     -------
     float
-        0 if no outcome that counts is constant, 1 if all outcomes are, otherwise `share`. A
-        constant constraint that holds does not count.
+        0 if no outcome that counts is constant, 1 if all of them are, otherwise `share`.
     """
-    n_varying = n_constant = 0
-    if constraints is not None:
-        numbers = constant_constraints(constraints)
-        n_varying = sum(len(one.trials) > 1 for one in constraints.models) - len(numbers)
-        if not has_eligible:
-            n_constant = sum(constraints.models[i].trials.values[0] < 0.0 for i in numbers)
     if has_eligible:
         constant = [is_constant(one) for one in np.atleast_2d(trials.values.T)]
-        n_constant = sum(constant)
-        n_varying += len(constant) - n_constant
+        n_constant, n_varying = sum(constant), len(constant) - sum(constant)
+    elif constraints is not None:
+        numbers = constant_constraints(constraints)
+        n_constant = sum(constraints.models[i].trials.values[0] < 0.0 for i in numbers)
+        n_varying = sum(len(one.trials) > 1 for one in constraints.models) - len(numbers)
+    else:
+        return 0.0
     if n_constant == 0:
         return 0.0
     return share if n_varying else 1.0

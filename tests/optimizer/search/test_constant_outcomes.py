@@ -50,6 +50,7 @@ def test_two_equal_values_or_more_are_constant(values, expected):
         (lambda x, y: ([1.0, 1.0], None), {"directions": ["minimize", "maximize"]}),
         (lambda x, y: ([1.0] * 3, None), {"directions": ["minimize"] * 3}),
         (lambda x, y: (3.0, {"c": -1.0}), {"constraints": ["c"]}),
+        (lambda x, y: (3.0, {"c": x - 2.0}), {"constraints": ["c"]}),
     ],
 )
 def test_while_all_outcomes_are_constant_the_space_is_covered_evenly(outcomes, settings):
