@@ -26,9 +26,9 @@ _ANYWHERE = (1.0, 3.0)
 """Beta prior of the rate of failures where the nearest earlier trial is complete, and of accidents:
 a mean of a quarter, our choice."""
 
-_IN_FAULTY_PLACES = (8.0, 1.0)
+_IN_FAULTY_PLACES = (20.0, 1.0)
 """Beta prior of the rate of failures where the nearest earlier trial failed, if places are faulty:
-a mean of 8/9, our choice."""
+a mean of 20/21, our choice, as trials next to failed ones are often very near."""
 
 _MANY_FAILED = 2
 """Ratio of failed trials to others above which a failed trial is learnt as the worst, our choice:

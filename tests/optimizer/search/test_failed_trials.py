@@ -225,7 +225,7 @@ def expected(rows, failed):
         near, away = (
             (outcomes.count((x, True)), outcomes.count((x, False))) for x in (True, False)
         )
-        places = log_evidence(*near, 8.0, 1.0) + log_evidence(*away, 1.0, 3.0)
+        places = log_evidence(*near, 20.0, 1.0) + log_evidence(*away, 1.0, 3.0)
         if places - log_evidence(*np.add(near, away), 1.0, 3.0) > math.log(3.0):
             learnt.append(i)
     return learnt
