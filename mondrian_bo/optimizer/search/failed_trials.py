@@ -22,6 +22,10 @@ _LEAST_ODDS = 3.0
 """Bayes factor of faulty places to accidents above which a failed trial is learnt, our choice: the
 model cannot unlearn it."""
 
+_LEAST_CHANCE = 1e-3
+"""Probability that the nearest points all failed by accident, below which a failed trial is learnt
+whatever other failures are; our choice. A search with many accidents meets a faulty region, too."""
+
 _ANYWHERE = (1.0, 3.0)
 """Beta prior of the rate of failures where the nearest earlier trial is complete, and of accidents:
 a mean of a quarter, our choice."""
@@ -68,6 +72,14 @@ class _Tally(NamedTuple):
         places = _log_evidence(self.near, _IN_FAULTY_PLACES) + _log_evidence(self.away, _ANYWHERE)
         return places - _log_evidence(both, _ANYWHERE)
 
+    def chance(self, n_failed: int) -> float:
+        """Return the probability of that many accidents in a row.
+
+        Their rate is the posterior mean where the nearest earlier trial was complete.
+        """
+        n_away = sum(self.away) + sum(_ANYWHERE)
+        return ((self.away[0] + _ANYWHERE[0]) / n_away) ** n_failed
+
 
 class FailedTrials:
     """The trials that failed.
@@ -80,7 +92,8 @@ class FailedTrials:
     A search suggests points next to a failed one, so two failures side by side may be accidents,
     such as workers that are killed. A false value at the optimum would end the search. So a failed
     trial is learnt only while faulty places explain all failures better than accidents: trials next
-    to failed ones fail more often than others. Accidents do not depend on the point, so a search
+    to failed ones fail more often than others. So is one with more failed points around it than
+    accidents explain. Accidents do not depend on the point, so a search
     that adapts to failures does not bias this comparison.
 
     Several attempts at a point count as one, which is complete as soon as one of them is.
@@ -137,7 +150,8 @@ class FailedTrials:
             tally = tally.with_trial(n_near > 0, failed=True)
         self.rows.extend(row)
         self._tallies.append(tally)
-        if n_near < _N_FAILED or not len(complete) or tally.odds() <= math.log(_LEAST_ODDS):
+        is_faulty = tally.odds() > math.log(_LEAST_ODDS) or tally.chance(n_near) < _LEAST_CHANCE
+        if n_near < _N_FAILED or not len(complete) or not is_faulty:
             self._trials.avoid(row)
             return None
         n_trials = len(self._trials)

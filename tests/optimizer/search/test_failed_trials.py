@@ -197,7 +197,7 @@ def test_failures_next_to_complete_trials_are_accidents():
     # A place where all fail is learnt all the same.
     for k in range(60):
         fail(search, (0.3 + 0.001 * k, 0.5))
-    assert len(search.failed.learnt) > learnt[-1] + 20
+    assert len(search.failed.learnt) > learnt[-1] + 40
 
 
 def log_evidence(failed, complete, a, b):
@@ -226,7 +226,8 @@ def expected(rows, failed):
             (outcomes.count((x, True)), outcomes.count((x, False))) for x in (True, False)
         )
         places = log_evidence(*near, 20.0, 1.0) + log_evidence(*away, 1.0, 3.0)
-        if places - log_evidence(*np.add(near, away), 1.0, 3.0) > math.log(3.0):
+        odds = places - log_evidence(*np.add(near, away), 1.0, 3.0)
+        if odds > math.log(3.0) or ((1 + away[0]) / (4 + sum(away))) ** n_near < 1e-3:
             learnt.append(i)
     return learnt
 
