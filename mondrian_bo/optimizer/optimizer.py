@@ -317,8 +317,10 @@ class MondrianOptimizer(StoredOptimizer):
             The value of the trial, or those of m trials. With K objectives K values, or an array
             of shape (m, K). Infinities are very good or very bad values. NaN means that the trial
             failed: it is not learnt, and its exact point is suggested again only when no other is
-            left. If the two nearest trials failed as well, it is learnt with the median value, or
-            with the worst one if more than two thirds of the trials failed.
+            left. If the two nearest points failed as well, it is learnt with the median value, or
+            with the worst one if more than two thirds of the points failed; not so while failures
+            look like accidents, because trials next to failed ones fail no more often than others.
+            Attempts at one point count once, and not at all after one that is complete.
         constraints : mapping, sequence of float, or a sequence of m of them, default=None
             Values of the constraints, by name or in the order of the optimizer's `constraints`.
             Those missing or NaN are unknown, and count as satisfied for `best` and `pareto_front`.

@@ -109,9 +109,11 @@ class MondrianSampler(RemembersStudies[ToldStudy], ReadableSampler):
     counts less. Where fewer than three complete trials went on beyond its last report, that report
     is learnt, but no better than the median of the complete trials; without a report, the median. A
     failed trial is not learnt, and its exact point is not suggested again. If the two nearest
-    trials failed as well, it is learnt with the median, or with the worst value if more than two
-    thirds of the trials failed. Running trials, also those of other threads and workers, are
-    imputed with values drawn from the model, anew for each suggestion. If a parameter's range has
+    points failed as well, it is learnt with the median, or with the worst value if more than two
+    thirds of the points failed; not so while failures look like accidents, because trials next to
+    failed ones fail no more often than others. Attempts at one point count once, and not at all
+    after one that is complete. Running trials, also those of other threads and workers, are imputed
+    with values drawn from the model, anew for each suggestion. If a parameter's range has
     changed, suggestions follow the latest range and the model keeps the trials outside of it; a
     range that keeps changing is covered as a whole. A parameter with a single possible value in
     each trial is not in the model; if these values differ, a warning says so.

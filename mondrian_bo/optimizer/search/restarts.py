@@ -130,7 +130,7 @@ class SearchState(NamedTuple):
     trials, own : TrialsState or ParetoState
         All trials, and those of the current search.
     n_failed, n_learnt : int
-        Numbers of failed trials, and of those that are learnt.
+        Numbers of points of failed trials, and of failed trials that are learnt.
     current : Search
         The current search.
     counts : _Counts
@@ -274,8 +274,7 @@ class RestartingSearch:
     def restore(self, state: SearchState) -> None:
         """Remove the trials told after a state; O(number of trials removed)."""
         self.trials.restore(state.trials)
-        self.failed.rows.shorten(state.n_failed)
-        del self.failed.learnt[state.n_learnt :]
+        self.failed.restore(state.n_failed, state.n_learnt)
         self.current = state.current
         if self.current is not self.whole:
             self.current.trials.restore(state.own)

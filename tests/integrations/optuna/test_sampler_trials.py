@@ -324,6 +324,32 @@ def test_regions_that_fail_are_left_alone():
         assert states(study)[TrialState.FAIL] < 40
 
 
+def test_trials_that_fail_at_random_are_retried():
+    """An attempt that failed says nothing about a point that has a value."""
+
+    def flaky(trial):
+        params = {name: trial.suggest_float(name, -1.0, 1.0) for name in "wxyz"}
+        if rng.random() < 0.5:
+            trial.study.enqueue_trial(params)
+            raise ZeroDivisionError
+        return sum((x - 0.3) ** 2 for x in params.values())
+
+    def complete(study):
+        return states(study).get(TrialState.COMPLETE, 0)
+
+    for seed in range(2):
+        rng, study = np.random.default_rng(seed), make_study(sampler(seed))
+        while complete(study) < 30:
+            optimize(study, flaky, 1, catch=ZeroDivisionError)
+        assert study.best_value < 1e-8
+    rng, study = np.random.default_rng(0), make_study(RandomSampler(seed=0))
+    while complete(study) < 40:
+        optimize(study, flaky, 1, catch=ZeroDivisionError)
+    points = np.random.default_rng(1).uniform(-0.9, 0.9, (50, 4))
+    guessed = sampler().predict(study, [dict(zip("wxyz", x, strict=True)) for x in points])
+    assert np.abs(guessed.mean - ((points - 0.3) ** 2).sum(axis=1)).mean() < 0.05
+
+
 def test_one_failure_is_an_accident():
     """What depends on `x` cannot be stated as a condition, and trials lack it."""
 
