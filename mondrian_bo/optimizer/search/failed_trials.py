@@ -34,6 +34,10 @@ _IN_FAULTY_PLACES = (20.0, 1.0)
 """Beta prior of the rate of failures where the nearest earlier trial failed, if places are faulty:
 a mean of 20/21, our choice, as trials next to failed ones are often very near."""
 
+_MOST_COUNTED = 1000
+"""Number of complete trials after which outcomes are counted no more: our choice. It bounds the
+time, and one kind of failures explains them clearly better by then."""
+
 _MANY_FAILED = 2
 """Ratio of failed trials to others above which a failed trial is learnt as the worst, our choice:
 the median of few values is too good for most of the space."""
@@ -125,7 +129,7 @@ class FailedTrials:
     def add(self, row: FloatArray) -> FloatArray | None:
         """Store a failed trial and decide whether it is learnt.
 
-        It costs O(n) for the trial and for each one that completed since the last failed one.
+        It costs O(n) for the trial, and for each of the first 1,000 complete trials that is new.
 
         Parameters
         ----------
@@ -146,7 +150,7 @@ class FailedTrials:
         tally = self._count(complete, complete_keys, failed_keys)
         is_open = _lacks(failed_keys, set(complete_keys))
         n_near = self._n_failed_near(row, complete, is_open)
-        if len(complete) + len(self.rows):
+        if 0 < len(complete) + len(self.rows) and len(complete) <= _MOST_COUNTED:
             tally = tally.with_trial(n_near > 0, failed=True)
         self.rows.extend(row)
         self._tallies.append(tally)
@@ -176,7 +180,8 @@ class FailedTrials:
             return _Tally(len(complete), away=(0, max(len(set(complete_keys)) - 1, 0)))
         tally = self._tallies[-1]
         failed, earlier = set(failed_keys), set(complete_keys[: tally.n_complete])
-        for i in range(tally.n_complete, len(complete)):
+        n_counted = min(len(complete), _MOST_COUNTED)
+        for i in range(tally.n_complete, n_counted):
             key = complete_keys[i]
             # Trials at a known point are no trials of their own.
             if key not in earlier and key not in failed:
@@ -184,7 +189,7 @@ class FailedTrials:
                 n_near = self._n_failed_near(complete[i : i + 1], complete[:i], is_open)
                 tally = tally.with_trial(n_near > 0, failed=False)
             earlier.add(key)
-        return tally._replace(n_complete=len(complete))
+        return tally._replace(n_complete=max(n_counted, tally.n_complete))
 
     def _n_failed_near(self, row: FloatArray, complete: FloatArray, is_open: BoolArray) -> int:
         """Return how many failed rows without an outcome are no farther than any complete one."""
