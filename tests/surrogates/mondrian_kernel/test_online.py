@@ -79,6 +79,22 @@ def test_support_vector_regression_descends():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+@pytest.mark.parametrize("prior_variance", [1e-17, 1e-300])
+def test_classifier_descends_with_hardly_any_prior_variance(loss, prior_variance):
+    """The first step forgets all weights: their share that remains is 0 after rounding."""
+    X, _ = make_data(40)
+    y = classes_of(X, 2)
+    model = MondrianKernelClassifier(
+        loss, n_estimators=7, lifetime=3.0, prior_variance=prior_variance, random_state=0
+    ).partial_fit(X, y)
+    rows = model.features_.transform(X).toarray()
+    signs = np.where(y == "b", 1.0, -1.0)
+    expected = descended(rows, signs, GRADIENTS[loss], prior_variance, 1.0, 0)
+    assert np.any(expected != 0.0)
+    np.testing.assert_allclose(model.coef_[0], expected, rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_a_stream_learns_nearly_as_well_as_a_batch(loss):
     X, _ = make_data(2000)
     y = classes_of(X, 3)

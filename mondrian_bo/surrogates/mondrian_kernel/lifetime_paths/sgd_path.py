@@ -33,9 +33,6 @@ from mondrian_bo.surrogates.mondrian_kernel.lifetime_paths.solvers import predic
 _CLASSIFIES = ("hinge", "log_loss")
 """Losses of classifiers, whose targets are -1 and 1."""
 
-_SMALLEST_SCALE = 1e-9
-"""Factor of the weights below which it is multiplied into them, far above the smallest floats."""
-
 
 def sgd_lifetime_path(
     X: ArrayLike,
@@ -304,9 +301,6 @@ def _descend_one(vector, state, cells, targets, points, settings):  # type: igno
         step += 1.0
         decay = rate * settings.alpha
         scale = take_step(vector, scale, cells, point, targets[point], settings, rate, decay)
-        if scale < _SMALLEST_SCALE:
-            vector *= scale
-            scale = 1.0
     state[0], state[1] = scale, step
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from kernel_refits import cells_at, indicators
 from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -104,6 +105,49 @@ def test_comes_near_the_optimum(loss):
     own = value_of(loss, predictions, data.targets) + 0.5 * ALPHA * weights @ weights
     start = value_of(loss, np.zeros(len(data.targets)), data.targets)
     assert best - 1e-6 < own < best + 0.02 * (start - best)
+
+
+GRADIENTS = {
+    "hinge": lambda f, y: y * (y * f < 1.0),
+    "log_loss": lambda f, y: y * expit(-y * f),
+    "squared_error": lambda f, y: y - f,
+    "epsilon_insensitive": lambda f, y: np.sign(y - f) * (abs(y - f) > 0.1),
+}
+"""Minus the derivatives of the losses with respect to a prediction."""
+
+
+@pytest.mark.parametrize("product", [1.0 - 1e-12, 1.0, 2.0])
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_first_step_that_takes_all_former_weights_away(loss, product):
+    """If ``learning_rate * alpha`` is 1, the first step leaves nothing of the former weights."""
+    X, y = make_data()
+    targets = np.sign(y) if loss in ("hinge", "log_loss") else y
+    data = sample_path_data(X, targets, None, None, normalize_y=False, **SETTINGS)
+    rate = 0.5
+    alpha = product / rate
+    settings = DescentSettings(LOSSES[loss], alpha, epsilon=0.1, first_step=rate)
+    cuts = CutSequence(data.partitions, len(X))
+    descent = _Descent(data.targets[None], cuts, settings, np.random.default_rng(0))
+    descent.advance(len(cuts), 0)
+    features = indicators(descent.cells, cuts.n_numbers)
+    descent._state.vectors[:] = former = np.random.default_rng(1).normal(size=cuts.n_numbers)
+    descent.start(300)
+    weights = former
+    rng = np.random.default_rng(0)
+    rng.integers(len(X), size=0)  # the steps after cuts: none
+    for t, point in enumerate(rng.integers(len(X), size=300)):
+        length = rate / (1.0 + rate * alpha * t)
+        step = GRADIENTS[loss](features[point] @ weights, data.targets[point])
+        weights = (1.0 - length * alpha) * weights + length * step * features[point]
+    np.testing.assert_allclose(descent.weights()[0], weights, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_path_whose_first_step_forgets_the_weights(loss):
+    X, y = make_data(40)
+    targets = np.sign(y) if loss in ("hinge", "log_loss") else y
+    path = sgd_lifetime_path(X, targets, loss=loss, alpha=1.0, learning_rate=1.0, **SETTINGS)
+    assert np.all(np.isfinite(path.training_error))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
