@@ -73,7 +73,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
     features_ : MondrianFeatures
         The fitted partitions.
     coef_ : ndarray of shape (1 or n_classes, n_cells)
-        Weights of the cells.
+        Weights of the cells. Each access makes a new array.
     n_iter_ : int
         Number of iterations of the solver, the largest one over the classes.
 
@@ -167,7 +167,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         The conditional Mondrian extends the partitions, and new cells start with weight 0. The
         first call starts from weights of 0; after `fit` descent goes on from its weights. Steps
         have the same length throughout, so weights are near those of `fit`, not equal to them.
-        O(M) a sample, after O(M d depth) for its cells. The objective (`loss`,
+        O(M log M) a sample, after O(M d depth) for its cells. The objective (`loss`,
         `prior_variance`) is that of the first samples or of the last `fit`.
 
         Parameters
@@ -192,7 +192,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
             if `classes` are not those of the first call.
         """
         self._validate_params()
-        if hasattr(self, "coef_"):
+        if hasattr(self, "_cell_weights"):
             check_same_classes(classes, self.classes_)
             data = check_samples(self, X)
             self._step(data, check_labels(y, len(data)))

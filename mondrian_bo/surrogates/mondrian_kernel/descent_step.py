@@ -23,7 +23,7 @@ LOSSES: dict[Loss, int] = {
 }
 """The number of each loss."""
 
-_SMALLEST_SCALE = 1e-9
+SMALLEST_SCALE = 1e-9
 """Factor of the weights below which it is multiplied into them, far above the smallest floats."""
 
 
@@ -58,7 +58,7 @@ def take_step(vector, scale, cells, point, target, settings, rate, decay):  # ty
         total += vector[cells[point, t]]
     gradient = _negative_gradient(settings.loss, scale * total / root, target, settings.epsilon)
     scale *= 1.0 - decay
-    if scale < _SMALLEST_SCALE:  # 0 or negative after a decay of 1 or more
+    if scale < SMALLEST_SCALE:  # 0 or negative after a decay of 1 or more
         for c in range(len(vector)):
             vector[c] *= scale
         scale = 1.0
