@@ -215,13 +215,35 @@ def test_all_lifetimes_and_no_steps():
         ({"loss": "hinge", "alpha": 0.0}, "alpha must be positive and finite"),
         ({"loss": "hinge", "learning_rate": np.inf}, "learning_rate must be positive"),
         ({"loss": "hinge", "epsilon": -1.0}, "epsilon must not be negative"),
-        ({"loss": "hinge", "first_steps": -1}, "first_steps must not be negative"),
+        ({"loss": "hinge", "first_steps": -1}, "`first_steps` must be at least 0"),
+        ({"loss": "squared_error", "max_lifetime": -1.0}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "max_lifetime": np.nan}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "max_lifetime": np.inf}, "max_lifetime must be finite"),
+        ({"loss": "squared_error", "n_estimators": 0}, "`n_estimators` must be at least 1"),
+        ({"loss": "squared_error", "n_evaluations": 0}, "`n_evaluations` must be at least 1"),
         ({"loss": "hinge"}, "Unknown label type: continuous"),
     ],
 )
 def test_wrong_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         sgd_lifetime_path(*make_data(), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("first_steps", 1.5),
+        ("steps_per_cut", True),
+        ("n_estimators", 2.0),
+        ("n_evaluations", 1.5),
+        ("max_lifetime", "long"),
+        ("alpha", "small"),
+        ("epsilon", None),
+    ],
+)
+def test_arguments_of_wrong_types(name, value):
+    with pytest.raises(TypeError, match=f"`{name}` must be"):
+        sgd_lifetime_path(*make_data(), loss="squared_error", **{name: value})
 
 
 def test_one_class_is_too_few():
