@@ -29,6 +29,7 @@ from mondrian_bo.surrogates.estimators.online_classifier import (
 )
 from mondrian_bo.surrogates.estimators.validation import (
     check_samples,
+    is_empty_batch,
     own_copy,
     unchanged_by_failure,
 )
@@ -173,7 +174,7 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Inputs.
+            Inputs. A fitted estimator ignores a batch without rows.
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,) or None, default=None
@@ -194,6 +195,8 @@ class MondrianKernelClassifier(OneVersusRestMixin, ClassifierMixin, LinearMachin
         self._validate_params()
         if hasattr(self, "_cell_weights"):
             check_same_classes(classes, self.classes_)
+            if is_empty_batch(self, X, y):
+                return self
             data = check_samples(self, X)
             self._step(data, check_labels(y, len(data)))
             return self
