@@ -477,3 +477,19 @@ def test_full_trees_whose_targets_widen(max_nodes, step, seed):
     whole, *others = (np.stack(forest.predict(X, return_std=True)) for forest in forests)
     for other in others:
         np.testing.assert_allclose(other, whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_nodes", [21, 61])
+@pytest.mark.parametrize("factor", [3.0, 1.0 + 1e-7, 1e20])
+def test_full_trees_do_not_depend_on_units(max_nodes, factor):
+    """Leaves whose splits gain the same are told apart by rounding; the first pair drawn goes."""
+    X, y = make_data(150)
+    options = {"max_nodes": max_nodes, "random_state": 0}
+    one = AMFRegressor(3, **options).partial_fit(X, y).predict(probes(X))
+    weights = np.full(len(X), factor)
+    weighted = AMFRegressor(3, **options).partial_fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(weighted.predict(probes(X)), one, rtol=0.0, atol=1e-9)
+    scaled = AMFRegressor(3, **options).partial_fit(X, factor * y)
+    np.testing.assert_allclose(scaled.predict(probes(X)) / factor, one, rtol=0.0, atol=1e-9)
+    moved = AMFRegressor(3, **options).partial_fit(X, y + 10.0)
+    np.testing.assert_allclose(moved.predict(probes(X)) - 10.0, one, rtol=0.0, atol=1e-9)
