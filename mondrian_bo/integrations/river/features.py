@@ -27,9 +27,9 @@ class FeatureTable:
     """The columns of the features seen so far, in the order of their appearance, then by name.
 
     A number, a truth value, a date (in days since 1970; a time without a zone is in UTC) or a
-    duration (in days) is a column. Dates and durations may be those of numpy. Another value, such as a string, is a column of its own, which is 1 where the feature
-    has the value and else 0. A sample that lacks a number has the mean of the numbers learnt so
-    far.
+    duration (in days) is a column. Dates and durations may be those of numpy. Another value, such
+    as a string, is a column of its own, which is 1 where the feature has the value and else 0. A
+    sample that lacks a number has the mean of the numbers learnt so far.
     """
 
     def __init__(self) -> None:

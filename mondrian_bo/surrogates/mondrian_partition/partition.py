@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_bo.shared.argument_checks import is_number
+from mondrian_bo.shared.argument_checks import is_integer, is_number
 from mondrian_bo.shared.array_types import FloatArray, IntArray
 from mondrian_bo.surrogates.estimators.validation import (
     check_bounds,
@@ -375,8 +374,8 @@ def _generator(
     one sample would depend on each other. The former partition and the box are mixed in.
     """
     seeds = seed_sequence(random_state)
-    if former is None or not isinstance(random_state, Integral):
+    if former is None or bounds is None or not is_integer(random_state):
         return np.random.default_rng(seeds)
-    state = np.array([former.lifetime, *former.bounds.flat, *np.ravel(bounds)])
+    state = np.array([former.lifetime, *former.bounds.flat, *bounds.flat])
     key = [len(former.nodes.split_time), *state.view(np.uint32).tolist()]
     return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=key))

@@ -86,7 +86,7 @@ def test_empty_batches_change_nothing(estimator):
         assert np.array_equal(estimator.predict(X), replica.predict(X))
     else:
         assert (estimator.transform(X) != replica.transform(X)).nnz == 0
-    with pytest.raises(ValueError, match="features|0 sample"):
+    with pytest.raises(ValueError, match=r"features|0 sample"):
         estimator.partial_fit(X[:0, :1], y[:0])
 
 
